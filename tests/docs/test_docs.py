@@ -170,7 +170,7 @@ def test_python_snippets_run(page: Path, workplace: Path) -> None:
     for code in codes:
         exec(compile(code, named(page), "exec"), {})
     if not any(".run(" in code or "load_" in code for code in codes):
-        assert [*workplace.glob("*.msh"), *workplace.glob("*.srf")]
+        assert [file for kind in ("msh", "srf", "bm") for file in workplace.glob(f"*.{kind}")]
         return
     runs = list(workplace.glob("out/*/run.json"))
     assert runs

@@ -393,3 +393,22 @@ def test_both_sides_of_the_comparison_have_the_same_medium(script: Any) -> None:
     assert 0 < solver.largest_velocity() < np.inf
     run, facts = compare.own_run(20, 3, backend)
     assert run(5) == 5 and facts == {"passes": 2}
+
+
+def test_times_of_the_preparation(script: Any, tmp_path: Path, capsys: Any) -> None:
+    file = tmp_path / "preparation.json"
+    words = ["--model", "layers", "--elements", "12x8x6", "--threads", "1", "--limit", "1e6", "--json", str(file)]
+    assert script("preparation").main(words) == 0
+    record = json.loads(file.read_text())
+    assert record["elements"] == 12 * 8 * 6 and record["threads"] == 1
+    names = [one["name"] for one in record["phases"]]
+    assert {"numbers of points", "statistics of elements", "tables of elements", "first step"} <= set(names)
+    text = capsys.readouterr().out
+    assert all(f"\n{name} " in text for name in names)
+    assert record["wall_s"] == pytest.approx(sum(one["wall_s"] for one in record["phases"]))
+
+
+@pytest.mark.slow
+def test_the_preparation_of_curved_elements_is_quick(script: Any) -> None:
+    """90 to 126 us of CPU time per element were measured; with all candidates of points by NumPy, 400 us."""
+    assert script("preparation").main(["--elements", "32x32x20", "--threads", "1", "--limit", "250"]) == 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +26,7 @@ from lithowave.solvers.spectral_element.solver import SpectralElementSolver
 from mpi_runs import largest_difference, on_ranks, write_description
 from reference_backend import CPU
 from slow_variants import slow_except
+from turns import Turns
 from verification_tools import relative_l2
 
 SOFT, ROCK = {"vp": 2400, "vs": 1200, "rho": 2000}, {"vp": 5000, "vs": 2900, "rho": 2600}
@@ -230,33 +230,6 @@ def test_too_many_ranks_are_refused_on_all() -> None:
 # --- steps without MPI, on both devices
 
 
-class Turns:
-    """Messages between threads, of which one works at a time: kernels are not made for several."""
-
-    def __init__(self, ranks: Any, backend: Any, lock: threading.Lock) -> None:
-        self.ranks, self.backend, self.lock = ranks, backend, lock
-
-    def message(self, sends: dict[int, int], receives: dict[int, int]) -> Turns:
-        assert sends == receives
-        self.sizes = dict(sorted(sends.items()))
-        self.outgoing, self.incoming = (self.backend.zeros(max(1, sum(sends.values()))) for _ in range(2))
-        return self
-
-    def start(self, pack: Callable[[], None]) -> None:
-        pack()
-        sent = np.split(self.backend.download(self.outgoing).copy(), np.cumsum(list(self.sizes.values()))[:-1])
-        parts: list[Any] = [None] * self.ranks.size
-        for rank, values in zip(self.sizes, sent, strict=True):
-            parts[rank] = values
-        self.lock.release()
-        self.came = [values for values in self.ranks.all_to_all(parts) if values is not None]
-        self.lock.acquire()
-
-    def finish(self, unpack: Callable[[], None]) -> None:
-        self.backend.assign(self.incoming, np.concatenate(self.came))
-        unpack()
-
-
 LAYER = {"boundaries": {"absorption": "layer", "layer": {"elements": 1}}}
 
 
@@ -340,6 +313,27 @@ def test_topography_on_ranks(tmp_path: Path) -> None:
     receivers = [{"name": "A", "position": [330, 250]}, {"name": "B", "position": [0, 0]}]
     changes = {"domain__topography": str(tmp_path / "hill.npz"), "receivers": receivers}
     assert_close(run(tmp_path, 4, **changes), run(tmp_path, 1, **changes))
+
+
+@pytest.mark.slow
+@pytest.mark.mpi
+def test_a_transversely_isotropic_radial_model_on_ranks(tmp_path: Path) -> None:
+    """Moduli at every point of the upper layer, in the absorbing layer too, and attenuation; also after a restart."""
+    rows = ["0 2400 2500 1200 1300 2000 0.95 200 40", "300 2500 2600 1250 1300 2000 0.95 200 40"]
+    rows += ["300 5000 5000 2900 2900 2600 1 300 60", "1600 5200 5200 3000 3000 2700 1 300 60"]
+    header = "depth(m) vpv(m/s) vph(m/s) vsv(m/s) vsh(m/s) rho(kg/m^3) eta qkappa qmu"
+    (tmp_path / "layers.txt").write_text("\n".join([header, *rows]) + "\n", encoding="utf-8")
+    changes = LOSSY | {
+        "material": {"earth": {"model": str(tmp_path / "layers.txt"), "anisotropy": True}},
+        "solver__max_frequency": 2.5, "boundaries__absorption": "layer", "duration": 0.4,
+    }  # fmt: skip
+    reference = run(tmp_path, 1, **changes)
+    assert_close(run(tmp_path, 3, **changes), reference)
+    changes["output__checkpoint"] = {"interval": 0.2}
+    description = write_description(tmp_path / "dying.yaml", BASIN, **changes)
+    on_ranks(2, "run", str(description), "--output", str(tmp_path / "dying"), device="dies at 0.3", status=9)
+    on_ranks(1, "restart", str(tmp_path / "dying"))
+    assert_close(tmp_path / "dying", reference)
 
 
 def layers_file(folder: Path) -> Path:

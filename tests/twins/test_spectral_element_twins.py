@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from cuda_devices import DEVICES, closeness, make_device
+from fluid_boxes import fluid_points, sea_plan
 from lithowave.backends import make_backend
 from lithowave.solvers.spectral_element import point_kernels
 from lithowave.solvers.spectral_element.arguments import ARGUMENTS
@@ -24,10 +25,15 @@ from slow_variants import slow_except
 KINDS = [
     ElementKind(shape, anisotropic, varying)
     for shape in ("affine", "trilinear", "triquadratic")
-    for anisotropic, varying in ((False, False), (False, True), (True, False))
+    for anisotropic, varying in ((False, False), (False, True), (True, False), (True, True))
 ]
+FLUIDS = [
+    ElementKind(shape, False, varying, fluid=True) for shape in ("affine", "trilinear", "triquadratic")
+    for varying in (False, True)
+]  # fmt: skip
 USUAL = (
-    ElementKind("affine", False, False), ElementKind("trilinear", False, True), ElementKind("triquadratic", True, False)
+    ElementKind("affine", False, False), ElementKind("trilinear", False, True),
+    ElementKind("triquadratic", True, True),
 )  # fmt: skip
 SINGLE, DOUBLE = 1e-5, 1e-13  # of the largest value
 
@@ -52,7 +58,7 @@ def compare(made: list[SpectralElementSolver], precision: str) -> None:
 
 
 @pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("kind", slow_except(USUAL, KINDS), ids=str)
+@pytest.mark.parametrize("kind", slow_except((*USUAL, FLUIDS[-1]), KINDS + FLUIDS), ids=str)
 def test_steps_of_every_kind(device: str, kind: ElementKind) -> None:
     made = solvers(device, kind, 4, "single")
     for step in range(3):
@@ -65,11 +71,14 @@ LAYERS = [
     ElementKind("triquadratic", False, True, 1), ElementKind("trilinear", True, False, 2),
     ElementKind("affine", False, False, 4), ElementKind("affine", True, False, 5),
     ElementKind("affine", False, False, 6), ElementKind("triquadratic", False, True, 7),
+    ElementKind("trilinear", False, True, 2, fluid=True), ElementKind("affine", False, False, 5, fluid=True),
+    ElementKind("triquadratic", False, False, 7, fluid=True),
+    ElementKind("triquadratic", True, True, 3),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("kind", slow_except(LAYERS[3:4], LAYERS), ids=str)
+@pytest.mark.parametrize("kind", slow_except((LAYERS[3], LAYERS[7]), LAYERS), ids=str)
 def test_steps_in_an_absorbing_layer(device: str, kind: ElementKind) -> None:
     made = solvers(device, kind, 4, "double", absorbing=False)
     compiled = [key for key in made[1].backend._programs if ELEMENTS_FILE in key]
@@ -80,8 +89,47 @@ def test_steps_in_an_absorbing_layer(device: str, kind: ElementKind) -> None:
     assert [key for key in made[1].backend._programs if ELEMENTS_FILE in key] == compiled
     compare(made, "double")
     state = made[0].state()
-    assert np.abs(state[f"layer_elements_{kind.axes}"].values).max() > 0.0
+    assert np.abs(state[f"{'fluid_' if kind.fluid else ''}layer_elements_{kind.axes}"].values).max() > 0.0
     for solver in made:  # what a checkpoint holds of the layer returns to its place
+        solver.restore({name: piece.values for name, piece in state.items()})
+        for name, piece in solver.state().items():
+            np.testing.assert_array_equal(piece.values, state[name].values)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("layer", [False, True])
+@pytest.mark.parametrize("precision", slow_except(["single"], ["single", "double"]))
+def test_a_fluid_and_a_solid(device: str, precision: str, layer: bool) -> None:
+    """Coupled points, on Stacey sides and in a layer; records of velocity and stress in both media."""
+    plan = sea_plan(2, "trilinear", precision, layer)
+    made = [SpectralElementSolver(plan, None, backend) for backend in (
+        make_backend("cpu", precision, 2), make_device(device, precision))]  # fmt: skip
+    found = []
+    for solver in made:
+        fill_with_noise(solver)
+        positions = np.array([[310, 420, -260], [310, 420, -740], [100, 800, -500], [777, 300, -100]])
+        solver.receivers = HexahedralSamples(solver, solver.plan.locate(positions, solver.plan.inside_tolerance))
+        solver.start_records(3, stress=True)
+        for step in range(3):
+            solver.advance(step)
+            solver.record(step)
+        found.append(solver.records(3).wait() | {"largest": np.array(solver.largest_velocity())})
+    limit, state = SINGLE if precision == "single" else DOUBLE, made[0].state()
+    for name, piece in made[1].state().items():
+        np.testing.assert_array_equal(piece.selection.keys, state[name].selection.keys)
+        assert closeness(piece.values, state[name].values.astype(float)) < limit, name
+    for name in ("displacement", "momentum"):  # both media have units of their own
+        one, other = (solver.backend.download(getattr(solver, name))[:-1, :3] for solver in made)
+        for part in (fluid := fluid_points(plan), ~fluid):
+            assert closeness(other[part], one[part].astype(float)) < limit, name
+    assert sum(pairs.count for pairs in made[0].pairs) == len(plan.interface.fluid) == 81
+    assert [pairs.count > 0 for pairs in made[0].pairs] == [True, layer]
+    assert closeness(found[1].pop("largest"), found[0].pop("largest")) < limit
+    for name in found[0]:
+        for receiver in range(4):
+            one, other = (records[name][:, receiver] for records in found)
+            assert np.abs(one).max() > 0.0 and closeness(other, one) < limit, (name, receiver)
+    for solver in made:
         solver.restore({name: piece.values for name, piece in state.items()})
         for name, piece in solver.state().items():
             np.testing.assert_array_equal(piece.values, state[name].values)
@@ -89,7 +137,7 @@ def test_steps_in_an_absorbing_layer(device: str, kind: ElementKind) -> None:
 
 RELAXING = [
     (4, ElementKind("affine", False, False, 0, 3, 1)), (4, ElementKind("triquadratic", False, True, 0, 3, 1)),
-    (4, ElementKind("affine", True, False, 0, 2, 2)),
+    (4, ElementKind("affine", True, False, 0, 2, 2)), (4, ElementKind("affine", True, True, 0, 3, 1)),
     (4, ElementKind("affine", False, False, 5, 3, 1)), (4, ElementKind("trilinear", False, True, 0, 1, 2)),
     *((degree, ElementKind("affine", False, False, 0, 3, 1)) for degree in BLOCKS if degree != 4),
     (6, ElementKind("triquadratic", False, True, 0, 3, 2)), (8, ElementKind("affine", True, False, 0, 8, 2)),

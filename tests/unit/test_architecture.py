@@ -156,6 +156,11 @@ def test_finite_faults_need_only_numpy() -> None:
     assert offenders("faults/", DEVICES | others | {"scipy", "h5py"}) == []
 
 
+def test_radial_models_need_only_numpy() -> None:
+    others = {name for name in MODULES if name.count(".") == 1} - {"lithowave.earth", "lithowave.errors"}
+    assert offenders("earth/", DEVICES | others | {"scipy", "h5py"}) == []
+
+
 def test_only_the_command_line_prints() -> None:
     printing = []
     for path in FILES:

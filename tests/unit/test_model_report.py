@@ -13,7 +13,9 @@ from lithowave.cli.app import app
 from lithowave.description.model_report import model_report
 from lithowave.errors import InputError
 from lithowave.output.figures.model import model_figure, model_sections
+from lithowave.output.figures.radial_model import radial_profile
 from lithowave.run.check import check_simulation
+from lithowave.run.plan_summary import layer_lines
 
 
 def layered(**changes):
@@ -104,3 +106,20 @@ def test_groups_have_no_sections():
     groups = made.material.model_copy(update={"layers": None, "groups": {"a": made.material.layers[0]}})
     with pytest.raises(InputError, match="groups have no positions without the mesh"):
         model_sections(made.model_copy(update={"material": groups}))
+
+
+def test_radial_models_are_drawn_against_depth(tmp_path):
+    """Both sides of each discontinuity down to the bottom of the domain, and the picture of the command."""
+    parts = {**SIMULATION, "domain": {"x": [-2e5, 2e5], "y": [-2e5, 2e5], "z": [-7e5, 0]}}
+    parts["solver"] = {"method": "spectral_element", "max_frequency": 0.02}
+    made = lw.Simulation(material={"earth": {"model": "prem", "anisotropy": True}}, **parts)
+    depths, here = radial_profile(made.material.earth.radial_model, 7e5)
+    assert depths[0] == 0.0 and depths[-1] == 7e5 and (np.diff(depths) >= 0.0).all()
+    np.testing.assert_allclose(here.vpv[depths == 4e5], [8905.24, 9133.92], atol=0.01)
+    np.testing.assert_allclose(here.vsh[depths == 24.4e3], [3900.0, 4611.80], atol=0.01)
+    path = model_figure(made, tmp_path / "prem.png")
+    assert imread(path).shape[:2] == (880, 1440)
+    elastic = lw.Simulation(material={"earth": {"model": "prem", "attenuation": False}}, **parts)
+    assert imread(model_figure(elastic, tmp_path / "elastic.png")).shape[:2] == (880, 1040)  # no quality factors
+    lines = dict(layer_lines(made))
+    assert lines["depth 24.4 to 80 km"].endswith("rho 3374.7 to 3380.7 kg/m^3 (transversely isotropic)")

@@ -32,7 +32,8 @@ class Compute(DescriptionModel):
     )
     threads: Count | None = Field(
         default=None,
-        description="Threads of the CPU backend per rank; null: all cores, shared equally by the ranks of a machine.",
+        description="Threads per rank of the CPU backend, and of the preparation of a run on any device; null: all "
+        "cores, shared equally by the ranks of a machine.",
     )
     parts: tuple[Count, Count, Count] | None = Field(
         default=None,

@@ -10,6 +10,7 @@ import numpy as np
 
 from lithowave.description.attenuation_warnings import attenuation_warnings
 from lithowave.description.input_warnings import (
+    earth_notes,
     model_placement,
     projection_distortion,
     receiver_file_notes,
@@ -64,6 +65,7 @@ def find_warnings(simulation: Simulation) -> list[str]:
             "require longitudes and latitudes."
         )
     found.extend(model_placement(simulation))
+    found.extend(earth_notes(simulation))
     found.extend(projection_distortion(simulation))
     return list(dict.fromkeys(found))
 

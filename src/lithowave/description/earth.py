@@ -8,13 +8,15 @@ from typing import Annotated, Any, Self
 
 from pydantic import BeforeValidator, Field, StrictBool, ValidationInfo, WithJsonSchema, model_validator
 
-from lithowave.description.base import DescriptionModel, existing_file
+from lithowave.description.base import DescriptionModel, carried, existing_file
 from lithowave.description.earth_medium import EarthMedium
+from lithowave.description.perturbations import Perturbation
 from lithowave.description.refusals import nearest, refusal, shown
 from lithowave.description.units import PositiveFrequency, PositiveLength
 from lithowave.earth.radial_model import RadialModel
 from lithowave.earth.reference_models import NAMES, reference_model
 from lithowave.errors import InputError
+from lithowave.readers.radial_models import read_radial_model
 
 
 def _model(value: Any, info: ValidationInfo) -> str | Path:
@@ -63,6 +65,9 @@ class Earth(DescriptionModel):
         description="With attenuation: false: frequency, Hz, whose phase velocities are used; null: the reference "
         "frequency of the model, 1 Hz for prem.",
     )
+    perturbations: list[Perturbation] = Field(
+        default=[], description="Three-dimensional models in files, relative to the radial model or absolute."
+    )
     minimum_thickness: PositiveLength | None = Field(
         default=None,
         description="Thickness, m, below which a layer is removed; the layer below it extends up to its top. Default: "
@@ -85,8 +90,15 @@ class Earth(DescriptionModel):
         try:
             _ = self.radial_model
         except InputError as error:
+            if error.file is not None:
+                raise carried(error, ("model",)) from None
             raise refusal(error.got, error.allowed, error.hint, at=error.where.split(".")[2:]) from None
         return self
+
+    def input_files(self) -> list[Path]:
+        """Return the files that the model refers to."""
+        own = [self.model] if isinstance(self.model, Path) else []
+        return own + [one.file for one in self.perturbations]
 
     @cached_property
     def radial_model(self) -> RadialModel:
@@ -94,11 +106,19 @@ class Earth(DescriptionModel):
 
         Raises
         ------
-        InputError : the model has no anisotropy or no quality factors to be used, or no layer remains.
+        InputError : the model has no ocean, no anisotropy, or no known reference frequency, or no layer remains.
         """
-        found = reference_model(str(self.model), ocean=True, transverse=self.anisotropy)
+        if isinstance(self.model, Path):
+            found = read_radial_model(self.model)
+        else:
+            found = reference_model(self.model, ocean=True, transverse=self.anisotropy)
         if not self.ocean:
             found = found.without_ocean()
+        elif not found.layers[0].is_fluid:
+            raise InputError(
+                "material.earth.ocean", f"true is given, and {found.name} has no ocean", "",
+                "expected false, or a model with a fluid layer at the surface such as prem",
+            )  # fmt: skip
         if not self.anisotropy:
             found = found.isotropic()
         elif not any(one.is_anisotropic for one in found.layers):
@@ -116,4 +136,4 @@ class Earth(DescriptionModel):
     @cached_property
     def medium(self) -> EarthMedium:
         """The medium of the model."""
-        return EarthMedium(self.radial_model)
+        return EarthMedium(self.radial_model, tuple(self.perturbations))

@@ -9,22 +9,49 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from lithowave.description.media import DomainExtent, Sample, value_problem
+from lithowave.description.perturbations import Perturbation, PlacedPerturbation
 from lithowave.description.quality_values import MODULI, InverseQuality, quality_problem
 from lithowave.description.stacked_layers import StackedLayers
 from lithowave.earth.radial_model import COLUMNS, RADIUS, EarthProperties, RadialModel
-from lithowave.earth.transverse import Love, phase_speed_range
+from lithowave.earth.transverse import Love, phase_speed_range, transverse_moduli
 from lithowave.errors import InputError
+
+if TYPE_CHECKING:
+    from lithowave.description.domain import Domain
+
+EXAMINED = 17
+"""Positions along x and y at which perturbations are examined."""
 
 
 @dataclass(frozen=True, eq=False)
 class EarthMedium(StackedLayers):
-    """A radial model: ``model`` has the properties as functions of the radius."""
+    """A radial model, with or without three-dimensional perturbations.
+
+    Attributes
+    ----------
+    model : properties as functions of the radius.
+    sources : perturbations on longitude, latitude and depth, in the order in which they are applied.
+    perturbations : the same, placed in a domain; a medium with sources has no values before `placed`.
+    """
 
     model: RadialModel
+    sources: tuple[Perturbation, ...] = ()
+    perturbations: tuple[PlacedPerturbation, ...] = ()
+
+    def placed(self, domain: Domain) -> EarthMedium:
+        """Return the medium with its perturbations placed in a domain.
+
+        Raises
+        ------
+        InputError : the domain has no geographic coordinates.
+        """
+        found = tuple(PlacedPerturbation.of(one, domain, index) for index, one in enumerate(self.sources))
+        return replace(self, perturbations=found)
 
     @property
     def count(self) -> int:
@@ -49,13 +76,26 @@ class EarthMedium(StackedLayers):
 
     @property
     def concurrent(self) -> bool:
-        return True
+        return not self.sources
 
     def properties(self, x: np.ndarray, y: np.ndarray, z: np.ndarray, *within: np.ndarray) -> EarthProperties:
-        """Return the properties at points in m, of their broadcast shape."""
+        """Return the properties at points in m, of their broadcast shape.
+
+        Raises
+        ------
+        InputError : the model has perturbations, and is not placed in a domain.
+        """
         shape = np.broadcast_shapes(x.shape, y.shape, z.shape)
         columns = self._at_distinct(lambda here: [getattr(here, name) for name in COLUMNS], z, *within)
-        return EarthProperties(*(np.broadcast_to(column, shape) for column in columns))
+        here = EarthProperties(*(np.broadcast_to(column, shape) for column in columns))
+        if len(self.perturbations) < len(self.sources):
+            raise InputError(
+                "material.earth.perturbations", "have no positions in the box without a domain",
+                "expected the material of a simulation, whose domain has geographic coordinates",
+            )  # fmt: skip
+        for one in self.perturbations:
+            here = one.applied(here, x, y, z)
+        return here
 
     def _at_distinct(
         self, evaluate: Callable[[EarthProperties], Sequence[np.ndarray]], z: np.ndarray, *within: np.ndarray
@@ -96,6 +136,9 @@ class EarthMedium(StackedLayers):
         self, change: Callable[[np.ndarray, np.ndarray, np.ndarray, InverseQuality], Sample],
         x: np.ndarray, y: np.ndarray, z: np.ndarray, *within: np.ndarray,
     ) -> Sample:  # fmt: skip
+        if self.sources:
+            return super().sample_changed(change, x, y, z, *within)
+
         def changed(here: EarthProperties) -> Sample:
             return change(here.vp, here.vs, here.rho, (here.inverse_qkappa, here.inverse_qmu))
 
@@ -107,6 +150,15 @@ class EarthMedium(StackedLayers):
         here = self.properties(x, y, z, *within)
         return here.love, np.array(here.rho)
 
+    def strongest_anisotropy(self, box: DomainExtent) -> tuple[np.ndarray, float]:
+        """Return the 21 moduli, Pa, with a vertical axis, and rho of the medium that is most anisotropic in a box."""
+        here, _ = self._examined(box)
+        solid = here.vsv > 0.0
+        ratios = np.stack([here.vph / here.vpv, here.vsh / np.where(solid, here.vsv, 1.0), here.eta])
+        index = int(np.abs(np.log(np.where(solid, ratios, 1.0))).sum(axis=0).argmax())
+        a, c, l, n, f = (modulus[index] for modulus in here.love)  # noqa: E741
+        return transverse_moduli((a, c, l, n, f), np.array([0.0, 0.0, 1.0])), float(here.rho[index])
+
     def attenuates(self, box: DomainExtent) -> bool:
         return self.model.attenuates
 
@@ -115,6 +167,8 @@ class EarthMedium(StackedLayers):
 
     def validate_domain(self, box: DomainExtent) -> None:
         self.model.require_depth(-box.z[0])
+        if len(self.perturbations) < len(self.sources):
+            self.placed(box)  # type: ignore[arg-type]  # raises the error for which it is not placed
         here, place = self._examined(box)
         problem = value_problem(here.vp, here.vs, here.rho, lambda index: place(index[0]))
         if problem is None:
@@ -131,13 +185,36 @@ class EarthMedium(StackedLayers):
         radii = [one.probes(low, high) for _, one in present]
         z = np.concatenate(radii) - RADIUS
         layer = np.concatenate([np.full(r.size, index) for (index, _), r in zip(present, radii, strict=True)])
-        x, y = (np.linspace(*ends, 1) for ends in (box.x, box.y))
+        columns = EXAMINED if self.perturbations else 1
+        x, y = (np.linspace(*ends, columns) for ends in (box.x, box.y))
         here = self.properties(x[:, None, None], y[:, None], z, layer, layer)
+        shape = (columns, columns, z.size)
 
         def place(index: int) -> str:
-            return f"depth {-z[index] / 1e3:.6g} km"
+            i, j, k = np.unravel_index(index, shape)
+            text = f"depth {-z[k] / 1e3:.6g} km"
+            return f"x = {x[i]:zg} m, y = {y[j]:zg} m, {text}" if self.perturbations else text
 
         return EarthProperties(**{key: np.ravel(one) for key, one in vars(here).items() if key[0] != "_"}), place
+
+    def lines(self, box: DomainExtent) -> list[tuple[str, str]]:
+        """Return (name, text) of the lines that `check` prints: depths and values of each layer in a domain."""
+        rows, ends = [], [*self.tops.tolist(), self.model.bottom - RADIUS]
+        for index, layer in enumerate(self.model.layers):
+            high, low = min(ends[index], box.z[1]), max(ends[index + 1], box.z[0])
+            if high <= low:
+                continue
+            radii = layer.probes(RADIUS + low, RADIUS + high)
+            here = self.model.properties(radii, index)
+            texts = [
+                f"{name} {values.min():.5g}" + (f" to {values.max():.5g}" if np.ptp(values) else "") + f" {unit}"
+                for name, values, unit in zip(
+                    ("vp", "vs", "rho"), (here.vp, here.vs, here.rho), ("m/s", "m/s", "kg/m^3"), strict=True
+                )
+            ]
+            kind = " (transversely isotropic)" if layer.is_anisotropic else ""
+            rows.append((f"depth {-high / 1e3:z.6g} to {-low / 1e3:z.6g} km", ", ".join(texts) + kind))
+        return rows
 
     def values_in(self, box: DomainExtent) -> tuple[Sample, Callable[[int], str]]:
         here, place = self._examined(box)

@@ -88,7 +88,7 @@ class ElasticProperties(DescriptionModel):
 
     vp: PositiveSpeed | None = Field(default=None, description="P-wave velocity, m/s.")
     vs: NonNegativeSpeed | None = Field(
-        default=None, description="S-wave velocity, m/s; 0 denotes a fluid (discontinuous_galerkin only)."
+        default=None, description="S-wave velocity, m/s; 0 denotes a fluid (not with finite_difference)."
     )
     rho: PositiveDensity = Field(description="Density, kg/m^3.")
     anisotropy: Anisotropy | None = Field(

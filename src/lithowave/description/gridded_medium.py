@@ -109,7 +109,7 @@ class GriddedMedium(Medium):
         if order is None and z.size == 1:
             found = tuple(_on_level(values, cells).reshape(shape) for values in arrays)
         elif order is None:
-            found = tuple(_at_points(values, cells) for values in arrays)
+            found = trilinear_values(arrays, cells)
         else:
             flat = [(index.reshape(-1), weight.reshape(-1)) for index, weight in cells]
             found = tuple(_on_product_grid(values, flat).transpose(order).reshape(shape) for values in arrays)
@@ -179,17 +179,20 @@ def trilinear_cells(points: np.ndarray, axis: np.ndarray) -> Cell:
     return index, (inside - axis[index]) / (axis[index + 1] - axis[index])
 
 
-def _at_points(values: np.ndarray, cells: Sequence[Cell]) -> np.ndarray:
+def trilinear_values(arrays: Sequence[np.ndarray], cells: Sequence[Cell]) -> tuple[np.ndarray, ...]:
     """Interpolate trilinearly at any points, from the eight corners of the cell around each."""
-    result = np.zeros(np.broadcast_shapes(*(index.shape for index, _ in cells)))
-    ends = [count - 1 for count in values.shape]
+    shape = np.broadcast_shapes(*(index.shape for index, _ in cells))
+    results = tuple(np.zeros(shape) for _ in arrays)
+    sides = [
+        ((index, 1.0 - weight), (np.minimum(index + 1, count - 1), weight))
+        for (index, weight), count in zip(cells, arrays[0].shape, strict=True)
+    ]
     for corner in np.ndindex(2, 2, 2):
-        (i, wx), (j, wy), (k, wz) = (
-            (np.minimum(index + side, last), weight if side else 1.0 - weight)
-            for (index, weight), side, last in zip(cells, corner, ends, strict=True)
-        )
-        result += wx * wy * wz * values[i, j, k]
-    return result
+        (i, wx), (j, wy), (k, wz) = (ends[side] for ends, side in zip(sides, corner, strict=True))
+        weight = wx * wy * wz
+        for values, result in zip(arrays, results, strict=True):
+            result += weight * values[i, j, k]
+    return results
 
 
 def _on_level(values: np.ndarray, cells: Sequence[Cell]) -> np.ndarray:

@@ -60,6 +60,21 @@ def model_placement(simulation: Simulation) -> Iterator[str]:
         )
 
 
+def earth_notes(simulation: Simulation) -> Iterator[str]:
+    """Yield the notes on a radial model and on its perturbations, and their variables that are not used."""
+    earth = simulation.material.earth
+    if earth is None:
+        return
+    for note in earth.radial_model.notes:
+        yield f"material.earth: {note}."
+    for index, one in enumerate(earth.perturbations):
+        key = f"material.earth.perturbations[{index}].file"
+        for note in one.model.notes:
+            yield f"{key}: {one.file}: {note}."
+        if one.model.unused:
+            yield _unused(key, one.file, one.model.unused, "absolute or relative vp, vs and rho")
+
+
 def _unused(key: str, path: Path, names: tuple[str, ...], used: str) -> str:
     quality = [name for name in names if name.rpartition("/")[2].lower() in _ATTENUATION]
     text = f"{key}: {path} has variables that are not used: {', '.join(names)}; lithowave reads {used} and their axes."

@@ -64,8 +64,8 @@ def _array_model(value: Any) -> Any:
 class Material(DescriptionModel):
     """The material in exactly one form: layers, homogeneous, earth, gridded model, section, groups, or function.
 
-    vs = 0 denotes a fluid, which only discontinuous_galerkin supports. Densities outside 300 to 25,000 kg/m^3 and wave
-    speeds outside 30 to 30,000 m/s usually result from a missing unit; lithowave rejects them unless
+    vs = 0 denotes a fluid, which spectral_element and discontinuous_galerkin support. Densities outside 300 to 25,000
+    kg/m^3 and wave speeds outside 30 to 30,000 m/s usually result from a missing unit; lithowave rejects them unless
     ``allow_implausible`` is true.
 
     ``function`` (Python only) is f(x, y, z) -> (vp, vs, rho), or (vp, vs, rho, qp, qs) with attenuation: it takes three
@@ -233,6 +233,10 @@ class Material(DescriptionModel):
         InputError : the domain has no geographic origin, or the model does not cover it or lacks values in it.
         """
         medium = self.medium
+        if self.earth is not None and self.earth.perturbations:
+            placed = self.model_copy()
+            placed.__dict__["medium"] = self.earth.medium.placed(domain)
+            return placed
         if isinstance(medium, BoundedLayers) and any(isinstance(top, GeographicSurface) for top in medium.tops):
             placed = self.model_copy()
             placed.__dict__["medium"] = self._layers_placed(domain)
@@ -414,6 +418,8 @@ class Material(DescriptionModel):
         """Return the files that the material refers to."""
         if self.section is not None:
             return self.section.input_files()
+        if self.earth is not None:
+            return self.earth.input_files()
         tops = [layer.top for layer in self.layers or () if isinstance(layer.top, Path)]
         return tops if self.file is None else [self.file]
 

@@ -71,6 +71,11 @@ def _oblique_anisotropy(simulation: Simulation) -> Iterator[Path]:
             yield ("material", *path, "anisotropy" if properties.stiffness is None else "stiffness")
 
 
+def _radial_anisotropy(simulation: Simulation) -> Iterator[Path]:
+    if simulation.material.earth is not None and simulation.material.earth.anisotropy:
+        yield ("material", "earth", "anisotropy")
+
+
 def _strain(simulation: Simulation) -> Iterator[Path]:
     if simulation.output.strain:
         yield ("output", "strain")
@@ -100,6 +105,13 @@ def _chunk(simulation: Simulation) -> Iterator[Path]:
         yield ("domain", "chunk")
 
 
+def _lossy_fluid(simulation: Simulation) -> Iterator[Path]:
+    if simulation.solver.method == "spectral_element":
+        for path, properties in simulation.material.properties.items():
+            if properties.is_fluid and properties.has_attenuation:
+                yield ("material", *path, "qp")
+
+
 FEATURES = (
     Feature(
         ("spectral_element",),
@@ -127,6 +139,12 @@ FEATURES = (
         "{method} requires symmetry axes along x, y and z",
         "allowed here: an axis along x, y or z, or a stiffness whose moduli c14 to c46 and c56 are 0",
     ),
+    Feature(
+        ("spectral_element",),
+        _radial_anisotropy,
+        "{method} does not support radial models with anisotropy",
+        "allowed here: false, the equivalent isotropic model",
+    ),
     Feature(("spectral_element",), _strain, "{method} does not record strain", "allowed here: false"),
     Feature(
         ("finite_difference",),
@@ -136,7 +154,13 @@ FEATURES = (
         None,
     ),
     Feature(("finite_difference",), _parts, "{method} shares out elements, not a grid", "allowed here: null", None),
-    Feature(("discontinuous_galerkin",), _fluid, "a fluid (vs = 0) stands in the domain", "{method} needs vs > 0"),
+    Feature(_ELEMENT_METHODS, _fluid, "a fluid (vs = 0) stands in the domain", "{method} needs vs > 0"),
+    Feature(
+        ("discontinuous_galerkin",),
+        _lossy_fluid,
+        "{method} does not attenuate waves in fluids (vs = 0)",
+        "allowed here: a fluid without qp",
+    ),
 )
 """What some methods can and others cannot."""
 

@@ -124,4 +124,6 @@ def _unit_hint(material: Material, name: str, low: float, high: float) -> str:
         return f"did you mean {_UNIT_KEYS[dimension]}: {unit}? "
     if material.file is not None or material.dataset is not None:
         return f'Are the numbers in {unit}? Then give {name} the attribute units = "{unit}", or convert it to SI. '
+    if material.earth is not None:
+        return ""
     return f"Does the function return {unit}? It must return {si_unit(dimension)}. "

@@ -103,6 +103,9 @@ class SampledFunction(TimeFunctionShape):
             raise self._no_moment()
         return self._spline.integral(self._since(time)) / self._spline.area
 
+    def impulse(self, time: np.ndarray) -> np.ndarray:
+        return self._spline.integral(self._since(time))
+
     def moment_refusal(self) -> str | None:
         spline = self._spline
         heights = np.abs(spline.values)

@@ -44,6 +44,10 @@ class TimeFunctionShape(DescriptionModel):
         raise self._no_moment()
 
     @abstractmethod
+    def impulse(self, time: np.ndarray) -> np.ndarray:
+        """Return the integral of the amplitude from the beginning to each time, s."""
+
+    @abstractmethod
     def support(self, fraction: float = 1e-3) -> tuple[float, float]:
         """Return the first and last time between which the function may exceed ``fraction`` of its peak."""
 

@@ -69,12 +69,14 @@ material:                                # exactly one of layers, homogeneous, e
   #   attenuation: true                  # false: ignore the quality factors of the model
   #   frequency: null                    # Hz, of the velocities with attenuation: false; null: that of the model
   #   minimum_thickness: null            # m, below which a layer is removed; null: none
+  #   perturbations:                     # on longitude, latitude and depth; requires geographic coordinates
+  #     - {{file: s40rts.nc, vp_from_vs: 0.5, rho_from_vs: 0.3}}     # d ln vp / d ln vs, d ln rho / d ln vs
   # file: model.nc                       # vp, vs, rho on a grid: NetCDF, HDF5 or .npz (with axes=["x", "y", "z"])
   # depth_origin: sea_level              # with file: depth is counted from sea_level (z = 0) | surface
   # extrapolate: false                   # with file: true: the model need not cover the domain
   # section:                             # SEG-Y files, traces along x, samples down; constant across the section
   #   vp: vp.segy
-  #   vs: vs.segy                        # 0 denotes a fluid (discontinuous_galerkin), here and in any material
+  #   vs: vs.segy                        # 0 denotes a fluid (not finite_difference), here and in any material
   #   rho: density.segy
   #   speed_unit: km/s                   # unit in the files; default: m/s
   #   density_unit: g/cm^3               # default: kg/m^3

@@ -46,6 +46,9 @@ class Gaussian(TimeFunctionShape):
         argument = self._since(time) / (self.sigma * math.sqrt(2.0))
         return 0.5 * (1.0 + np.asarray(_erf(argument), dtype=float))
 
+    def impulse(self, time: np.ndarray) -> np.ndarray:
+        return self.sigma * math.sqrt(2.0 * math.pi) * self.released(time)
+
     def support(self, fraction: float = 1e-3) -> tuple[float, float]:
         half = self.sigma * math.sqrt(-2.0 * math.log(fraction))
         return self.delay - half, self.delay + half
@@ -79,6 +82,10 @@ class Ricker(TimeFunctionShape):
             "a Ricker wavelet has zero area and releases no moment; use the Gaussian of the same band, "
             f"{{gaussian: {{sigma: {sigma:.4g}}}}}, whose far-field acceleration is this wavelet"
         )
+
+    def impulse(self, time: np.ndarray) -> np.ndarray:
+        since = self._since(time)
+        return since * np.exp(-((math.pi * self.frequency * since) ** 2))
 
     def support(self, fraction: float = 1e-3) -> tuple[float, float]:
         # |1 − 2a| exp(−a) falls steadily beyond its side lobe at a = 3/2.
@@ -138,6 +145,9 @@ class Brune(TimeFunctionShape):
         phase = self._phase(time)
         return 1.0 - (1.0 + phase) * np.exp(-phase)
 
+    def impulse(self, time: np.ndarray) -> np.ndarray:
+        return math.e / self.angular_frequency * self.released(time)
+
     def support(self, fraction: float = 1e-3) -> tuple[float, float]:
         largest = 10.0 - 3.0 * math.log(fraction)
         tail = last_crossing(lambda phase: phase * np.exp(1.0 - phase), largest, fraction)
@@ -169,6 +179,9 @@ class Triangle(TimeFunctionShape):
         position = np.clip(self._since(time) / self.half_duration, -1.0, 1.0)
         return 0.5 + position - 0.5 * position * np.abs(position)
 
+    def impulse(self, time: np.ndarray) -> np.ndarray:
+        return self.half_duration * self.released(time)
+
     def support(self, fraction: float = 1e-3) -> tuple[float, float]:
         return self.delay - self.half_duration, self.delay + self.half_duration
 
@@ -193,6 +206,9 @@ class Boxcar(TimeFunctionShape):
 
     def released(self, time: np.ndarray) -> np.ndarray:
         return np.clip(self._since(time) / self.duration, 0.0, 1.0)
+
+    def impulse(self, time: np.ndarray) -> np.ndarray:
+        return self.duration * self.released(time)
 
     def support(self, fraction: float = 1e-3) -> tuple[float, float]:
         return self.delay, self.delay + self.duration
@@ -225,6 +241,11 @@ class SmoothedStep(TimeFunctionShape):
 
     def released(self, time: np.ndarray) -> np.ndarray:
         return self.amplitude(time)
+
+    def impulse(self, time: np.ndarray) -> np.ndarray:
+        progress = self._progress(time)
+        rise = 0.5 * progress**2 + (np.cos(2.0 * math.pi * progress) - 1.0) / (2.0 * math.pi) ** 2
+        return self.rise_time * rise + np.maximum(self._since(time) - self.rise_time, 0.0)
 
     def support(self, fraction: float = 1e-3) -> tuple[float, float]:
         return self.delay, self.delay + self.rise_time
@@ -312,6 +333,10 @@ class TimeFunction(DescriptionModel):
         whole moment of functions with corners or jumps, which single samples of the rate do not.
         """
         return self.shape.released(np.asarray(time, dtype=float))
+
+    def impulse(self, time: np.ndarray) -> np.ndarray:
+        """Return the exact integral of :meth:`amplitude` from the beginning to each time, s."""
+        return self.shape.impulse(np.asarray(time, dtype=float))
 
     def moment_refusal(self) -> str | None:
         """Return why a moment tensor cannot have this time function; None if it can."""

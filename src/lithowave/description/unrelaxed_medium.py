@@ -11,6 +11,7 @@ import numpy as np
 from lithowave.description.media import DomainExtent, Medium, Sample
 from lithowave.description.quality_values import InverseQuality
 from lithowave.description.stacked_layers import StackedLayers
+from lithowave.earth.transverse import Love, voigt_average, with_isotropic_change
 from lithowave.rheology.body import RelaxationBody
 from lithowave.rheology.unrelaxed import unrelaxed_moduli
 
@@ -44,6 +45,17 @@ class UnrelaxedMedium(Medium):
 
     def _unrelaxed(self, vp: np.ndarray, vs: np.ndarray, rho: np.ndarray, losses: InverseQuality) -> Sample:
         return *unrelaxed_moduli(vp, vs, rho, losses, self.body, self.reference_frequency), rho
+
+    def love(self, x: np.ndarray, y: np.ndarray, z: np.ndarray, *within: np.ndarray) -> tuple[Love, np.ndarray]:
+        """Return A, C, L, N and F, Pa, and rho at points of a medium that has these moduli.
+
+        The isotropic average is that of the unrelaxed medium; the anisotropic part is unchanged.
+        """
+        (a, c, l, n, f), rho = self.medium.love(x, y, z, *within)  # noqa: E741
+        kappa, mu = voigt_average((a, c, l, n, f))
+        (vp, vs, _), losses = self.medium.sample_all(x, y, z, *within)
+        bulk, shear, _ = self._unrelaxed(vp, vs, rho, losses)
+        return with_isotropic_change((a, c, l, n, f), bulk - kappa, shear - mu), rho
 
     def average_moduli(
         self, x: np.ndarray, y: np.ndarray, z: np.ndarray, spacing: float, z_limits: tuple[float, float]

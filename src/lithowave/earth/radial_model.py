@@ -10,7 +10,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lithowave.earth.transverse import Love, love_moduli, phase_speed_range, voigt_average
+from lithowave.earth.transverse import Love, love_moduli, phase_speed_range, voigt_average, with_isotropic_change
 from lithowave.errors import InputError
 
 RADIUS = 6_371_000.0
@@ -90,13 +90,12 @@ class EarthProperties:
         step = 2.0 * np.log(ratio) / np.pi
         a, c, l, n, f = self.love  # noqa: E741
         kappa, mu = voigt_average((a, c, l, n, f))
-        bulk, shear = step * self.inverse_qkappa * kappa, step * self.inverse_qmu * mu
-        normal = bulk + 4.0 / 3.0 * shear
-        a, c, l, n, f = a + normal, c + normal, l + shear, n + shear, f + bulk - 2.0 / 3.0 * shear  # noqa: E741
+        change = step * self.inverse_qkappa * kappa, step * self.inverse_qmu * mu
+        a, c, l, n, f = with_isotropic_change((a, c, l, n, f), *change)  # noqa: E741
         isotropic = ~self.anisotropic
         eta = np.where(isotropic, 1.0, f / (a - 2.0 * l))
-        speeds = (np.sqrt(modulus / self.rho) for modulus in (c, a, l, n))
-        return EarthProperties(*speeds, eta, self.rho, self.inverse_qkappa, self.inverse_qmu)
+        vpv, vph, vsv, vsh = (np.sqrt(modulus / self.rho) for modulus in (c, a, l, n))
+        return EarthProperties(vpv, vph, vsv, vsh, eta, self.rho, self.inverse_qkappa, self.inverse_qmu)
 
 
 def _inverse(values: np.ndarray) -> np.ndarray:

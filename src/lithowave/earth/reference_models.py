@@ -13,7 +13,15 @@ from collections.abc import Sequence
 import numpy as np
 
 from lithowave.earth.ak135_table import OUTER_CORE_QKAPPA, TABLE
-from lithowave.earth.radial_model import COLUMNS, RADIUS, EarthLayer, PolynomialProfile, RadialModel, TableProfile
+from lithowave.earth.radial_model import (
+    COLUMNS,
+    RADIUS,
+    EarthLayer,
+    PolynomialProfile,
+    Profile,
+    RadialModel,
+    TableProfile,
+)
 
 NAMES = ("prem", "ak135", "iasp91")
 """Names of `reference_model`."""
@@ -155,7 +163,7 @@ def _iasp91() -> RadialModel:
 class _DensityOf(PolynomialProfile):
     """Polynomials with the density of another profile, that at its ends beyond them."""
 
-    def __init__(self, other: TableProfile, low: float, high: float, coefficients: np.ndarray) -> None:
+    def __init__(self, other: Profile, low: float, high: float, coefficients: np.ndarray) -> None:
         super().__init__(low, high, coefficients)
         object.__setattr__(self, "other", other)
 

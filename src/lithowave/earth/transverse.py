@@ -35,6 +35,13 @@ def voigt_average(love: Love) -> tuple[np.ndarray, np.ndarray]:
     return (4.0 * (a + f - n) + c) / 9.0, (a + c - 2.0 * f + 5.0 * n + 6.0 * l) / 15.0
 
 
+def with_isotropic_change(love: Love, kappa: np.ndarray, mu: np.ndarray) -> Love:
+    """Return the moduli of a medium whose isotropic average is increased by kappa and mu, Pa."""
+    a, c, l, n, f = love  # noqa: E741
+    normal = kappa + 4.0 / 3.0 * mu
+    return a + normal, c + normal, l + mu, n + mu, f + kappa - 2.0 / 3.0 * mu
+
+
 def transverse_moduli(love: Love, axis: np.ndarray) -> np.ndarray:
     r"""Return the 21 moduli (21, ...), Pa, of transversely isotropic media whose symmetry axes have any direction.
 

@@ -172,8 +172,15 @@ def curved(mesh: HexahedralMesh, displacement: Displacement) -> HexahedralMesh:
     vertices[center_base:] = entity_centers(mesh, np.arange(count)[:, None], np.arange(8)[None], count)
     for axis, change in enumerate(displacement(*vertices.T)):
         vertices[:, axis] += change
-    between = [edge_base + edges[:, MIDDLE_EDGES], face_base + faces[:, MIDDLE_FACES]]
-    nodes = np.concatenate([corners, *between, center_base + np.arange(count)[:, None]], axis=1)
+    nodes = np.empty((count, 27), np.int64)
+
+    def join(part: slice) -> None:
+        nodes[part, :8], nodes[part, 8:20] = corners[part], edge_base + edges[part][:, MIDDLE_EDGES]
+        nodes[part, 20:26], nodes[part, 26] = face_base + faces[part][:, MIDDLE_FACES], center_base + np.arange(
+            part.start, part.stop
+        )
+
+    over_parts(join, count, PART)
     return replace(mesh, vertices=vertices, nodes=nodes)
 
 

@@ -169,6 +169,16 @@ def gather_numbers(
 
 
 @exact_part
+def lower_keys(numbers, elements, keys):  # pragma: no cover - compiled
+    """Lower the key of each point to the minimum of elements[e] * size + place of its points [e, place]."""
+    size = numbers.shape[1]
+    for element in range(len(numbers)):
+        for place in range(size):
+            number = numbers[element, place]
+            keys[number] = min(keys[number], elements[element] * size + place)
+
+
+@exact_part
 def _orientations(vertices, corners, turn):  # pragma: no cover - compiled
     """Compute the orientation of each edge and face: of an edge, 1 if its second corner is the lower one; of a face,
     see `numbering.face_orders`. corners : (entities, 4), -1 where an entity has fewer."""

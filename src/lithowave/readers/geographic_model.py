@@ -27,7 +27,7 @@ from lithowave.readers.gridded_model import (
 from lithowave.readers.model_frames import GEOGRAPHIC
 from lithowave.readers.units import LENGTH, si_factor
 
-_AXIS_NAMES = {
+AXIS_NAMES = {
     "longitude": {"longitude", "lon", "long", "lons"},
     "latitude": {"latitude", "lat", "lats"},
     "z": {"depth", "z", "elevation", "altitude", "height"},
@@ -101,12 +101,14 @@ def read_geographic_model(entries: ArrayFile, path: Path) -> GriddedModel:
         has = ", ".join(_candidates(entries))
         raise InputError("vp", f"has no {missing[0]}", f"expected {wanted}; it has {has}", file=path)
     notes: list[str] = []
-    axes = {roles[role]: _read_axis(by_name, role, roles[role], entries.attributes, path) for role in _AXIS_NAMES}
+    axes = {
+        roles[role]: read_geographic_axis(by_name, role, roles[role], entries.attributes, path) for role in AXIS_NAMES
+    }
     arrays = {name: read_property(entry, name, axes, path) for name, entry in properties.items()}
     factors = quality_names(by_name, path)
     quality = {name: read_property(by_name[name], name, axes, path) for name in factors}
     require_shear_quality(quality, arrays["vs"], path)
-    notes += _stated_extent(entries.attributes, roles, axes)
+    notes += stated_extent(entries.attributes, roles, axes)
     flips = tuple(slice(None, None, -1 if axis[0] > axis[-1] else 1) for axis in axes.values())
     longitude, latitude, z = (axis[flip] for axis, flip in zip(axes.values(), flips, strict=True))
     used = [*properties.values(), *(by_name[name] for name in (*roles.values(), *factors))]
@@ -131,7 +133,7 @@ def _candidates(entries: Mapping[str, ArrayEntry]) -> list[str]:
 
 def axis_role(name: str, entry: ArrayEntry | None, path: Path) -> str:
     """Return the role of an axis; empty if it is not known."""
-    by_name = next((role for role, names in _AXIS_NAMES.items() if name in names), "")
+    by_name = next((role for role, names in AXIS_NAMES.items() if name in names), "")
     if entry is None:
         return by_name
     units = stated_units(entry).lower().replace(" ", "_")
@@ -226,7 +228,7 @@ def _perturbation(name: str, got: str, path: Path) -> InputError:
     )
 
 
-def _read_axis(
+def read_geographic_axis(
     by_name: Mapping[str, ArrayEntry], role: str, name: str, attributes: Mapping[str, Any], path: Path
 ) -> np.ndarray:
     """Return coordinates in the order of the file: degrees, or z in m."""
@@ -307,7 +309,7 @@ def _points_down(entry: ArrayEntry, name: str, z: np.ndarray, attributes: Mappin
     )
 
 
-def _stated_extent(
+def stated_extent(
     attributes: Mapping[str, Any], roles: Mapping[str, str], axes: Mapping[str, np.ndarray]
 ) -> list[str]:
     """Return notes on file attributes that state another extent than the axes."""

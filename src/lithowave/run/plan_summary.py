@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from lithowave.description.bounded_layers import BoundedLayers
+from lithowave.description.earth_medium import EarthMedium
 from lithowave.run.source_summary import source_summary
 from lithowave.solvers.interface import Plan
 
@@ -44,9 +45,10 @@ def plan_summary(simulation: Simulation, plan: Plan) -> dict[str, Any]:
 
 
 def layer_lines(simulation: Simulation) -> list[tuple[str, str]]:
-    """Return (name, text) of the lines about layers with surfaces or gradients that `check` prints."""
+    """Return (name, text) of the lines about layers with surfaces or gradients, or of radial models, that `check`
+    prints."""
     medium = simulation.material.medium
-    return medium.lines(simulation.domain) if isinstance(medium, BoundedLayers) else []
+    return medium.lines(simulation.domain) if isinstance(medium, (BoundedLayers, EarthMedium)) else []
 
 
 def domain_lines(simulation: Simulation) -> list[tuple[str, str]]:

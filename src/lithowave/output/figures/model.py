@@ -9,6 +9,7 @@ import numpy as np
 
 from lithowave.errors import InputError
 from lithowave.output.figures.globe import MapPage, SectionPage
+from lithowave.output.figures.radial_model import radial_model_figure
 from lithowave.output.figures.style import FAINT, INK, PEAK_COLORS, colormap, new_figure, save, styled
 
 if TYPE_CHECKING:
@@ -61,10 +62,15 @@ def _section(
 def model_figure(simulation: Simulation, path: str | Path) -> Path:
     """Draw vp, vs and density at the surface and on two vertical sections through the middle, and return the file.
 
+    A radial model without perturbations is drawn against depth instead.
+
     Raises
     ------
     InputError : as `model_sections`. OutputError : the file cannot be written.
     """
+    earth = simulation.material.earth
+    if earth is not None and not earth.perturbations:
+        return radial_model_figure(earth.radial_model, -simulation.domain.z[0], path)
     sections = model_sections(simulation)
     with styled():
         figure = new_figure(11.0, 9.0, layout="constrained")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lithowave.description.anisotropy import backward_waves
 from lithowave.description.bounded_layers import BoundedLayers
+from lithowave.description.earth_medium import EarthMedium
 
 if TYPE_CHECKING:
     from lithowave.description.simulation import Simulation
@@ -82,11 +83,22 @@ def layer_thicknesses(simulation: Simulation) -> Iterator[tuple[int, float]]:
                 yield one.index, one.thickest if one.absent else one.thinnest
         return
     top = domain.z[1] if domain.surface is None else domain.surface.low
-    layers = simulation.material.layers or []
-    for index, (upper, lower) in enumerate(zip(layers, layers[1:], strict=False)):
-        thickness = min(upper.top, top) - lower.top
-        if thickness > 0.0 and upper.top > domain.z[0] and lower.top > domain.z[0]:
+    if isinstance(medium, EarthMedium):
+        tops = medium.tops.tolist()
+    else:
+        tops = [layer.top for layer in simulation.material.layers or []]
+    for index, (upper, lower) in enumerate(zip(tops, tops[1:], strict=False)):
+        thickness = min(upper, top) - lower
+        if thickness > 0.0 and upper > domain.z[0] and lower > domain.z[0]:
             yield index, thickness
+
+
+def layer_name(simulation: Simulation, index: int) -> str:
+    """Return the key of a layer, with its depths if it belongs to a radial model."""
+    medium = simulation.material.medium
+    if not isinstance(medium, EarthMedium):
+        return f"material.layers[{index}]"
+    return f"material.earth: layer at a depth of {-medium.tops[index] / 1e3:g} to {-medium.tops[index + 1] / 1e3:g} km"
 
 
 def averaged_layers(simulation: Simulation, spacing: float) -> list[str]:
@@ -96,7 +108,7 @@ def averaged_layers(simulation: Simulation, spacing: float) -> list[str]:
     the averages missed 13% and 14% of these changes.
     """
     return [
-        f"material.layers[{index}]: {thickness:g} m thick, {thickness / spacing:.0%} of the grid spacing "
+        f"{layer_name(simulation, index)}: {thickness:g} m thick, {thickness / spacing:.0%} of the grid spacing "
         f"({spacing:.4g} m). Finite differences average it with its neighbors; the error is about 15% of the effect of "
         f"this layer on the seismograms. Use solver.spacing: {thickness:.4g} or less to resolve it."
         for index, thickness in layer_thicknesses(simulation)

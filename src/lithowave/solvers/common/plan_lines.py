@@ -19,7 +19,8 @@ def resolution_line(summary: dict[str, Any]) -> Line:
         return name, "unknown: solver.max_frequency is not set"
     slowest = summary["points_per_wavelength_at"]
     place = where_text(slowest["place"])
-    return name, f"{summary['points_per_wavelength']:.3g} at vs = {slowest['vs_m_s']:g} m/s {place}"
+    wave = "vp" if slowest.get("fluid") else "vs"
+    return name, f"{summary['points_per_wavelength']:.3g} at {wave} = {slowest['vs_m_s']:g} m/s {place}"
 
 
 def time_lines(summary: dict[str, Any]) -> list[Line]:

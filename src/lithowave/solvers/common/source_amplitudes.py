@@ -18,14 +18,18 @@ class SourceAmplitudes:
 
     Parameters
     ----------
-    sources : point sources: forces, or moment tensors, whose time function is evaluated by its method `moment`, `rate`
-        or `released`.
+    sources : point sources.
     time_step : s.
     shift : in steps; 0.5 for sources that act half a step later.
+    moment, force : methods of the time functions of moment tensors, `rate` or `released`, and of forces, `amplitude` or
+        `impulse`.
     """
 
-    def __init__(self, sources: Sequence[Any], time_step: float, shift: float, moment: str = "rate") -> None:
-        self.sources, self.time_step, self.shift, self.moment = list(sources), time_step, shift, moment
+    def __init__(
+        self, sources: Sequence[Any], time_step: float, shift: float, moment: str = "rate", force: str = "amplitude"
+    ) -> None:
+        self.sources, self.time_step, self.shift = list(sources), time_step, shift
+        self.moment, self.force = moment, force
 
     def block(self, step: int, some: slice = slice(None)) -> np.ndarray:
         """Return amplitudes (BLOCK, sources) of some sources in the block of steps that contains this one, in double
@@ -33,7 +37,7 @@ class SourceAmplitudes:
 
         Blocks begin at multiples of their length, so that a restarted run computes the same ones.
         """
-        return source_values(self.sources[some], self._times(step), self.moment)
+        return source_values(self.sources[some], self._times(step), self.moment, self.force)
 
     def acting(self, step: int) -> slice:
         """Return the range of sources of which some may act in the block of steps that contains this one."""

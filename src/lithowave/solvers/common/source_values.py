@@ -12,10 +12,13 @@ from lithowave.backends.kernel_cache import njit
 from lithowave.description.slip_rates import SubfaultFunction
 
 
-def source_values(sources: Sequence[Any], times: np.ndarray, moment: str) -> np.ndarray:
+def source_values(
+    sources: Sequence[Any], times: np.ndarray, moment: str, force: str = "amplitude"
+) -> np.ndarray:
     """Return the values (times, sources) of time functions at times (times,), s.
 
-    moment : method of the time functions of moment tensors, `rate` or `released`; that of forces is `amplitude`.
+    moment, force : methods of the time functions of moment tensors, `rate` or `released`, and of forces, `amplitude` or
+    `impulse`.
     """
     found = np.zeros((len(times), len(sources)))
     faults: dict[int, list[int]] = {}
@@ -24,7 +27,7 @@ def source_values(sources: Sequence[Any], times: np.ndarray, moment: str) -> np.
         if isinstance(function, SubfaultFunction):
             faults.setdefault(id(function.table), []).append(column)
         else:
-            found[:, column] = getattr(function, "amplitude" if source.force is not None else moment)(times)
+            found[:, column] = getattr(function, moment if source.force is None else force)(times)
     for columns in faults.values():
         table = sources[columns[0]].time_function.table
         numbers = np.array([sources[column].time_function.number for column in columns])

@@ -35,6 +35,7 @@ from lithowave.solvers.discontinuous_galerkin.point_location import TOLERANCE, l
 from lithowave.solvers.discontinuous_galerkin.relaxation import average_quality
 from lithowave.solvers.discontinuous_galerkin.riemann import KINDS
 from lithowave.solvers.elements.cell_layers import (
+    LAYERED,
     CellLayers,
     cell_layers,
     element_properties,
@@ -215,7 +216,7 @@ def split_box(simulation: Simulation, box: BuiltBox, columns: Rectangle | None =
     mesh = split_hexahedra(cubes, own=own)
     if box.layer is not None:
         mesh = replace(mesh, materials=mesh.materials // 8)
-    if is_sampled(simulation) and simulation.material.kind == "layers":
+    if is_sampled(simulation) and simulation.material.kind in LAYERED:
         mesh = replace(mesh, materials=mesh.materials // 2)
     level_map = box.cells.level_map
     if level_map is not None and not simulation.material.bounded:
@@ -287,7 +288,7 @@ def element_sizes(mesh: TetrahedralMesh, positions: np.ndarray, tolerance: float
 def fluid_cubes(simulation: Simulation, cubes: HexahedralMesh, box: BuiltBox) -> np.ndarray:
     """True for hexahedra that are mostly fluid: tetrahedra then do not cross a sea floor between two of them."""
     medium, level_map, layers = NearestMedium.of(simulation), None, ()
-    if simulation.material.kind == "layers":
+    if simulation.material.kind in LAYERED:
         level_map = box.cells.level_map
         layers = own_layers(simulation, with_materials(simulation, cubes, box.materials))
     line = 0.5 + 0.5 * np.polynomial.legendre.leggauss(SAMPLES)[0]

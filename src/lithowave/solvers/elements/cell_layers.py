@@ -25,6 +25,7 @@ SLABS = 12  # of depth; the slowest wave in each determines the element size of 
 ALIKE = 1.9  # ratio of speeds of slabs that have the same elements; elements are doubled from 2 on
 FLATTEST = 0.1  # height over width of elements, below which an interface is not followed
 PART = 4096
+LAYERED = ("layers", "earth")  # kinds of materials whose layers the elements of generated meshes follow
 
 
 @dataclass(frozen=True)
@@ -307,7 +308,7 @@ def layers_of(codes: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
 
 def with_materials(simulation: Simulation, mesh: Any, materials: list[int]) -> Any:
     """Return a mesh with the codes of the layers of the simulation file instead of indices of layers of cells."""
-    if simulation.material.kind not in ("layers", "earth"):
+    if simulation.material.kind not in LAYERED:
         return mesh
     return replace(mesh, materials=np.array(materials, np.int64)[mesh.materials])
 
@@ -321,6 +322,24 @@ def own_layers(simulation: Simulation, mesh: Any) -> tuple[np.ndarray, ...]:
     if simulation.solver.mesh is not None or not isinstance(medium, StackedLayers):
         return ()
     return layers_of(mesh.materials, medium.count)
+
+
+def transverse_elements(simulation: Simulation, layers: tuple[np.ndarray, ...]) -> np.ndarray | None:
+    """Return True (elements,) for the elements of a radial model that are transversely isotropic; None without any.
+
+    layers : see `own_layers`. The result is None on all ranks or on none.
+
+    InputError: the layers of the model cross an imported mesh.
+    """
+    medium = simulation.material.medium
+    if not isinstance(medium, EarthMedium) or not medium.anisotropic_layers.any():
+        return None
+    if not layers:
+        raise InputError(
+            "material.earth.anisotropy", "true is not supported in an imported mesh", "allowed here: false",
+            "omit solver.mesh, so that the elements follow the layers of the model",
+        )  # fmt: skip
+    return medium.anisotropic_layers[layers[0]]
 
 
 def is_sampled(simulation: Simulation) -> bool:

@@ -86,5 +86,9 @@ class NearestMedium:
         """Return 1/Qkappa and 1/Qmu at points. within : as in `sample`."""
         return self.medium.inverse_quality(*self._inside(x, y, z), *within)
 
+    def love(self, x: np.ndarray, y: np.ndarray, z: np.ndarray, *within: np.ndarray) -> tuple[Any, np.ndarray]:
+        """Return the moduli of transverse isotropy and rho at points; see `EarthMedium.love`."""
+        return self.medium.love(*self._inside(x, y, z), *within)
+
     def _inside(self, x: np.ndarray, y: np.ndarray, z: np.ndarray) -> tuple[np.ndarray, ...]:
         return np.clip(x, *self.x), np.clip(y, *self.y), np.clip(z, *self.z)

@@ -14,8 +14,8 @@ from lithowave.mesh.numbering import number_faces
 from lithowave.mesh.shapes import shape_tables
 from lithowave.mesh.tetrahedra import FACES
 from lithowave.parallel.ranks import Ranks
-from lithowave.solvers.common.layer_warnings import layer_thicknesses
-from lithowave.solvers.elements.cell_layers import FLATTEST, cell_layers, is_sampled, own_layers
+from lithowave.solvers.common.layer_warnings import layer_name, layer_thicknesses
+from lithowave.solvers.elements.cell_layers import FLATTEST, LAYERED, cell_layers, is_sampled, own_layers
 from lithowave.solvers.elements.imported_layer import NearestMedium
 from lithowave.solvers.elements.point_location import PointLocations
 
@@ -83,7 +83,7 @@ def receivers_at_vertices(plan: Any, simulation: Simulation, locations: PointLoc
 
 def layer_warnings(simulation: Simulation) -> list[str]:
     """Return warnings about layers that are thin, and about surfaces that a generated mesh does not follow."""
-    if simulation.solver.mesh is not None or simulation.material.layers is None:
+    if simulation.solver.mesh is not None or simulation.material.kind not in LAYERED:
         return []
     return flat_elements(simulation) + [
         f"material.layers[{one.index}].top: the elements do not follow this surface, since they would be inverted or "
@@ -96,15 +96,16 @@ def layer_warnings(simulation: Simulation) -> list[str]:
 
 def flat_elements(simulation: Simulation) -> list[str]:
     """Return a warning for each layer so thin that the elements of a generated mesh are flat there."""
-    cells, found = cell_layers(simulation), []
+    cells, found, even = cell_layers(simulation), [], simulation.material.kind == "layers"
     sizes = dict(zip(cells.materials, cells.sizes, strict=True))
     for index, thickness in layer_thicknesses(simulation):
-        size = sizes.get(index, 0.0 if simulation.material.bounded else cells.sizes[0])
+        size = sizes.get(index, cells.sizes[0] if even and not simulation.material.bounded else 0.0)
         if thickness < FLAT * size:
+            remedy = "" if even else ", for example with material.earth.minimum_thickness"
             found.append(
-                f"material.layers[{index}]: {thickness:g} m thick, less than the elements there ({size:.4g} m). The "
-                f"mesh has a row of elements of this height, whose time step is about {thickness / size:.2g} of that "
-                "of full elements. Merge the layer with a neighbor if it is not needed."
+                f"{layer_name(simulation, index)}: {thickness:g} m thick, less than the elements there ({size:.4g} m). "
+                f"The mesh has a row of elements of this height, whose time step is about {thickness / size:.2g} of "
+                f"that of full elements. Merge the layer with a neighbor if it is not needed{remedy}."
             )
     return found
 
@@ -138,14 +139,15 @@ def unfollowed_interfaces(simulation: Simulation, contrasts: np.ndarray, place_o
 
 
 def point_contrasts(values: np.ndarray) -> np.ndarray:
-    """Return the largest change (elements,) of vs from one GLL point to the next in each element, relative to the
-    larger value; values : lambda, mu, rho [3, element, k, j, i]."""
+    """Return the largest change (elements,) of vs, or vp in a fluid, from one GLL point to the next in each element,
+    relative to the larger value; values : lambda, mu, rho [3, element, k, j, i]."""
     found = np.zeros(values.shape[1])
 
     def compare(some: slice) -> None:
-        vs = np.sqrt(values[1, some] / values[2, some])
+        lam, mu, rho = values[:, some]
+        speed = np.sqrt(np.where(mu == 0.0, lam, mu) / rho)
         for axis in (1, 2, 3):
-            ends = [np.moveaxis(vs, axis, 0)[part] for part in (slice(1, None), slice(None, -1))]
+            ends = [np.moveaxis(speed, axis, 0)[part] for part in (slice(1, None), slice(None, -1))]
             change = 1.0 - np.minimum(*ends) / np.maximum(*ends)
             found[some] = np.maximum(found[some], change.max(axis=(0, 2, 3)))
 

@@ -100,7 +100,8 @@ def recorded_distances(simulation: Simulation, top: float, size: np.ndarray) -> 
 
 
 def spread_sources(
-    simulation: Simulation, top: float, reach: float, largest: float, surroundings: Surroundings, forces: bool = True
+    simulation: Simulation, top: float, reach: float, largest: float, surroundings: Surroundings,
+    forces: bool | np.ndarray = True,
 ) -> SpreadSources:
     """Return the points that represent the sources of a simulation (collective call).
 
@@ -110,7 +111,7 @@ def spread_sources(
     reach : sizes of the element; sources farther from receivers are not spread.
     largest : radius of a ball over the size of the element, at most.
     surroundings : function that returns wave velocities and element sizes.
-    forces : True to spread forces also.
+    forces : True to spread forces also; for all sources, or for each (sources,).
     """
     positions = simulation.acquisition.source_positions
     here = surroundings(positions)
@@ -119,7 +120,7 @@ def spread_sources(
     wavelength = slowest / highest_frequency(simulation)
     radii = np.minimum(OF_DISTANCE * distances, np.minimum(largest * size, OF_WAVELENGTH * wavelength))
     spread = np.isfinite(size) & (distances < reach * size) & (radii > 1e-3 * size)
-    spread &= np.array([forces or one.force is None for one in simulation.acquisition.sources], bool)
+    spread &= forces | np.array([one.force is None for one in simulation.acquisition.sources], bool)
     offsets, weights = unit_ball()
     balls, left = np.zeros((len(positions), 1, 1)), np.flatnonzero(spread)
     for part in SHRINK:

@@ -21,14 +21,23 @@ PART = 10_000
 
 
 def make_damping(plan: Any) -> Damping:
-    """Return G = dt / 2 M^-1 C at the points of absorbing faces; a layer has none, but ends at points at rest."""
+    """Return G = dt / 2 M^-1 C at the points of absorbing faces; a layer has none, but ends at points at rest.
+
+    On the faces of a fluid, v . n = P / (rho c): C of its points has the component xx only, the area over rho c.
+    """
 
     def impedance(elements: np.ndarray, places: np.ndarray, normal: np.ndarray) -> np.ndarray:
         stiffness, rho = plan.materials.at(elements, places)
         if plan.materials.anisotropic.any():
-            return impedances(stiffness, rho, normal)
-        vp, vs = np.sqrt(stiffness[..., 0, 0] / rho), np.sqrt(stiffness[..., 5, 5] / rho)
-        return isotropic_impedances(vp, vs, rho, normal)
+            found = impedances(stiffness, rho, normal)
+        else:
+            found = isotropic_impedances(
+                np.sqrt(stiffness[..., 0, 0] / rho), np.sqrt(stiffness[..., 5, 5] / rho), rho, normal
+            )
+        fluid = plan.materials.is_fluid[elements]
+        found[fluid] = 0.0  # its only component is that of the potential
+        found[fluid, :, 0, 0] = 1.0 / np.sqrt(stiffness[fluid, :, 0, 0] * rho[fluid])
+        return found
 
     if plan.layer is not None:
         return Damping(np.zeros(0, np.int64), np.zeros((0, 6)))
@@ -78,6 +87,8 @@ def layer_points(plan: Any) -> list[LayerPoints]:
         numbers = plan.numbers[some]
         np.maximum.at(filters[:, :3, 1], numbers, plan.stretching.filters(some)[..., 1])
         filters[numbers, 3] = plan.stretching.friction(some)
+    # The coupling is not stretched (see `coupling`): a friction of the other forces alone might not be passive.
+    filters[np.concatenate([plan.interface.solid, plan.interface.fluid]), 3] = (1.0, 0.0, 0.0)
     filters[:, :3, 0] += 1
     plan.border.combine(filters.reshape(len(filters), -1), plan.ranks, np.maximum)
     active = filters[:, :3, 2] > 0
@@ -91,12 +102,15 @@ def layer_points(plan: Any) -> list[LayerPoints]:
 
 
 def element_masses(plan: Any, elements: np.ndarray) -> np.ndarray:
-    """Return the masses of the points of elements, (elements, k, j, i), kg; their sum is the mass of a mesh point."""
+    """Return the masses of the points of elements, (elements, k, j, i), kg; their sum is the mass of a mesh point.
+
+    Of a fluid it is that of the potential, m^3/Pa.
+    """
     weights = gll_weights(plan.degree)
     volume = determinant(jacobian_matrix(plan.mesh.element_nodes(elements), plan.degree))
     volume *= weights[:, None, None] * weights[:, None] * weights
-    density = np.broadcast_to(plan.materials.density()[elements], (len(volume), volume[0].size))
-    return volume * density.reshape(volume.shape)
+    inertia = np.broadcast_to(plan.materials.inertia(elements), (len(volume), volume[0].size))
+    return volume * inertia.reshape(volume.shape)
 
 
 def _layer_elements(plan: Any) -> Iterator[np.ndarray]:

@@ -1,16 +1,20 @@
 """Argument lists of the kernels, shared by their CPU and CUDA versions.
 
 displacement : (points + 1, 4): u, m, and dt^2 over the mass of the point, s^2/kg; 0 there keeps a point at rest.
-momentum : (points + 1, 4): p, such that dt^2 / mass * p is the change of u in a step; the fourth entry is padding. The
-last point of both belongs to no element and serves the padding of blocks. points : indices of points (see
-`element_layout.py`). shared : index of the first point that belongs to only one element, whose kernel also updates its
-displacement; the points before it belong to several.
+momentum : (points + 1, 4): p, such that dt^2 / mass * p is the change of u in a step; the fourth entry is the factor
+from the rate of u to a velocity, 1 in a solid. The last point of both belongs to no element and serves the padding of
+blocks. points : indices of points (see `element_layout.py`). shared : index of the first point that belongs to only one
+element, whose kernel also updates its displacement; the points before it belong to several.
+
+A fluid has the potential phi, Pa s, instead of u in the first component of its own points, and zeros in the others. Its
+mass has 1 / kappa instead of rho, its rate is -P, the factor of velocities 1 / (rho c), and `moduli` 1 / rho. solid,
+fluid : points of the pairs on interfaces (see `coupling`).
 
 In an absorbing layer with n active axes, memory (9 n per point of each element) holds the variables of the filters: for
-each axis, those of three derivatives along it, and of the stresses in the columns of the two other axes. filters (3 n
-per point) : b, a, c of each axis. first_axis : axis that
-becomes the first of the rotated coordinates of moduli, geometry, memory and filters. stretched : (points, 3), p after
-the filters less p.
+each axis, those of three derivatives along it, and of the stresses in the columns of the two other axes; in a fluid 3
+n, of one derivative and two velocities. filters (3 n per point) : b, a, c of each axis. first_axis : axis that becomes
+the first of the rotated coordinates of moduli, geometry, memory and filters. stretched : (points, 3), p after the
+filters less p. coupled : (pairs, 4), the part of p by the coupling.
 
 In elements with attenuation by n mechanisms, relaxing (2 n per carrying point of `relaxation.py`) holds the moduli
 Y kappa - 2/3 Y mu and Y mu of each mechanism, relaxation (6 n) their memory variables xx, yy, zz, yz, xz, xy, times the
@@ -26,6 +30,8 @@ ARGUMENTS: dict[str, tuple[str, ...]] = {
         "recursion", "first_axis", "first_block", "shared", "order", "begin",
     ),
     "damp": ("momentum", "history", "point", "matrix"),
+    "uncouple": ("momentum", "coupled", "solid", "fluid"),
+    "couple": ("momentum", "history", "coupled", "solid", "fluid", "matrix"),
     "unstretch": ("momentum", "stretched", "memory", "point", "filters"),
     "save_momenta": ("momentum", "point", "kept"),
     "pack": ("momentum", "point", "outgoing"),
@@ -33,6 +39,11 @@ ARGUMENTS: dict[str, tuple[str, ...]] = {
     "inject": ("momentum", "target", "begin", "weight", "owner", "amplitude", "row"),
     "count_step": ("row",),
     "sample": ("displacement", "momentum", "points", "base", "strides", "values", "slopes", "rate", "out", "slot"),
+    "keep_rates": ("momentum", "points", "base", "strides", "earlier"),
+    "sample_fluid": (
+        "displacement", "momentum", "points", "base", "strides", "values", "slopes", "mobility", "place", "element",
+        "earlier", "rate", "out", "slot",
+    ),
     "rotate_velocity": ("out", "slot", "axes"),
     "surface_peaks": ("velocity", "time_step", "displacement", "peak_velocity", "peak_displacement"),
     "largest_velocity": ("displacement", "momentum", "out"),

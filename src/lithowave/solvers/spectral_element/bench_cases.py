@@ -1,18 +1,19 @@
 """Benchmarks of the spectral elements for `lithowave bench`: entire steps of a box without sources and receivers.
 
-`deformed` : curved elements of 27 nodes with moduli at each point. `trilinear` : the same with 8 nodes, only on
-request. `affine` : parallelepipeds of one material. `attenuating` : as `deformed`, with three mechanisms of attenuation
-at the smallest set of points. All have a free surface and absorb at the five other sides.
+`deformed` : curved elements of 27 nodes with moduli at each point. `trilinear` : the same with 8 nodes, `fluid` : the
+same of a fluid, both only on request. `affine` : parallelepipeds of one material. `attenuating` : as `deformed`, with
+three mechanisms of attenuation at the smallest set of points. All have a free surface and absorb at the five other
+sides.
 
 The lower bound of a step's time is the memory traffic divided by the memory bandwidth; each value that a kernel reads
-or changes moves once, regardless of the number of elements that share it. Values per point that elements share: the
-displacement update reads u, p and the mass and writes u (3 + 3 + 1 + 3); the forces read u, and read and write p (3 + 3
-+ 3). Points inside an element are updated and receive forces in one pass, which reads u, p and the mass and writes u
-and p (3 + 3 + 1 + 3 + 3). A damped point reads p, p before the step and a matrix, and writes p twice (3 + 3 + 6 + 3 +
-3), in addition to its index of 8 bytes. An element has, in addition to the indices of its points, 4 bytes each, its
-moduli (2 or 21 values, per point if they vary) and its map without the constant terms (9 values for a parallelepiped,
-21 for a trilinear, 78 for a triquadratic element). A point with memory variables of attenuation reads two moduli, and
-reads and writes six variables, of each mechanism.
+or changes moves once, regardless of the number of elements that share it. With three components (a fluid has one), the
+values per point that elements share are: the displacement update reads u, p and the mass and writes u (3 + 3 + 1 + 3);
+the forces read u, and read and write p (3 + 3 + 3). Points inside an element are updated and receive forces in one
+pass, which reads u, p and the mass and writes u and p (3 + 3 + 1 + 3 + 3). A damped point reads p, p before the step
+and a matrix, and writes p twice (3 + 3 + 6 + 3 + 3), in addition to its index of 8 bytes. An element has, in addition
+to the indices of its points, 4 bytes each, its moduli (2 or 21 values, per point if they vary) and its map without the
+constant terms (9 values for a parallelepiped, 21 for a trilinear, 78 for a triquadratic element). A point with memory
+variables of attenuation reads two moduli, and reads and writes six variables, of each mechanism.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ KINDS = {
     "affine": ElementKind("affine", False, False),
     "deformed": ElementKind("triquadratic", False, True),
     "attenuating": ElementKind("triquadratic", False, True, mechanisms=3, carriers=1),
+    "fluid": ElementKind("triquadratic", False, True, fluid=True),
     "trilinear": ElementKind("trilinear", False, True),
 }
 CASES, USUAL_CASES = tuple(KINDS), ("affine", "deformed", "attenuating")
@@ -44,7 +46,7 @@ OPTIONS = ("degrees", "deterministic")
 SMALLEST_SIZE = 4  # elements
 SIZES = {"cpu": (20, 20, 20), "cuda": (77, 77, 76)}
 SAMPLE = (6, 6, 6)
-SHARED_WORDS, OWN_WORDS = 10 + 9, 13
+SHARED_WORDS, OWN_WORDS = {1: 4 + 3, 3: 10 + 9}, {1: 5, 3: 13}  # by the number of components
 DAMPED_WORDS, DAMPED_BYTES = 18, 8
 RELAXATION_WORDS = 2 + 2 * COMPONENTS  # of a mechanism at a point
 MAP_WORDS = {"affine": 9, "trilinear": 21, "triquadratic": 78}
@@ -75,10 +77,12 @@ def usual_size(backend: Any, degree: int, kind: ElementKind) -> Shape:
 def step_bytes(plan: SpectralElementPlan) -> float:
     """Return the bytes that one step must move, by the model in the module docstring."""
     own = plan.total_points - plan.shared
-    words = SHARED_WORDS * plan.shared + OWN_WORDS * own + DAMPED_WORDS * plan.damped_point_count
+    components = plan.kinds[0][0].components
+    words = SHARED_WORDS[components] * plan.shared + OWN_WORDS[components] * own
+    words += DAMPED_WORDS * plan.damped_point_count
     points = (plan.degree + 1) ** 3
     for kind, count in members(plan):
-        moduli = (21 if kind.anisotropic else 2) * (points if kind.varying else 1)
+        moduli = kind.moduli * (points if kind.varying else 1)
         relaxation = RELAXATION_WORDS * kind.mechanisms * carrier_count(plan.degree, kind.carriers)
         words += count * (moduli + relaxation + MAP_WORDS[kind.map])
     return plan.value_bytes * words + 4 * points * plan.element_count + DAMPED_BYTES * plan.damped_point_count

@@ -29,27 +29,12 @@ from lithowave.backends.loops import FAST, U, row, row_of
 from lithowave.backends.rounding import flush_denormals, restore_rounding
 from lithowave.solvers.spectral_element.absorbing_layer import FILTERS
 from lithowave.solvers.spectral_element.element_layout import LANES, device_layout
+from lithowave.solvers.spectral_element.element_lines import MAP_POWERS, collapse, dot, dots, monomials, room
 from lithowave.solvers.spectral_element.elements import ElementKind
+from lithowave.solvers.spectral_element.fluid_kernels import make_add_fluid_forces
 from lithowave.solvers.spectral_element.gll import derivative_matrix, gll_points, gll_weights
 from lithowave.solvers.spectral_element.laws import make_anisotropic_law, make_isotropic_law
 from lithowave.solvers.spectral_element.relaxation import COMPONENTS, carrier_count, carrier_indices
-
-MAP_POWERS = {"affine": 2, "trilinear": 2, "triquadratic": 3}  # of each coordinate, in the monomials of the map
-
-
-@row
-def dot(c, f, at, step):
-    """Return the sum over l of c[l] f[at + l step]."""
-    total = c[0] * f[at]
-    for l in range(U(1), U(len(c))):  # noqa: E741
-        total += c[l] * f[at + l * step]
-    return total
-
-
-@row
-def dots(c, f, at, field, step):
-    """Return the same for three fields at a distance of `field` entries."""
-    return dot(c, f, at, step), dot(c, f, at + field, step), dot(c, f, at + field + field, step)
 
 
 @row
@@ -92,36 +77,6 @@ def relaxed(xx, xy, xz, yy, yz, zz, g, scale, moduli, at_moduli, memory, at, rec
         memory[m + U(3) * step], memory[m + U(4) * step] = c * fp + a * mp, c * fq + a * mq
         memory[m + U(5) * step] = c * fr + a * mr
     return xx, xy, xz, yy, yz, zz
-
-
-@row
-def collapse(coefficients, base, line, values, slopes_y, slopes_z, powers):
-    """Compute polynomials in xi of x, dx/deta and dx/dzeta on the line of points with the weights `values` ...."""
-    lanes, p = U(LANES), U(powers)
-    cube, square = p * p * p * lanes, p * lanes
-    for component in range(U(3)):
-        for power in range(p):
-            at = base + component * cube + power * lanes
-            out = (component * p + power) * lanes
-            for w in range(lanes):
-                line[out + w] = dot(values, coefficients, at + w, square)
-                line[U(3) * square + out + w] = dot(slopes_y, coefficients, at + w, square)
-                line[U(6) * square + out + w] = dot(slopes_z, coefficients, at + w, square)
-
-
-def monomials(points: np.ndarray, powers: int, dtype: np.dtype) -> tuple[tuple, ...]:
-    """Return for each (k, j) the weights [power of zeta, of eta] of a value and of its slopes along eta and zeta; for
-    each i the powers of xi, and their slopes."""
-    exponents = np.arange(powers)
-    value = points[:, None] ** exponents
-    slope = exponents * points[:, None] ** np.maximum(exponents - 1, 0)
-
-    def pairs(z: np.ndarray, y: np.ndarray) -> tuple:
-        table = np.einsum("kc,jb->kjcb", z, y).reshape(len(points) ** 2, -1).astype(dtype)
-        return tuple(map(tuple, table))
-
-    lines = (tuple(map(tuple, table.astype(dtype))) for table in (value, slope))
-    return pairs(value, value), pairs(value, slope), pairs(slope, value), *lines
 
 
 def carrying_points(degree: int, carriers: int) -> tuple[np.uint64, ...]:
@@ -355,12 +310,6 @@ def make_add_forces(
     return add
 
 
-@lru_cache(maxsize=4)
-def room(threads: int, block: int, line: int, dtype: np.dtype) -> tuple[np.ndarray, ...]:
-    """Allocate the work arrays of threads: displacements, F, forces, and the polynomials of a line."""
-    return tuple(np.empty((threads, size), dtype) for size in (3 * block, 9 * block, 3 * block, line))
-
-
 def make_kernels(degree: int, precision: str, deterministic: bool = False) -> dict[str, Any]:
     """Return the functions for a degree: layout and packing of blocks, and the kernel of each element kind.
 
@@ -378,9 +327,12 @@ def make_kernels(degree: int, precision: str, deterministic: bool = False) -> di
 
     def pack_maps(coefficients: np.ndarray, slots: np.ndarray, kind: ElementKind) -> np.ndarray:
         """Return (blocks, 3 q^3, lanes)."""
-        return arrangement.of_elements(coefficients.reshape(len(coefficients), -1), slots)
+        dtype = np.float32 if precision == "single" else np.float64
+        return arrangement.of_elements(coefficients, slots, lambda some: some.reshape(len(some), -1), dtype)
 
     def add_forces(kind: ElementKind) -> Callable[..., None]:
+        if kind.fluid:
+            return make_add_fluid_forces(degree, kind.map, kind.varying, kind.axes, precision)
         return make_add_forces(
             degree, kind.map, kind.anisotropic, kind.varying, kind.axes, kind.mechanisms, kind.carriers, precision
         )

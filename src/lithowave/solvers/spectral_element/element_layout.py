@@ -6,7 +6,9 @@ block belongs to a block of threads, with a thread for each line of points along
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -132,24 +134,30 @@ class ElementLayout:
         held = arranged if self.lanes else np.moveaxis(arranged, -1, 1)
         return held.reshape(-1, *held.shape[2:])[places]
 
-    def of_elements(self, values: np.ndarray, slots: np.ndarray) -> np.ndarray:
+    def of_elements(
+        self, values: np.ndarray, slots: np.ndarray, pack: Callable[[np.ndarray], np.ndarray] | None = None,
+        dtype: Any = None,
+    ) -> np.ndarray:  # fmt: skip
         """Arrange values of elements (elements, c) as (blocks, c, elements) on a CPU, (slots, c) on a GPU.
 
-        Empty slots get the values of the first element.
+        Empty slots get the values of the first element. pack : function of the values of some elements, (n, ...) -> (n,
+        c). dtype : of the result; default: that of the values.
         """
+        chosen = pack or (lambda held: held)
         blocks = self.block_count(len(slots))
         padded = np.zeros(blocks * self.elements, np.int64)
         padded[: len(slots)] = np.maximum(slots, 0)
-        shape = (len(padded), values.shape[1]) if self.lanes else (blocks, values.shape[1], self.elements)
-        arranged = np.empty(shape, values.dtype)
+        count = chosen(values[:1]).shape[1]
+        shape = (len(padded), count) if self.lanes else (blocks, count, self.elements)
+        arranged = np.empty(shape, dtype or values.dtype)
 
         def arrange(part: slice) -> None:
             rows = slice(part.start * self.elements, part.stop * self.elements)
-            held = values[padded[rows]]
+            held = chosen(values[padded[rows]])
             if self.lanes:
                 arranged[rows] = held
             else:
-                arranged[part] = held.reshape(-1, self.elements, values.shape[1]).transpose(0, 2, 1)
+                arranged[part] = held.reshape(-1, self.elements, count).transpose(0, 2, 1)
 
         over_parts(arrange, blocks, PART)
         return arranged

@@ -46,8 +46,8 @@ def largest_eigenvalue(degree: int) -> float:
 class ElementStatistics:
     """Sums and extremes over all elements.
 
-    mass : mass of each point, kg. frequency2 : bound of the largest eigenvalue of each element, 1/s^2. jacobian :
-    minimum determinant in each element, m^3.
+    mass : mass of each point, kg; of a fluid, with 1 / kappa instead of rho, m^3/Pa. frequency2 : bound of the largest
+    eigenvalue of each element, 1/s^2. jacobian : minimum determinant in each element, m^3.
     """
 
     mass: np.ndarray
@@ -160,8 +160,8 @@ def compute_element_statistics(
     r"""Return the maps of the elements and the statistics, in one pass over all points of all elements.
 
     mesh : object with element_nodes(elements). numbers : indices of points [element, k, j, i]. materials : object with
-    density(elements) and speed(elements) -> (elements, 1) or (elements, points of an element), speed that of the
-    fastest wave, m/s. The first result is that of `map_coefficients`.
+    inertia(elements) and speed(elements) -> (elements, 1) or (elements, points of an element): the density, or 1 /
+    kappa in a fluid, and the velocity of the fastest wave, m/s. The first result is that of `map_coefficients`.
 
     The largest eigenvalue of an element's stiffness over its mass bounds that of the global mesh (Fried 1972, J. Sound
     Vib. 22, 407-418); for a parallelepiped it is at most vp^2 L sum_de |grad xi_d . grad xi_e|, L that of the line
@@ -181,5 +181,5 @@ def compute_element_statistics(
         return some, volume
 
     for some, volume in parts_in_order(measure, len(numbers), PART):
-        _add_masses(numbers[some], volume, materials.density(some), mass)
+        _add_masses(numbers[some], volume, materials.inertia(some), mass)
     return coefficients, ElementStatistics(mass, largest_eigenvalue(degree) * frequency2, jacobian)

@@ -6,7 +6,9 @@
 // A thread issues all its reads of global memory before it waits.
 // In an absorbing layer (AXES > 0), derivatives and stresses pass through filters with memory variables.
 // With attenuation (MECHANISMS > 0), the stresses of some points relax.
-// Definitions: REAL, DEGREE, MAP, ANISOTROPIC, VARYING, AXES, those of `relaxation.cuh`, ATOMIC, ELEMENTS, THREADS, BLOCKS,
+// In a fluid (COMPONENTS = 1), u is the potential, and the velocity takes the place of the stresses: see
+// fluid_kernels.py.
+// Definitions: REAL, DEGREE, MAP, COMPONENTS, ANISOTROPIC, VARYING, AXES, those of `relaxation.cuh`, ATOMIC, ELEMENTS, THREADS, BLOCKS,
 // and the strides of planes and elements in shared memory, PLANE_STRIDE and ELEMENT_STRIDE.
 
 #include "gll.cuh"
@@ -22,7 +24,7 @@ typedef Vector4<real> Point;
 constexpr int LINES = N * N;  // along one direction in an element
 constexpr int FIELD = ELEMENTS * ELEMENT_STRIDE;
 constexpr int MAP_VECTORS = (ELEMENTS * MAP_SIZE / 4 + THREADS - 1) / THREADS;  // loaded by a thread
-constexpr int MODULI = ANISOTROPIC ? 21 : 2;
+constexpr int MODULI = COMPONENTS == 1 ? 1 : ANISOTROPIC ? 21 : 2;
 
 // Along a line of N values, `step` apart: the derivative at each point, or (TRANSPOSED) the sum of the weak form.
 template <bool TRANSPOSED>
@@ -42,20 +44,27 @@ __device__ __forceinline__ void differentiate(const real* source, real* target, 
     }
 }
 
-__device__ __forceinline__ void add(Point* target, real x, real y, real z) {
+__device__ __forceinline__ void add(Point* target, const real (&force)[COMPONENTS]) {
+#if COMPONENTS == 1
+    if (ATOMIC)
+        atomicAdd(&target->x, force[0]);
+    else
+        target->x += force[0];
+#else
     if (ATOMIC) {
-        add_atomically(target, x, y, z);
+        add_atomically(target, force[0], force[1], force[2]);
     } else {
         Point sum = *target;
-        sum.x += x, sum.y += y, sum.z += z;
+        sum.x += force[0], sum.y += force[1], sum.z += force[2];
         *target = sum;
     }
+#endif
 }
 
 // Load displacements on the line of a thread, and update those of points that no other element has.
 __device__ __forceinline__ void gather(
     Point* displacement, const Point* momentum, const unsigned (&point)[N], unsigned shared, bool works, int first_axis,
-    real (&line)[3][N])
+    real (&line)[COMPONENTS][N])
 {
     if (!works) return;
     Point here[N], gained[N];
@@ -74,8 +83,12 @@ __device__ __forceinline__ void gather(
     }
 #pragma unroll
     for (int k = 0; k < N; k++) {
+#if COMPONENTS == 1
+        line[0][k] = here[k].x;
+#else
         if (AXES) rotate(here[k].x, here[k].y, here[k].z, first_axis);
         line[0][k] = here[k].x, line[1][k] = here[k].y, line[2][k] = here[k].z;
+#endif
     }
 }
 
@@ -87,9 +100,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) add_forces(
 {
     real* const maps = dynamic_shared<real>() + Relaxation::SIZE;
     real* const u = maps + ELEMENTS * MAP_SIZE;
-    real* const along_i = u + 3 * FIELD;
-    real* const along_j = u + 6 * FIELD;
-    unsigned* const index = reinterpret_cast<unsigned*>(u + 9 * FIELD);
+    real* const along_i = u + COMPONENTS * FIELD;
+    real* const along_j = u + 2 * COMPONENTS * FIELD;
+    unsigned* const index = reinterpret_cast<unsigned*>(u + 3 * COMPONENTS * FIELD);
 
     const int thread = threadIdx.x, element = thread / LINES, place = thread - element * LINES;
     const int j = place / N, i = place - j * N, start = element * ELEMENT_STRIDE + place;
@@ -110,7 +123,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) add_forces(
             terms[n] = reinterpret_cast<const Point*>(geometry + own * ELEMENTS * MAP_SIZE)[thread + n * THREADS];
     const Relaxation mechanisms(relaxation, relaxing, recursion, own, dynamic_shared<real>());
     mechanisms.begin(thread);
-    real line[3][N], sum[3][N];
+    real line[COMPONENTS][N], sum[COMPONENTS][N];
     gather(displacement, momentum, point, shared, works, first_axis, line);
 #pragma unroll
     for (int n = 0; n < MAP_VECTORS; n++)
@@ -120,7 +133,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) add_forces(
         for (int k = 0; k < N; k++) {
             index[k * THREADS + thread] = point[k];
 #pragma unroll
-            for (int c = 0; c < 3; c++) u[c * FIELD + k * PLANE_STRIDE + start] = line[c][k];
+            for (int c = 0; c < COMPONENTS; c++) u[c * FIELD + k * PLANE_STRIDE + start] = line[c][k];
         }
     }
     mechanisms.wait();
@@ -128,7 +141,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) add_forces(
     mechanisms.prepare(thread);
     if (works) {
 #pragma unroll
-        for (int c = 0; c < 3; c++) {
+        for (int c = 0; c < COMPONENTS; c++) {
             differentiate<false>(u + c * FIELD + line_i, along_i + c * FIELD + line_i, 1);
             differentiate<false>(u + c * FIELD + line_j, along_j + c * FIELD + line_j, N);
         }
@@ -138,16 +151,16 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) add_forces(
         const LineMap map(maps + element * MAP_SIZE, GLL.point[i], GLL.point[j]);
         const real weight = GLL.weight[i] * GLL.weight[j];
 #pragma unroll
-        for (int c = 0; c < 3; c++)
+        for (int c = 0; c < COMPONENTS; c++)
 #pragma unroll
             for (int k = 0; k < N; k++) sum[c][k] = 0;
 #pragma unroll
         for (int k = 0; k < N; k++) {
             const Metric metric = map.at(k);
             const real* const m = metric.m;
-            real gradient[9];
+            real gradient[3 * COMPONENTS];
 #pragma unroll
-            for (int c = 0; c < 3; c++) {
+            for (int c = 0; c < COMPONENTS; c++) {
                 const real x = along_i[c * FIELD + k * PLANE_STRIDE + start], y = along_j[c * FIELD + k * PLANE_STRIDE + start];
                 real z = 0;
 #pragma unroll
@@ -159,12 +172,17 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) add_forces(
             const LayerPoint layer(memory, filters, (own * N + k), thread);
             layer.unstretch(gradient);
             const real scale = weight * GLL.weight[k] * metric.inverse_jacobian;
+#if COMPONENTS == 1
+            real row[1][3];
+            law.velocity(k, gradient, scale, row[0]);
+#else
             Stress s = law.stress(k, gradient, scale);
             mechanisms.relax(k, element, place, gradient, scale, s);
             real row[3][3] = {{s.xx, s.xy, s.xz}, {s.xy, s.yy, s.yz}, {s.xz, s.yz, s.zz}};
+#endif
             layer.stretch(row);
 #pragma unroll
-            for (int c = 0; c < 3; c++) {
+            for (int c = 0; c < COMPONENTS; c++) {
                 const real* const r = row[c];
                 along_i[c * FIELD + k * PLANE_STRIDE + start] = r[0] * m[0] + r[1] * m[1] + r[2] * m[2];
                 along_j[c * FIELD + k * PLANE_STRIDE + start] = r[0] * m[3] + r[1] * m[4] + r[2] * m[5];
@@ -179,7 +197,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) add_forces(
     mechanisms.finish(thread);
     if (works) {
 #pragma unroll
-        for (int c = 0; c < 3; c++) {
+        for (int c = 0; c < COMPONENTS; c++) {
             differentiate<true>(along_i + c * FIELD + line_i, along_i + c * FIELD + line_i, 1);
             differentiate<true>(along_j + c * FIELD + line_j, along_j + c * FIELD + line_j, N);
         }
@@ -189,11 +207,13 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) add_forces(
 #pragma unroll
         for (int k = 0; k < N; k++) {
             const int at = k * PLANE_STRIDE + start;
-            real force[3];
+            real force[COMPONENTS];
 #pragma unroll
-            for (int c = 0; c < 3; c++) force[c] = -(sum[c][k] + along_i[c * FIELD + at] + along_j[c * FIELD + at]);
+            for (int c = 0; c < COMPONENTS; c++) force[c] = -(sum[c][k] + along_i[c * FIELD + at] + along_j[c * FIELD + at]);
+#if COMPONENTS == 3
             if (AXES) rotate(force[0], force[1], force[2], 3 - first_axis);
-            add(momentum + index[k * THREADS + thread], force[0], force[1], force[2]);
+#endif
+            add(momentum + index[k * THREADS + thread], force);
         }
     }
 }

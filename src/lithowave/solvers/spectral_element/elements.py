@@ -9,7 +9,7 @@ import numpy as np
 
 from lithowave.backends.host_threads import over_parts
 from lithowave.mesh.coloring import color_elements
-from lithowave.solvers.spectral_element.absorbing_layer import FILTERS
+from lithowave.solvers.spectral_element.absorbing_layer import FILTERS, FLUID_FILTERS
 from lithowave.solvers.spectral_element.block_colors import color_greedily
 from lithowave.solvers.spectral_element.element_layout import ElementLayout
 from lithowave.solvers.spectral_element.materials import ElementMaterials
@@ -25,7 +25,7 @@ class ElementKind:
     map : affine (parallelepipeds), trilinear (8 nodes) or triquadratic (27). anisotropic : 21 moduli, else 2. varying :
     moduli at every point, else one set per element. layer : active axes of an absorbing layer, the sum of 1 for x, 2
     for y and 4 for z; 0 in the domain. mechanisms : of attenuation; 0 in elastic elements. carriers : set of the points
-    with their memory variables (see `relaxation.carrier_sets`), from 1.
+    with their memory variables (see `relaxation.carrier_sets`), from 1. fluid : the unknown is a potential.
 
     Kernels are compiled for the number of active axes: they rotate the coordinates to begin with those.
     """
@@ -36,6 +36,22 @@ class ElementKind:
     layer: int = 0
     mechanisms: int = 0
     carriers: int = 0
+    fluid: bool = False
+
+    @property
+    def components(self) -> int:
+        """Components of the unknown."""
+        return 1 if self.fluid else 3
+
+    @property
+    def memory_variables(self) -> int:
+        """Memory variables of an absorbing layer at a point."""
+        return 3 * self.components * self.axes
+
+    @property
+    def moduli(self) -> int:
+        """Number of moduli: 21, or lambda and mu, or 1 / rho of a fluid."""
+        return 1 if self.fluid else 21 if self.anisotropic else 2
 
     @property
     def axes(self) -> int:
@@ -70,13 +86,14 @@ def element_kinds(
     element (see `ElementKind.layer`). sets : see `relaxation.choose_sets`.
     """
     curved = "trilinear" if coefficients.shape[-1] == 2 else "triquadratic"
-    code = np.stack([sets, layers, is_affine(coefficients), materials.anisotropic[materials.number]], axis=1)
+    anisotropic = materials.anisotropic[materials.number]
+    code = np.stack([materials.is_fluid, sets, layers, is_affine(coefficients), anisotropic], axis=1)
     found, place = distinct_rows(code)
     kinds = []
-    for number, layer, affine, anisotropic in found.tolist():
-        relaxing = (materials.losses.body.mechanisms, number) if number else ()
+    for fluid, number, layer, affine, anisotropic in found.tolist():
+        relaxing = (materials.losses.body.mechanisms, number) if number else (0, 0)
         shape = "affine" if affine else curved
-        kinds.append(ElementKind(shape, bool(anisotropic), materials.varying, layer, *relaxing))
+        kinds.append(ElementKind(shape, bool(anisotropic), materials.varying, layer, *relaxing, bool(fluid)))
     return kinds, place
 
 
@@ -91,7 +108,7 @@ def distinct_rows(code: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def rotated_moduli(moduli: np.ndarray, axis: int) -> np.ndarray:
     """Return moduli (elements, c, ...) in coordinates that begin with `axis`."""
-    if moduli.shape[1] == 2:
+    if moduli.shape[1] < 21:
         return moduli
     order = np.array(VOIGT_ROTATIONS[axis])
     return moduli[:, UPPER_NUMBER[np.ix_(order, order)][np.triu_indices(6)]]
@@ -204,7 +221,7 @@ class ElementTables:
         )  # fmt: skip
         order = np.concatenate(self._slots)
         packed = self.arrangement.of_points(plan.numbers, order, plan.total_points)
-        self.points = backend.upload(packed, np.uint32)
+        self.points = backend.upload(packed.view(np.uint32), np.uint32)  # without a copy: indices are below 2^31
         places = np.empty(plan.element_count, np.int64)
         places[order[order >= 0]] = np.flatnonzero(order >= 0)
         self._base = self.arrangement.base(places)
@@ -218,15 +235,19 @@ class ElementTables:
         """Return the elements `members`, all of one kind, in blocks after those of the previous groups."""
         plan, backend, kernels = self.plan, self.backend, self.kernels
         slots = place_elements(members, plan.mesh.elements, self.arrangement, plan.deterministic)
-        moduli = plan.materials.moduli(members if len(members) < plan.element_count else None)
+        if kind.fluid:
+            moduli = plan.materials.mobility(members)
+        else:
+            moduli = plan.materials.moduli(members if len(members) < plan.element_count else None)
         inside = np.full(plan.element_count, -1, np.int64)
         inside[members] = np.arange(len(members))
         own = np.where(slots.elements >= 0, inside[slots.elements], -1)
-        maps = plan.coefficients[members]
+        maps, in_maps = plan.coefficients, slots.elements
         if kind.map == "affine":  # the powers of a parallelepiped: 0 and 1, also in a mesh of 27 nodes
             maps = maps[..., :2, :2, :2]
         if kind.layer:
-            maps, moduli = maps[:, kind.rotation], rotated_moduli(moduli, kind.first_axis)
+            maps, in_maps = maps[members][:, kind.rotation], own
+            moduli = rotated_moduli(moduli, kind.first_axis)
         first, self._blocks = self._blocks, self._blocks + len(slots.elements) // self.arrangement.elements
         self._slots.append(slots.elements)
         places = np.empty(len(members), np.int64)
@@ -234,7 +255,7 @@ class ElementTables:
         return ElementGroup(
             kind, first, backend.upload(slots.order + first, np.int64), slots.begin,
             backend.upload(kernels.pack_moduli(moduli, own)),
-            backend.upload(kernels.pack_maps(maps, own, kind)),
+            backend.upload(kernels.pack_maps(maps, in_maps, kind)),
             *self._layer_arrays(kind, members, own), *self._relaxation_arrays(kind, members, own), members, places,
         )  # fmt: skip
 
@@ -247,7 +268,7 @@ class ElementTables:
         filters = plan.stretching.filters(members)[..., kind.rotation[: kind.axes], :]
         values = np.moveaxis(filters.reshape(len(members), n, n, n, -1), -1, 1)
         packed = backend.upload(arrangement.of_components(values, slots, 1.0))
-        shape = (*packed.shape[:axis], FILTERS * kind.axes, *packed.shape[axis + 1 :])
+        shape = (*packed.shape[:axis], kind.memory_variables, *packed.shape[axis + 1 :])
         return backend.zeros(shape), packed
 
     def _relaxation_arrays(self, kind: ElementKind, members: np.ndarray, slots: np.ndarray) -> tuple[Any, Any, Any]:
@@ -289,29 +310,29 @@ class ElementTables:
             self.backend.assign(group.relaxation, self.arrangement.of_carriers(own, slots))
             first += count
 
-    def _layer_groups(self, axes: int) -> list[ElementGroup]:
-        return [group for group in self.groups if group.kind.axes == axes]
+    def _layer_groups(self, axes: int, fluid: bool) -> list[ElementGroup]:
+        return [group for group in self.groups if (group.kind.axes, group.kind.fluid) == (axes, fluid)]
 
-    def layer_elements(self, axes: int) -> np.ndarray:
-        """Return the global indices of the elements of a layer with this number of active axes."""
-        members = [group.members for group in self._layer_groups(axes)]
+    def layer_elements(self, axes: int, fluid: bool = False) -> np.ndarray:
+        """Return the global indices of the elements of a layer with this number of active axes, in a medium."""
+        members = [group.members for group in self._layer_groups(axes, fluid)]
         return self.plan.mesh.numbers_in_whole[np.concatenate([np.zeros(0, np.int64), *members])]
 
-    def layer_memory(self, axes: int) -> np.ndarray:
-        """Return the memory variables of these elements, (elements, 9 axes n^3) [variable, k, j, i]."""
-        columns = FILTERS * axes * (self.plan.degree + 1) ** 3
+    def layer_memory(self, axes: int, fluid: bool = False) -> np.ndarray:
+        """Return the memory variables of these elements, (elements, variables n^3) [variable, k, j, i]."""
+        columns = (FLUID_FILTERS if fluid else FILTERS) * axes * (self.plan.degree + 1) ** 3
         parts = [
             self.arrangement.from_components(self.backend.download(group.memory), group.places).reshape(-1, columns)
-            for group in self._layer_groups(axes)
+            for group in self._layer_groups(axes, fluid)
         ]  # fmt: skip
         return np.concatenate([np.zeros((0, columns), self.backend.dtype), *parts])
 
-    def restore_layer_memory(self, axes: int, values: np.ndarray) -> None:
+    def restore_layer_memory(self, axes: int, values: np.ndarray, fluid: bool = False) -> None:
         """Set the memory variables from those of `layer_memory`."""
         n, first = self.plan.degree + 1, 0
-        for group in self._layer_groups(axes):
+        for group in self._layer_groups(axes, fluid):
             count = len(group.members)
-            own = values[first : first + count].reshape(count, FILTERS * axes, n, n, n)
+            own = values[first : first + count].reshape(count, group.kind.memory_variables, n, n, n)
             slots = np.full(self.arrangement.elements * group.memory.shape[0], -1, np.int64)
             slots[group.places] = np.arange(count)
             self.backend.assign(group.memory, self.arrangement.of_components(own, slots, 0.0))

@@ -11,16 +11,18 @@ which for an isotropic solid is rho (vp n n + vs (1 - n n)), and for an anisotro
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from lithowave.backends.host_threads import over_parts
 from lithowave.mesh.numbering import FACES
 from lithowave.solvers.spectral_element.geometry import shape_derivatives
 from lithowave.solvers.spectral_element.gll import gll_points, gll_weights
 
 VOIGT = np.array([[0, 5, 4], [5, 1, 3], [4, 3, 2]])
 COMPONENTS = ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))
-PART = 20_000
+PART = 1024  # faces that are integrated at a time
 
 
 @dataclass(frozen=True)
@@ -88,7 +90,7 @@ def face_points(numbers: np.ndarray, faces: np.ndarray) -> np.ndarray:
     return np.unique(np.concatenate(found))
 
 
-def absorbing_matrices(mesh: object, numbers: np.ndarray, faces: np.ndarray, impedance: object) -> Damping:
+def absorbing_matrices(mesh: Any, numbers: np.ndarray, faces: np.ndarray, impedance: Any) -> Damping:
     """Return the sum of Z dA over the faces that meet at each point: C of the damping, kg/s.
 
     impedance : function (elements, point indices (points, 3) as k, j, i, unit normals) -> Z (elements, points, 3, 3).
@@ -98,13 +100,17 @@ def absorbing_matrices(mesh: object, numbers: np.ndarray, faces: np.ndarray, imp
     for face in range(len(FACES)):
         members = faces[faces[:, 1] == face, 0]
         places, _ = face_places(face, degree)
-        for first in range(0, len(members), PART):
-            some = members[first : first + PART]
+
+        def integrate(part: slice, face: int = face, members: np.ndarray = members, places: np.ndarray = places) -> Any:
+            some = members[part]
             area = face_areas(mesh.element_nodes(some), face, degree)
             size = np.linalg.norm(area, axis=-1)
             z = impedance(some, places, area / size[..., None])
-            points.append(numbers[some][:, *places.T].ravel())
-            matrices.append((z * size[..., None, None]).reshape(-1, 3, 3))
+            return numbers[some[:, None], *places.T].ravel(), (z * size[..., None, None]).reshape(-1, 3, 3)
+
+        for point, matrix in over_parts(integrate, len(members), PART):
+            points.append(point)
+            matrices.append(matrix)
     point, place = np.unique(np.concatenate(points), return_inverse=True)
     flat = np.concatenate(matrices)
     total = [np.bincount(place, flat[:, a, b], len(point)) for a, b in COMPONENTS]

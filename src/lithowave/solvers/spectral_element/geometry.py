@@ -24,6 +24,9 @@ from lithowave.mesh.products import product
 from lithowave.solvers.elements.point_location import PointLocations
 from lithowave.solvers.spectral_element.gll import gll_points, gll_weights, lagrange_derivatives, lagrange_values
 from lithowave.solvers.spectral_element.map_inversion import invert_maps
+from lithowave.solvers.spectral_element.point_cells import PointCells
+
+PART = 1024  # elements or points that are searched at a time
 
 # Position of each node in steps from the lowest corner (x, y, z), in Gmsh's order.
 _STEPS_8 = ((0, 0, 0), (1, 0, 0), (1, 1, 0), (0, 1, 0), (0, 0, 1), (1, 0, 1), (1, 1, 1), (0, 1, 1))
@@ -145,10 +148,12 @@ def volumes(nodes: np.ndarray, degree: int = 4) -> np.ndarray:
 # Points in elements
 
 
-def reference_coordinates(nodes: np.ndarray, points: np.ndarray, element: np.ndarray | None = None) -> np.ndarray:
+def reference_coordinates(
+    nodes: np.ndarray, points: np.ndarray, element: np.ndarray | None = None, threads: int | None = None
+) -> np.ndarray:
     """Return xi of `points` (m, 3) in elements of `nodes` (n, 8 or 27, 3); NaN without solution.
 
-    element : (m,) index of the element of each point; default: 0, 1, ..., m - 1.
+    element : (m,) index of the element of each point; default: 0, 1, ..., m - 1. threads : see `over_parts`.
 
     Newton's method starts from the nearest of 5 x 5 x 5 points; each step is limited to 1 and halved while the distance
     to the point grows. Convergence means a step below 1e-12, after which one more is made.
@@ -157,7 +162,9 @@ def reference_coordinates(nodes: np.ndarray, points: np.ndarray, element: np.nda
     element = np.arange(len(points)) if element is None else element.astype(np.int64)
     nodes, points = np.ascontiguousarray(nodes, float), np.ascontiguousarray(points, float)
     tables = map_degree(count) + 1, tensor_order(count), gll_points(4)
-    over_parts(lambda part: invert_maps(part.start, part.stop, nodes, element, points, *tables, xi), len(points), 1024)
+    over_parts(
+        lambda part: invert_maps(part.start, part.stop, nodes, element, points, *tables, xi), len(points), PART, threads
+    )
     return xi
 
 
@@ -168,12 +175,24 @@ def find_elements(nodes: np.ndarray, points: np.ndarray, tolerance: float = 1e-8
     tolerance : amount by which a reference coordinate may exceed [-1, 1] and still count as inside.
     A point in no element does not appear in the result.
     """
-    low, high = bounding_boxes(nodes)
-    margin = tolerance * (high - low).max(axis=1, initial=0.0)[:, None]
-    element, point = _candidates(low - margin, high + margin, points)
-    xi = reference_coordinates(nodes, points[point], element)
-    inside = np.abs(xi).max(axis=1, initial=0.0) <= 1.0 + tolerance  # NaN does not satisfy this
-    element, point, xi = element[inside], point[inside], xi[inside]
+    nodes, points = np.ascontiguousarray(nodes, float), np.ascontiguousarray(points, float)
+    found = [(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros((0, 3)))]
+    if len(points) and len(nodes):
+        boxes = over_parts(lambda part: bounding_boxes(nodes[part]), len(nodes), PART)
+        low, high = (np.concatenate(ends) for ends in zip(*boxes, strict=True))
+        margin = tolerance * (high - low).max(axis=1)[:, None]
+        low, high = low - margin, high + margin
+        cells = PointCells.of(points, (high - low).mean(axis=0))
+
+        def search(part: slice) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+            element, point = cells.inside(low[part], high[part])
+            element += part.start
+            xi = reference_coordinates(nodes, points[point], element, threads=1)
+            inside = np.abs(xi).max(axis=1, initial=0.0) <= 1.0 + tolerance  # NaN does not satisfy this
+            return element[inside], point[inside], xi[inside]
+
+        found += over_parts(search, len(nodes), PART)
+    element, point, xi = (np.concatenate(parts) for parts in zip(*found, strict=True))
     order = np.lexsort((element, point))
     xi = xi[order]
     excess = np.maximum(np.abs(xi).max(axis=1, initial=0.0) - 1.0, 0.0)
@@ -190,53 +209,6 @@ def bounding_boxes(nodes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         order = tensor_order(27)
         nodes = np.kron(line, np.kron(line, line))[np.ix_(order, order)] @ nodes
     return nodes.min(axis=1), nodes.max(axis=1)
-
-
-def _candidates(low: np.ndarray, high: np.ndarray, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return (element, point) of all points within the boxes, by a grid that sorts the points into cells."""
-    nothing = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
-    if not len(points) or not len(low):
-        return nothing
-    origin, extent = points.min(axis=0), np.ptp(points, axis=0)
-    shape = np.clip(extent / np.maximum((high - low).mean(axis=0), 1e-300), 1, 100).astype(np.int64)
-    width = np.where(extent > 0, extent, 1.0) / shape
-
-    def cell(position: np.ndarray) -> np.ndarray:
-        return np.clip(np.floor((position - origin) / width), 0, shape - 1).astype(np.int64)
-
-    cells = np.ravel_multi_index(tuple(cell(points).T), tuple(shape))
-    order = np.argsort(cells, kind="stable")
-    counts = np.bincount(cells, minlength=shape.prod())
-    starts = np.cumsum(counts) - counts
-    elements = np.flatnonzero(((high >= origin) & (low <= origin + extent)).all(axis=1))
-    first, last = cell(low[elements]), cell(high[elements])
-    held = _points_in_ranges(counts.reshape(shape), first, last) > 0
-    elements, first, last = elements[held], first[held], last[held]
-    size = last - first + 1
-    row, rank = _ranges(size.prod(axis=1))
-    x, rest = np.divmod(rank, size[row, 1] * size[row, 2])
-    y, z = np.divmod(rest, size[row, 2])
-    of_row = np.ravel_multi_index(tuple((first[row] + np.stack([x, y, z], axis=-1)).T), tuple(shape))
-    pair, place = _ranges(counts[of_row])
-    element, point = elements[row[pair]], order[starts[of_row[pair]] + place]
-    inside = ((points[point] >= low[element]) & (points[point] <= high[element])).all(axis=1)
-    return element[inside], point[inside]
-
-
-def _points_in_ranges(counts: np.ndarray, first: np.ndarray, last: np.ndarray) -> np.ndarray:
-    """Return the number of points in the cells first..last (both included), by sums over all lower cells."""
-    sums = np.pad(counts, ((1, 0),) * 3).cumsum(0).cumsum(1).cumsum(2)
-    ends = np.stack([first, last + 1])
-    total = np.zeros(len(first), dtype=np.int64)
-    for a, b, c in np.ndindex(2, 2, 2):
-        total += (-1) ** (3 - a - b - c) * sums[ends[a, :, 0], ends[b, :, 1], ends[c, :, 2]]
-    return total
-
-
-def _ranges(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return row r counts[r] times, and 0, 1, ..., counts[r] - 1."""
-    row = np.repeat(np.arange(len(counts)), counts)
-    return row, np.arange(len(row)) - (np.cumsum(counts) - counts)[row]
 
 
 # Quality

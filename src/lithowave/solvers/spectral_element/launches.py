@@ -38,7 +38,8 @@ def defines(degree: int, precision: str, kind: ElementKind, atomic: bool) -> dic
     if precision == "single" and kind.map == "triquadratic":
         blocks = CURVED_BLOCKS.get(degree, blocks)
     return {
-        "DEGREE": degree, "MAP": MAPS.index(kind.map), "ANISOTROPIC": int(kind.anisotropic),
+        "DEGREE": degree, "MAP": MAPS.index(kind.map), "COMPONENTS": kind.components,
+        "ANISOTROPIC": int(kind.anisotropic),
         "VARYING": int(kind.varying), "AXES": kind.axes,
         "ATOMIC": int(atomic), "ELEMENTS": own.elements, "THREADS": own.lanes,
         "BLOCKS": blocks, "PLANE_STRIDE": STRIDES[degree][0],
@@ -75,7 +76,7 @@ def variants() -> Iterator[tuple[str, dict[str, Any], tuple[int, int]]]:
 def _kind_variants(degree: int) -> Iterator[tuple[ElementKind, bool]]:
     """Yield kinds of elements, and whether additions are atomic."""
     for shape in MAPS:
-        for anisotropic, varying in ((False, False), (False, True), (True, False)):
+        for anisotropic, varying in ((False, False), (False, True), (True, False), (True, True)):
             for layer in (0, 1, 3, 7) if degree == 4 and shape != "trilinear" else (0,):
                 kind = ElementKind(shape, anisotropic, varying, layer)
                 yield kind, True
@@ -84,6 +85,10 @@ def _kind_variants(degree: int) -> Iterator[tuple[ElementKind, bool]]:
                 if shape == "affine" and not varying or degree == 4 and not layer:
                     for carriers in range(1, len(carrier_sets(degree)) + 1):
                         yield replace(kind, mechanisms=3, carriers=carriers), True
+                if not anisotropic:
+                    yield replace(kind, fluid=True), True
+                    if degree == 4 and not layer:
+                        yield replace(kind, fluid=True), False
 
 
 def line_table(degree: int) -> np.ndarray:
@@ -128,7 +133,7 @@ class ElementKernel:
         definitions = defines(degree, backend.precision, kind, not deterministic)
         self.program = backend.program(PACKAGE, ELEMENTS_FILE, definitions)
         relaxing = 8 * (1 + kind.mechanisms) * shared_carriers(degree, kind)  # values, see `relaxation.cuh`
-        numbers = own.elements * (9 * STRIDES[degree][1] + MAP_VALUES["cuda"][kind.map] + relaxing)
+        numbers = own.elements * (3 * kind.components * STRIDES[degree][1] + MAP_VALUES["cuda"][kind.map] + relaxing)
         self.shared_bytes = numbers * backend.dtype.itemsize + 4 * (degree + 1) * own.lanes
 
     def __call__(self, *arguments: Any) -> None:
@@ -140,7 +145,7 @@ class ElementKernel:
             self.program.launch("add_forces", (int(end - first),), (self.threads,), named, self.shared_bytes)
 
 
-LISTED = ("damp", "unstretch", "save_momenta", "pack", "unpack")
+LISTED, PAIRED = ("damp", "unstretch", "save_momenta", "pack", "unpack"), ("couple", "uncouple")
 
 
 class HexahedralPointKernels(PointKernels):
@@ -156,6 +161,26 @@ class HexahedralPointKernels(PointKernels):
         named = self.named(kernel, arguments)
         more = {"axes": named["memory"].shape[1]} if kernel == "unstretch" else {}
         self.points(kernel, named["point"].size, named | {"count": named["point"].size} | more)
+
+    def paired(self, kernel: str, *arguments: Any) -> None:
+        """Launch one of the kernels `PAIRED`: one thread per pair of points."""
+        named = self.named(kernel, arguments)
+        more = {"count": named["solid"].size, "stretched": int(named["coupled"].size > 0)}
+        self.points(kernel, named["solid"].size, named | more)
+
+    def keep_rates(self, *arguments: Any) -> None:
+        """See `point_kernels.keep_rates`."""
+        named = self.named("keep_rates", arguments)
+        count, points = named["earlier"].size, named["earlier"].shape[1]
+        self.points("keep_rates", count, named | {"count": count, "n": round(points ** (1.0 / 3.0))})
+
+    def sample_fluid(self, *arguments: Any) -> None:
+        """See `point_kernels.sample_fluid`; one warp per location."""
+        named = self.named("sample_fluid", arguments)
+        _, rows, width = named["out"].shape
+        count = named["place"].size
+        named |= {"count": count, "width": width, "rows": rows, "n": named["values"].shape[2]}
+        self.points("sample_fluid", count * WARP, named, (128,))
 
     def sample(self, *arguments: Any) -> None:
         """See `point_kernels.sample`; one warp per location."""
@@ -195,7 +220,7 @@ def make_kernels(backend: Any, degree: int, precision: str, deterministic: bool 
 
     def pack_maps(coefficients: np.ndarray, slots: np.ndarray, kind: ElementKind) -> np.ndarray:
         """Return (slots, 12, 24 or 84), see `map.cuh`."""
-        return own.of_elements(MAP_PACKERS[kind.map](coefficients), slots)
+        return own.of_elements(coefficients, slots, MAP_PACKERS[kind.map], backend.dtype)
 
     def add_forces(kind: ElementKind) -> Callable[..., None]:
         if kind not in made:
@@ -203,6 +228,7 @@ def make_kernels(backend: Any, degree: int, precision: str, deterministic: bool 
         return made[kind]
 
     listed = {name: partial(points.listed, name) for name in LISTED}
+    listed |= {name: partial(points.paired, name) for name in PAIRED}
     return SimpleNamespace(
         **points.by_name(), **listed, arrangement=own, pack_moduli=pack_moduli, pack_maps=pack_maps,
         add_forces=add_forces,

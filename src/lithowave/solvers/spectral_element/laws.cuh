@@ -9,7 +9,20 @@ struct Stress {
 
 // Moduli on the line of points of a thread: at every point (VARYING), or one set per element. `g` is the gradient, [3 *
 // component + axis].
-#if ANISOTROPIC
+#if COMPONENTS == 1
+struct LineLaw {  // of a fluid: v = grad phi / rho, with 1 / rho as the only modulus
+    real mobility[VARYING ? N : 1];
+
+    __device__ __forceinline__ LineLaw(const real* moduli, int thread) {
+#pragma unroll
+        for (int k = 0; k < (VARYING ? N : 1); k++) mobility[k] = moduli[VARYING ? k * THREADS + thread : 0];
+    }
+    __device__ __forceinline__ void velocity(int k, const real* g, real scale, real (&v)[3]) const {
+        const real factor = scale * mobility[VARYING ? k : 0];
+        v[0] = factor * g[0], v[1] = factor * g[1], v[2] = factor * g[2];
+    }
+};
+#elif ANISOTROPIC
 struct LineLaw {
     const real* c;
 

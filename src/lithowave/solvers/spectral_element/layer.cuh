@@ -16,16 +16,16 @@ struct LayerPoint {
     const real* const filters;
 
     __device__ __forceinline__ LayerPoint(real* memory, const real* filters, size_t line, int thread)
-        : memory(memory + line * (9 * AXES * THREADS) + thread), filters(filters + line * (3 * AXES * THREADS) + thread) {}
+        : memory(memory + line * (3 * COMPONENTS * AXES * THREADS) + thread), filters(filters + line * (3 * AXES * THREADS) + thread) {}
 
-    __device__ __forceinline__ void unstretch(real (&gradient)[9]) const {
+    __device__ __forceinline__ void unstretch(real (&gradient)[3 * COMPONENTS]) const {
 #pragma unroll
         for (int axis = 0; axis < AXES; axis++) {
             const real inverse = real(1) / filters[3 * axis * THREADS], a = filters[(3 * axis + 1) * THREADS];
             const real c = filters[(3 * axis + 2) * THREADS];
 #pragma unroll
-            for (int component = 0; component < 3; component++) {
-                real& m = memory[(9 * axis + component) * THREADS];
+            for (int component = 0; component < COMPONENTS; component++) {
+                real& m = memory[(3 * COMPONENTS * axis + component) * THREADS];
                 real& g = gradient[3 * component + axis];
                 const real before = m;
                 g = (g - before) * inverse;
@@ -34,17 +34,17 @@ struct LayerPoint {
         }
     }
 
-    __device__ __forceinline__ void stretch(real (&stress)[3][3]) const {
+    __device__ __forceinline__ void stretch(real (&stress)[COMPONENTS][3]) const {
 #pragma unroll
         for (int axis = 0; axis < AXES; axis++) {
             const real b = filters[3 * axis * THREADS], a = filters[(3 * axis + 1) * THREADS];
             const real c = filters[(3 * axis + 2) * THREADS];
-            int number = 9 * axis + 3;
+            int number = (3 * axis + 1) * COMPONENTS;
 #pragma unroll
             for (int column = 0; column < 3; column++) {
                 if (column == axis) continue;
 #pragma unroll
-                for (int component = 0; component < 3; component++, number++) {
+                for (int component = 0; component < COMPONENTS; component++, number++) {
                     real& m = memory[number * THREADS];
                     real& s = stress[component][column];
                     const real before = m, value = s;

@@ -6,7 +6,7 @@ import numpy as np
 
 from lithowave.backends.loops import exact_part
 
-ITERATIONS, HALVINGS = 50, 6
+ITERATIONS, HALVINGS = 51, 6  # the last iteration is one more than those that may converge
 CONVERGED, ROUND_OFF = 1e-12, 1e-8  # steps in reference coordinates
 
 
@@ -33,16 +33,18 @@ def _solve(tensor, point, line, tables, xi):  # pragma: no cover - compiled
     """Compute xi of a point: NaN if the iteration diverges or does not converge."""
     misfit, trial, matrix, step = np.empty(3), np.empty(3), np.empty((3, 3)), np.empty(3)
     _start(tensor, point, line, tables, xi)
+    last = False
     for _ in range(ITERATIONS):
         moved = _newton_step(tensor, point, tables, xi, misfit, matrix, step, trial)
-        xi += step
-        if moved < CONVERGED:
-            _newton_step(tensor, point, tables, xi, misfit, matrix, step, trial)
-            xi += step
+        for d in range(3):
+            xi[d] += step[d]
+        if last:
             return
+        last = moved < CONVERGED
         if not np.isfinite(moved):
             break
-    xi[:] = np.nan
+    for d in range(3):
+        xi[d] = np.nan
 
 
 @exact_part
@@ -50,13 +52,25 @@ def _start(tensor, point, line, tables, xi):  # pragma: no cover - compiled
     """Set xi to the nearest point of a grid."""
     q, nearest = tensor.shape[1], np.inf
     plane, row = np.empty((3, q, q)), np.empty((3, q))
-    xi[:] = 0.0
+    for d in range(3):
+        xi[d] = 0.0
     for z in line:
         _polynomials(z, tables[0, 0], tables[1, 0])
-        _contract(tables[0, 0], tensor.reshape(3, q, q * q), plane.reshape(3, q * q))
+        for c in range(3):
+            for j in range(q):
+                for i in range(q):
+                    total = 0.0
+                    for k in range(q):
+                        total += tables[0, 0, k] * tensor[c, k, j, i]
+                    plane[c, j, i] = total
         for y in line:
             _polynomials(y, tables[0, 0], tables[1, 0])
-            _contract(tables[0, 0], plane, row)
+            for c in range(3):
+                for i in range(q):
+                    total = 0.0
+                    for j in range(q):
+                        total += tables[0, 0, j] * plane[c, j, i]
+                    row[c, i] = total
             for x in line:
                 _polynomials(x, tables[0, 0], tables[1, 0])
                 distance = 0.0
@@ -67,17 +81,6 @@ def _start(tensor, point, line, tables, xi):  # pragma: no cover - compiled
                     distance += total**2
                 if distance < nearest:
                     nearest, xi[0], xi[1], xi[2] = distance, x, y, z
-
-
-@exact_part
-def _contract(values, tensor, out):  # pragma: no cover - compiled
-    """Sum over the first axis of the nodes with some weights."""
-    for c in range(3):
-        for n in range(out.shape[1]):
-            total = 0.0
-            for k in range(values.size):
-                total += values[k] * tensor[c, k, n]
-            out[c, n] = total
 
 
 @exact_part
@@ -127,14 +130,17 @@ def _newton_step(tensor, point, tables, xi, misfit, matrix, step, trial):  # pra
         matrix[c, 0], matrix[c, 1], matrix[c, 2] = along_x, along_y, along_z
     moved = _solve_linear(matrix, misfit, step)
     if moved > 1.0:
-        step /= moved
+        for d in range(3):
+            step[d] /= moved
         moved = 1.0
     for _ in range(HALVINGS):
         # Steps at the level of round-off may fail to reduce the misfit.
-        trial[:] = xi + step
+        for d in range(3):
+            trial[d] = xi[d] + step[d]
         if not (_misfit(tensor, point, tables, trial, misfit) > distance and moved > ROUND_OFF):
             break
-        step /= 2.0
+        for d in range(3):
+            step[d] /= 2.0
         moved /= 2.0
     return moved
 

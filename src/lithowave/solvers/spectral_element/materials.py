@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from lithowave.backends.host_threads import over_parts
+from lithowave.errors import InputError
 from lithowave.solvers.spectral_element.relaxation import Losses
 
-PART = 4096  # elements that are sampled at a time
+PART = 1024  # elements that are sampled at a time: their arrays fit into the cache
 UPPER = np.triu_indices(6)
 
 
@@ -37,6 +40,19 @@ class ElementMaterials:
     def varying(self) -> bool:
         """True if there are values at every point."""
         return self.values is not None
+
+    @cached_property
+    def is_fluid(self) -> np.ndarray:
+        """True for each element that is a fluid: mu = 0 at all points."""
+        if self.values is not None:
+            return ~self.values[1].reshape(len(self.number), -1).any(axis=1)
+        return (self.stiffness[:, 5, 5] == 0.0)[self.number]
+
+    def mobility(self, elements: np.ndarray) -> np.ndarray:
+        """Return 1 / rho, m^3/kg, of fluid elements: (elements, 1), or (elements, 1, k, j, i) if it varies."""
+        if self.values is not None:
+            return 1.0 / self.values[2, elements][:, None]
+        return 1.0 / self.rho[self.number[elements]][:, None]
 
     def moduli(self, elements: np.ndarray | None) -> np.ndarray:
         """Return the moduli of some elements (None: all): (elements, c), or (elements, c, k, j, i) if they vary.
@@ -67,10 +83,12 @@ class ElementMaterials:
         medium."""
         if self.values is not None or not self.anisotropic.any():
             return np.ones(len(elements))
-        kappa, mu = voigt_average(self.stiffness)
+        kappa, mu = voigt_average(self.stiffness[self.anisotropic])
         average = isotropic_stiffness(kappa - 2.0 / 3.0 * mu, mu)
-        ratios = np.linalg.eigvals(np.linalg.solve(self.stiffness, average)).real.max(axis=1)
-        return np.where(self.anisotropic, ratios, 1.0)[self.number[elements]]
+        ratios = np.ones(len(self.rho))
+        strain = np.linalg.solve(self.stiffness[self.anisotropic], average)
+        ratios[self.anisotropic] = np.linalg.eigvals(strain).real.max(axis=1)
+        return ratios[self.number[elements]]
 
     def attenuates(self, elements: np.ndarray) -> np.ndarray:
         """Return True for each element with attenuation."""
@@ -86,24 +104,39 @@ class ElementMaterials:
             return self.values[2].reshape(len(self.number), -1)[some]
         return self.rho[self.number[some]][:, None]
 
-    def speed(self, some: slice = slice(None)) -> np.ndarray:
-        """Return the velocity of the fastest wave, m/s: (elements, 1), or (elements, points), of all or some
-        elements."""
+    def inertia(self, some: slice = slice(None)) -> np.ndarray:
+        """Return rho, kg/m^3, of solids and 1 / kappa, 1/Pa, of fluids: (elements, 1), or (elements, points) if they
+        vary, of all or some elements."""
+        fluid, rho = self.is_fluid[some, None], self.density(some)
+        if not fluid.any():
+            return rho
+        if self.values is None:
+            bulk = self.stiffness[:, 0, 0][self.number[some]][:, None]
+        else:
+            bulk = self.values[0].reshape(len(self.number), -1)[some]
+        return np.where(fluid, 1.0 / bulk, rho)
+
+    def _points(self, some: slice | np.ndarray) -> np.ndarray:
+        """Return the values of some elements, (3, elements, points)."""
+        return self.values[:, some].reshape(3, len(self.number[some]), math.prod(self.values.shape[2:]))
+
+    def speed(self, some: slice | np.ndarray = slice(None)) -> np.ndarray:
+        """Return the velocity of the fastest wave in some elements, m/s: (elements, 1), or (elements, points)."""
         if self.values is not None:
-            lam, mu, rho = self.values.reshape(3, len(self.number), -1)[:, some]
+            lam, mu, rho = self._points(some)
             return np.sqrt((lam + 2 * mu) / rho)
         return self.fastest[self.number[some]][:, None]
 
-    def fastest_in_elements(self) -> np.ndarray:
-        """Return the velocity of the fastest wave in each element, m/s."""
-        return np.broadcast_to(self.speed().max(axis=1), self.number.shape)
+    def fastest_in_elements(self, some: slice | np.ndarray = slice(None)) -> np.ndarray:
+        """Return the velocity of the fastest wave in each of some elements, m/s."""
+        return self.speed(some).max(axis=1)
 
-    def slowest_in_elements(self) -> np.ndarray:
-        """Return the velocity of the slowest wave in each element, m/s."""
+    def slowest_in_elements(self, some: slice | np.ndarray = slice(None)) -> np.ndarray:
+        """Return the velocity of the slowest wave in each of some elements, m/s: vs, or vp in a fluid."""
         if self.values is None:
-            return self.slowest[self.number]
-        _, mu, rho = self.values.reshape(3, len(self.number), -1)
-        return np.sqrt(mu / rho).min(axis=1)
+            return self.slowest[self.number[some]]
+        lam, mu, rho = self._points(some)
+        return np.sqrt(np.where(mu == 0.0, lam, mu) / rho).min(axis=1)
 
     def at(self, elements: np.ndarray, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return Voigt's matrix (elements, points, 6, 6) and rho (elements, points) at points (k, j, i) of elements."""
@@ -173,7 +206,9 @@ def sampled_materials(
         values[0, some], values[1, some], values[2, some] = rho * vp**2 - 2 * mu, mu, rho
         if losses is not None:
             losses.inverse[0, some], losses.inverse[1, some] = lossy.inverse_quality(x, y, z, *own)
-        return float(vp.max()), float(vs.min())
+        fluid = vs == 0.0
+        _refuse_mixed(fluid, x, y, z)
+        return float(vp.max()), float(np.where(fluid, vp, vs).min())
 
     speeds = over_parts(sample, elements, PART, None if getattr(medium, "concurrent", False) else 1)
     fastest, slowest = max((vp for vp, _ in speeds), default=0.0), min((vs for _, vs in speeds), default=np.inf)
@@ -181,3 +216,17 @@ def sampled_materials(
         np.zeros(elements, np.int64), np.zeros((1, 6, 6)), np.zeros(1), np.zeros(1, bool), np.array([fastest]),
         np.array([slowest]), values, losses,
     )  # fmt: skip
+
+
+def _refuse_mixed(fluid: np.ndarray, *positions: np.ndarray) -> None:
+    """Refuse elements with fluid and solid points. fluid and positions x, y, z, m : [element, k, j, i]."""
+    count = fluid.reshape(len(fluid), -1).sum(axis=1)
+    mixed = np.flatnonzero((count > 0) & (count < fluid[0].size))
+    if mixed.size:
+        x, y, z = (axis[mixed[0]].mean() for axis in positions)
+        raise InputError(
+            "material", f"the element at ({x:z.6g}, {y:z.6g}, {z:z.6g}) m has fluid (vs = 0) and solid points",
+            "spectral_element: elements that are entirely fluid or entirely solid",
+            "use material.layers with the sea floor as the top of a layer, or a mesh whose faces follow the sea floor "
+            "(solver.mesh, material.groups); method: discontinuous_galerkin chooses one of the two for each element",
+        )  # fmt: skip

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from lithowave.description.domain import FACES
+from lithowave.earth.transverse import phase_speed_range, transverse_moduli
 from lithowave.mesh.hexahedra import curved
 from lithowave.mesh.hexahedral_box import layered_box
 from lithowave.rheology.body import fit_body
@@ -23,6 +24,7 @@ from lithowave.solvers.spectral_element.meshing import MeshedModel
 from lithowave.solvers.spectral_element.plan import SpectralElementPlan, make_plan
 from lithowave.solvers.spectral_element.relaxation import Losses, carrier_sets
 from lithowave.solvers.spectral_element.solver import SpectralElementSolver
+from lithowave.solvers.spectral_element.transverse_materials import TransverseMaterials
 
 HIGH_QUALITY, LOW_QUALITY = 200.0, 2.0  # of elements with memory variables at some points, and at all
 SAMPLE_ELEMENTS = {"cpu": 27_000, "cuda": 100_000}  # too many for a cache
@@ -76,7 +78,8 @@ def deformed(mesh: Any, shape: str) -> Any:
 
 def synthetic_materials(elements: int, degree: int, kind: ElementKind, precision: str) -> ElementMaterials:
     """Return moduli that vary by a tenth between points, or one set for all elements."""
-    mu, lam = RHO * VS**2, RHO * (VP**2 - 2 * VS**2)
+    mu = 0.0 if kind.fluid else RHO * VS**2
+    lam = RHO * VP**2 - 2 * mu
     values = None
     if kind.varying:
         dtype = np.float32 if precision == "single" else np.float64
@@ -91,19 +94,35 @@ def synthetic_materials(elements: int, degree: int, kind: ElementKind, precision
         body = fit_body(QualityLaw(), (1.0, 100.0), kind.mechanisms, (1.0 / quality, 1.0 / quality))
         shape = (2, 1) if values is None else (2, *values.shape[1:])
         losses = Losses(body, np.broadcast_to(1.0 / quality, shape))
-    return ElementMaterials(
+    tables = (
         np.zeros(elements, np.int64), stiffness, np.array([RHO]), np.array([kind.anisotropic]), np.array([VP]),
-        np.array([VS]), values, losses,
+        np.array([VP if kind.fluid else VS]), values, losses,
     )  # fmt: skip
+    if not (kind.varying and kind.anisotropic):
+        return ElementMaterials(*tables)
+    return TransverseMaterials(*tables, *synthetic_moduli(values), np.arange(elements))
+
+
+def synthetic_moduli(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the tensors and speeds of `TransverseMaterials` for values of an isotropic medium, made anisotropic by 10%
+    along axes that differ between points."""
+    lam, mu, rho = values
+    love = (1.05 * (lam + 2 * mu), 0.95 * (lam + 2 * mu), 0.95 * mu, 1.05 * mu, lam)
+    angle = np.arange(math.prod(values.shape[2:])).reshape(values.shape[2:])
+    axis = np.stack([np.cos(angle), np.sin(angle), np.ones(angle.shape)], axis=-1) / math.sqrt(2.0)
+    speeds = np.stack(phase_speed_range(love, rho)).astype(values.dtype)
+    return transverse_moduli(love, axis).astype(values.dtype), speeds
 
 
 def fill_with_noise(solver: SpectralElementSolver) -> None:
     """Fill the momenta with small random values: zeros and denormal numbers change the speed."""
     random = np.random.default_rng(1)
     mass = solver.plan.element_statistics.mass
-    momentum = np.zeros((len(mass) + 1, 4), solver.backend.dtype)
+    momentum = np.array(solver.backend.download(solver.momentum))
     momentum[:-1, :3] = 1e-3 * mass[:, None] * random.standard_normal((len(mass), 3), dtype=np.float32)
-    momentum[:, :3] /= solver.plan.schedule.time_step
+    momentum[:-1, :3] /= solver.plan.schedule.time_step * momentum[:-1, 3:]
+    if solver.plan.has_fluids:
+        momentum[np.unique(solver.plan.numbers[solver.plan.materials.is_fluid]), 1:3] = 0.0
     solver.backend.assign(solver.momentum, momentum)
 
 

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from lithowave.solvers.elements import memory as elements
-from lithowave.solvers.spectral_element.absorbing_layer import FILTERS
 from lithowave.solvers.spectral_element.element_layout import MAP_VALUES, ElementLayout, device_layout
 from lithowave.solvers.spectral_element.faces import face_points
 from lithowave.solvers.spectral_element.relaxation import COMPONENTS as STRESSES
@@ -20,10 +19,17 @@ PACKED_PART = 8  # bytes of a value of moduli and maps while they are packed
 
 
 def field_bytes(plan: Any) -> int:
-    """Return the bytes of u, p, p before at damped points, and the saved and sent momenta of points shared by ranks."""
+    """Return the bytes of u, p, p before at damped and coupled points, and the saved and sent momenta of points shared
+    by ranks."""
     shared, sent = len(plan.border.points), sum(len(points) for points in plan.border.with_rank.values())
     values = 2 * COMPONENTS * (plan.total_points + 1) + 3 * plan.damped_point_count + 3 * shared + 6 * sent
-    return plan.value_bytes * values + 8 * (3 * shared + 2 * sent) + layer_point_bytes(plan)
+    return plan.value_bytes * values + 8 * (3 * shared + 2 * sent) + layer_point_bytes(plan) + pair_bytes(plan)
+
+
+def pair_bytes(plan: Any) -> int:
+    """Return the bytes of p before, of the part of the coupling, and of the matrices at coupled points, and of their
+    indices."""
+    return len(plan.interface.fluid) * (16 + plan.value_bytes * (16 + 4 * (2 if plan.layer else 1)))
 
 
 def layer_point_bytes(plan: Any) -> int:
@@ -39,9 +45,14 @@ def layer_point_counts(plan: Any) -> list[int]:
 
 def layer_bytes(plan: Any) -> int:
     """Return the bytes of the memory variables and filters of a layer, of its elements and its points."""
-    variables = (FILTERS + 3) * plan.value_bytes * (plan.degree + 1) ** 3
-    elements = sum(count * kind.axes * variables for kind, count in members(plan) if kind.layer)
+    points = plan.value_bytes * (plan.degree + 1) ** 3
+    elements = sum(count * layer_values(kind) * points for kind, count in members(plan) if kind.layer)
     return elements + layer_point_bytes(plan)
+
+
+def layer_values(kind: Any) -> int:
+    """Return the number of memory variables and coefficients of filters of a layer at a point of an element."""
+    return kind.memory_variables + 3 * kind.axes
 
 
 def layer_state_bytes(plan: Any) -> int:
@@ -50,8 +61,10 @@ def layer_state_bytes(plan: Any) -> int:
         count * (KEY + plan.value_bytes * (3 + 3 * (axes + 1)))
         for axes, count in enumerate(layer_point_counts(plan), 1)
     )
-    variables = FILTERS * plan.value_bytes * (plan.degree + 1) ** 3
-    return points + sum(count * (KEY + kind.axes * variables) for kind, count in members(plan) if kind.layer)
+    size = plan.value_bytes * (plan.degree + 1) ** 3
+    pairs = len(plan.interface.fluid) * (KEY + plan.value_bytes * 4 * (2 if plan.layer else 1))
+    elements = sum(count * (KEY + kind.memory_variables * size) for kind, count in members(plan) if kind.layer)
+    return points + pairs + elements
 
 
 def state_bytes(plan: Any) -> int:
@@ -96,8 +109,8 @@ def members(plan: Any) -> Iterator[tuple[Any, int]]:
 def lean_bytes(degree: int, value_bytes: int, kind: Any) -> int:
     """Return the bytes of the point indices, moduli, mapping, memory variables and filters of one element."""
     points = (degree + 1) ** 3
-    moduli = (21 if kind.anisotropic else 2) * (points if kind.varying else 1)
-    layer = (FILTERS + 3) * kind.axes * points
+    moduli = kind.moduli * (points if kind.varying else 1)
+    layer = layer_values(kind) * points
     return 4 * points + value_bytes * (moduli + layer + relaxation_values(degree, kind) + MAP_VALUES["cpu"][kind.map])
 
 
@@ -114,20 +127,21 @@ def relaxation_values(degree: int, kind: Any) -> int:
 def block_bytes(plan: Any, layout: ElementLayout, device: str, kind: Any) -> int:
     """Return the same for a block of elements of a device."""
     order, points = 8, 4 * layout.block_size
-    moduli = (21 if kind.anisotropic else 2) * (layout.block_size if kind.varying else layout.elements)
+    moduli = kind.moduli * (layout.block_size if kind.varying else layout.elements)
     maps = MAP_VALUES[device][kind.map] * layout.elements
-    layer = (FILTERS + 3) * kind.axes * layout.block_size
+    layer = layer_values(kind) * layout.block_size
     relaxation = relaxation_values(plan.degree, kind) * layout.elements
     return order + points + plan.value_bytes * (maps + moduli + layer + relaxation)
 
 
 def damped_point_count(plan: Any) -> int:
-    """Return the number of points of absorbing faces, at which a layer does not damp."""
+    """Return the number of points of absorbing faces, at which a layer does not damp, without coupled points."""
     if plan.layer is not None:
         return 0
     damped = np.zeros(plan.total_points, bool)
     damped[face_points(plan.numbers, plan.faces["absorbing"])] = True
     plan.border.combine(damped, plan.ranks, np.maximum)
+    damped[np.concatenate([plan.interface.solid, plan.interface.fluid])] = False
     return int(np.count_nonzero(damped))
 
 

@@ -23,16 +23,20 @@ LARGEST = ("longest_edge", "edge_ratio", "skewness")  # for these measures the l
 class GlobalMeshStatistics:
     """Statistics of all ranks together.
 
-    elements, points : global numbers, each counted once. layer_elements, layer_bytes : elements of them in an
+    elements, points : global numbers, each counted once. fluid_elements, fluid_points : those of them in fluids, the
+    elements outside an absorbing layer. layer_elements, layer_bytes : elements of them in an
     absorbing layer, and the memory of its variables and filters. relaxing : number of elements with attenuation by
     the number of points that have memory variables; relaxation_bytes : their memory. kinds : number of the other
     elements of each kind, by name. faces : number of faces of each boundary kind. quality : see `quality_report`, of
     the elements outside the layer, by their global indices. worst_place : location of the worst element.
     limiting_speed, limiting_place : m/s, of the element that sets the time step. fewest_points, slowest_speed,
-    slowest_place : minimum points per wavelength at 1 Hz, vs there, m/s, and place. memory_bytes.
+    slowest_place, slowest_fluid : minimum points per wavelength at 1 Hz, the velocity of the slowest wave there, m/s,
+    the place, and whether it is in a fluid. memory_bytes.
     """
 
     elements: int
+    fluid_elements: int
+    fluid_points: int
     layer_elements: int
     layer_bytes: int
     relaxing: dict[int, int]
@@ -47,6 +51,7 @@ class GlobalMeshStatistics:
     fewest_points: float
     slowest_speed: float
     slowest_place: str
+    slowest_fluid: bool
     memory_bytes: int
 
 
@@ -59,12 +64,14 @@ def gather_mesh_statistics(plan: Any) -> GlobalMeshStatistics:
     coarse = _lowest(part["coarse"] for part in parts)
     quality, worst_place = _joined([part["quality"] for part in parts])
     return GlobalMeshStatistics(
-        sum(part["elements"] for part in parts), sum(part["layer_elements"] for part in parts),
+        *(sum(part[name] for part in parts) for name in ("elements", "fluid_elements", "fluid_points")),
+        sum(part["layer_elements"] for part in parts),
         sum(part["layer_bytes"] for part in parts), dict(sorted(relaxing.items())),
         sum(part["relaxation_bytes"] for part in parts), sum(part["points"] for part in parts),
         {key[-1]: kinds[key] for key in sorted(kinds) if not key[0]},
         {kind: sum(part["faces"][kind] for part in parts) for kind in plan.faces}, quality, worst_place,
-        limiting[2], limiting[3], coarse[0], coarse[2], coarse[3], sum(part["memory_bytes"] for part in parts),
+        limiting[2], limiting[3], coarse[0], coarse[2], coarse[3], coarse[4],
+        sum(part["memory_bytes"] for part in parts),
     )  # fmt: skip
 
 
@@ -96,8 +103,13 @@ def _own_facts(plan: Any) -> dict[str, Any]:
     frequency2 = plan.element_statistics.frequency2
     worst = lowest_element(-frequency2, numbers)
     speed = float(plan.materials.speed(slice(worst, worst + 1)).max())
+    wet, in_fluid = plan.materials.is_fluid, np.zeros(plan.total_points, bool)
+    in_fluid[plan.numbers[wet]] = True
+    in_fluid[plan.border.owned_by_lower_ranks] = False
     return {
         "elements": plan.element_count,
+        "fluid_elements": int(np.count_nonzero(wet & (plan.layer_masks == 0))),
+        "fluid_points": int(np.count_nonzero(in_fluid)),
         "layer_elements": int(np.count_nonzero(plan.layer_masks)),
         "layer_bytes": memory.layer_bytes(plan),
         "points": plan.total_points - len(plan.border.owned_by_lower_ranks),
@@ -114,11 +126,14 @@ def _own_facts(plan: Any) -> dict[str, Any]:
 
 def kind_name(kind: Any) -> str:
     """Return the name of a kind for display."""
+    if kind.fluid:
+        return f"{kind.map} fluid{' varying' if kind.varying else ''}"
     return f"{kind.map} {'anisotropic' if kind.anisotropic else 'isotropic'}{' varying' if kind.varying else ''}"
 
 
-def _coarsest(plan: Any) -> tuple[float, int, float, str]:
-    """Return the minimum points per wavelength in the domain at 1 Hz, the element's index, vs (m/s) and location."""
+def _coarsest(plan: Any) -> tuple[float, int, float, str, bool]:
+    """Return the minimum points per wavelength in the domain at 1 Hz, the element's index, the velocity of the slowest
+    wave (m/s), the location, and whether it is a fluid."""
     points = np.empty(plan.element_count)
 
     def count(some: slice) -> None:
@@ -129,8 +144,8 @@ def _coarsest(plan: Any) -> tuple[float, int, float, str]:
     over_parts(count, plan.element_count, PART)
     points[plan.layer_masks > 0] = np.inf
     where = lowest_element(points, plan.mesh.numbers_in_whole)
-    vs = float(plan.slowest(slice(where, where + 1))[0])
-    return float(points[where]), int(plan.mesh.numbers_in_whole[where]), vs, plan.place_of(where)
+    speed, fluid = float(plan.slowest(slice(where, where + 1))[0]), bool(plan.materials.is_fluid[where])
+    return float(points[where]), int(plan.mesh.numbers_in_whole[where]), speed, plan.place_of(where), fluid
 
 
 def _own_quality(plan: Any) -> tuple[dict[str, Any], str]:

@@ -22,6 +22,7 @@ from lithowave.solvers.elements.cell_layers import (
     cell_layers,
     element_properties,
     own_layers,
+    transverse_elements,
     with_materials,
 )
 from lithowave.solvers.elements.element_description import group_materials, kinds_of_faces
@@ -33,6 +34,7 @@ from lithowave.solvers.spectral_element.materials import ElementMaterials, mater
 from lithowave.solvers.spectral_element.mesh_partition import column_windows, element_parts, scatter_mesh
 from lithowave.solvers.spectral_element.relaxation import Losses
 from lithowave.solvers.spectral_element.source_refinement import refined_at_sources
+from lithowave.solvers.spectral_element.transverse_materials import sampled_transverse_materials, vertical
 
 if TYPE_CHECKING:
     from lithowave.description.simulation import Simulation
@@ -299,9 +301,17 @@ def _materials(simulation: Simulation, mesh: HexahedralMesh, ends: Ends | None =
         return own.material.medium if ends is None else NearestMedium.inside(own, ends)
 
     dtype = np.float32 if simulation.compute.precision == "single" else np.float64
-    count = mesh.element_count, degree + 1
-    if simulation.anelasticity is None:
-        return sampled_materials(medium(simulation), positions, *count, dtype, layers=layers)
-    body = simulation.anelasticity.body
-    media = medium(_unrelaxed(simulation)), medium(simulation)
-    return sampled_materials(media[0], positions, *count, dtype, body, media[1], layers)
+    media, body = (medium(simulation),), None
+    if simulation.anelasticity is not None:
+        media, body = (medium(_unrelaxed(simulation)), medium(simulation)), simulation.anelasticity.body
+    chosen = transverse_elements(simulation, layers)
+    if chosen is None:
+        return sampled_materials(
+            media[0], positions, mesh.element_count, degree + 1, dtype, body, media[-1], layers
+        )
+    strongest = simulation.material.medium.strongest_anisotropy(simulation.domain.ground)
+    chunk = simulation.domain.chunk
+    axes = vertical if chunk is None else lambda x, y: chunk.map.axes(x, y)[..., 2, :]
+    return sampled_transverse_materials(
+        media[0], positions, chosen, strongest, degree + 1, dtype, body, media[-1], layers, axes
+    )

@@ -13,8 +13,9 @@ import numpy as np
 
 from lithowave.errors import InputError
 from lithowave.mesh.hexahedra import HexahedralMesh
-from lithowave.mesh.numbering import number_points, shared_count
-from lithowave.mesh.shared_points import SharedPoints, shared_points
+from lithowave.mesh.numbering import shared_count
+from lithowave.mesh.numbering_kernels import lower_keys
+from lithowave.mesh.shared_points import SharedPoints
 from lithowave.parallel.collective import collective_call
 from lithowave.parallel.ranks import SINGLE_RANK, Ranks
 from lithowave.phases import phase
@@ -33,8 +34,10 @@ from lithowave.solvers.spectral_element.element_statistics import (
     compute_element_statistics,
 )
 from lithowave.solvers.spectral_element.elements import ElementKind, element_kinds
+from lithowave.solvers.spectral_element.faces import face_points
 from lithowave.solvers.spectral_element.layer_stability import growing_wave_warnings
 from lithowave.solvers.spectral_element.materials import ElementMaterials
+from lithowave.solvers.spectral_element.media import Interface, number_media, refuse_oblique_interfaces
 from lithowave.solvers.spectral_element.mesh_statistics import GlobalMeshStatistics, gather_mesh_statistics
 from lithowave.solvers.spectral_element.meshing import MeshedModel, make_model, typical_size
 from lithowave.solvers.spectral_element.point_location import TOLERANCE, locate_points
@@ -58,7 +61,8 @@ class SpectralElementPlan(ElementPlan):
     `element_statistics`). faces : outer faces (element, local face) by kind. layer : absorbing layer, or None;
     layer_masks : active axes of each element (see `ElementKind.layer`); layer_damping : see `LayerDamping`.
     relaxation_sets : see `relaxation.choose_sets`. ranks :
-    ranks of the run. border : points that other ranks share; border_keys : their `point_keys`. bounds : ends along x,
+    ranks of the run. border : points that other ranks share; border_keys : their `point_keys`. interface : pairs of
+    points between fluids and solids. bounds : ends along x,
     y, z, m, of the global mesh. face_kinds : kinds of the six faces of a box; None for an imported mesh. mesh_file :
     its path. mesh_ends, no_layer : see `ElementPlan`.
     """
@@ -79,6 +83,7 @@ class SpectralElementPlan(ElementPlan):
     ranks: Ranks = SINGLE_RANK
     border: SharedPoints = field(default_factory=SharedPoints)
     border_keys: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
+    interface: Interface = field(default_factory=Interface)
     bounds: tuple[tuple[float, float], ...] | None = None
     max_frequency: float | None = None
     value_bytes: int = 4
@@ -139,6 +144,11 @@ class SpectralElementPlan(ElementPlan):
         return element_kinds(self.coefficients, self.materials, self.layer_masks, self.relaxation_sets)
 
     @property
+    def has_fluids(self) -> bool:
+        """True if any element of the global mesh is a fluid; the first access is collective."""
+        return self._once("has_fluids", lambda: self.ranks.largest(float(self.materials.is_fluid.any())) > 0.0)
+
+    @property
     def mechanisms(self) -> int:
         """Relaxation mechanisms of attenuation; 0 without it."""
         return self.materials.losses.body.mechanisms if self.materials.losses is not None else 0
@@ -153,6 +163,23 @@ class SpectralElementPlan(ElementPlan):
         """See `absorption.layer_points`; the first access is collective."""
         return self._once("layer_points", lambda: layer_points(self))
 
+    @property
+    def moves(self) -> np.ndarray:
+        """1 for each point that moves, 0 for those at rest; the first access is collective.
+
+        At rest are the displacement on rigid faces of solids and the potential on free faces of fluids, which has P =
+        0; and, where a layer ends, both.
+        """
+        return self._once("moves", self._find_moves)
+
+    def _find_moves(self) -> np.ndarray:
+        moves, fluid = np.ones(self.total_points), self.materials.is_fluid
+        for kind, held in (("rigid", ~fluid), ("free", fluid), ("absorbing", np.full(len(fluid), bool(self.layer)))):
+            faces = self.faces[kind]
+            moves[face_points(self.numbers, faces[held[faces[:, 0]]])] = 0.0
+        self.border.combine(moves, self.ranks, np.minimum)  # a face may belong only to another rank
+        return moves
+
     @cached_property
     def stretching(self) -> Stretching:
         """Filters of the absorbing layer."""
@@ -160,17 +187,11 @@ class SpectralElementPlan(ElementPlan):
 
     def slowest(self, some: slice | np.ndarray) -> np.ndarray:
         """Return the slowest wave velocity in each of some elements, m/s."""
-        if self.materials.values is None:
-            return self.materials.slowest[self.materials.number[some]]
-        _, mu, rho = self.materials.values[:, some].reshape(3, -1, (self.degree + 1) ** 3)
-        return np.sqrt(mu / rho).min(axis=1)
+        return self.materials.slowest_in_elements(some)
 
     def fastest(self, some: slice | np.ndarray) -> np.ndarray:
         """Return the fastest wave velocity in each of some elements, m/s."""
-        if self.materials.values is None:
-            return self.materials.fastest[self.materials.number[some]]
-        lam, mu, rho = self.materials.values[:, some].reshape(3, -1, (self.degree + 1) ** 3)
-        return np.sqrt((lam + 2 * mu) / rho).max(axis=1)
+        return self.materials.fastest_in_elements(some)
 
     def points_per_wavelength(self) -> float | None:
         """Return the minimum mean number of GLL points per shortest wavelength at max_frequency."""
@@ -186,10 +207,11 @@ class SpectralElementPlan(ElementPlan):
             "element_count": whole.elements - whole.layer_elements,
             "layer_element_count": whole.layer_elements,
             "element_kinds": whole.kinds,
+            "fluid_elements": whole.fluid_elements,
             "element_size_m": [quality["shortest_edge"], quality["longest_edge"]],
             "mesh_quality": {name: quality[name] for name in ("jacobian_ratio", "skewness", "worst_element")},
             "gll_points": whole.points,
-            "degrees_of_freedom": 3 * whole.points,
+            "degrees_of_freedom": 3 * whole.points - 2 * whole.fluid_points,
             "faces": self.face_kinds or {kind: count for kind, count in whole.faces.items() if count},
             "absorption": "layer" if self.layer else "stacey",
             "relaxing_elements": {str(points): count for points, count in whole.relaxing.items()},
@@ -197,7 +219,8 @@ class SpectralElementPlan(ElementPlan):
             "time_step_limit_s": self.schedule.limit,
             "time_step_limited_by": {"vp_m_s": whole.limiting_speed, "place": whole.limiting_place},
             "points_per_wavelength": self.points_per_wavelength(),
-            "points_per_wavelength_at": {"vs_m_s": whole.slowest_speed, "place": whole.slowest_place},
+            "points_per_wavelength_at": {"vs_m_s": whole.slowest_speed, "place": whole.slowest_place}
+            | ({"fluid": True} if whole.slowest_fluid else {}),
             "steps": self.schedule.steps,
             "sampling_interval_s": self.schedule.sampling_interval,
             "memory_bytes": whole.memory_bytes,
@@ -308,12 +331,9 @@ def _in_parts(numbers: np.ndarray) -> Iterator[np.ndarray]:
 def smallest_keys(numbers: np.ndarray, elements: np.ndarray, points: int) -> np.ndarray:
     """Return for each of this many points the minimum of elements[e] * size + place of point [e, place], with `size`
     points per element."""
-    keys = np.full(points, -1, np.int64)
-    size = numbers[0].size
-    places = np.arange(size)
-    order = np.argsort(-elements, kind="stable")
-    for some in _in_parts(order):  # of equal points the last value remains: that of the lowest element
-        keys[numbers[some].reshape(len(some), size)] = elements[some, None] * size + places
+    keys = np.full(points, np.iinfo(np.int64).max)
+    lower_keys(numbers.reshape(len(numbers), -1), np.ascontiguousarray(elements, np.int64), keys)
+    keys[keys == np.iinfo(np.int64).max] = -1  # points without an element
     return keys
 
 
@@ -339,7 +359,8 @@ def plan(
         model, solver.degree, schedule, simulation.compute.precision, simulation.compute.deterministic, ranks,
         storage=Storage(solver.memory_variables, simulation.acquisition.source_positions), **plan_entries(simulation),
     )  # fmt: skip
-    worst = f"{made.mesh_statistics.slowest_place} (vs = {made.mesh_statistics.slowest_speed:g} m/s)"
+    whole = made.mesh_statistics
+    worst = f"{whole.slowest_place} ({'vp' if whole.slowest_fluid else 'vs'} = {whole.slowest_speed:g} m/s)"
     refuse_coarse_mesh(simulation, made.points_per_wavelength(), "degree", worst)
     return made
 
@@ -370,14 +391,16 @@ def make_plan(
 ) -> SpectralElementPlan:  # fmt: skip
     """Return the plan for a mesh with materials. schedule : function of the largest stable time step, s."""
     mesh = model.mesh
+    collective_call(ranks, lambda: _refuse_lossy_fluids(mesh, model.materials))
     with phase("numbers of points"):
-        numbers, count = number_points(mesh.elements, degree)
-        border = shared_points(mesh, numbers, ranks)
+        points = number_media(mesh, model.materials.is_fluid, degree, ranks)
+    numbers, count, border = points.numbers, points.count, points.border
     with phase("statistics of elements"):
         coefficients, statistics = compute_element_statistics(mesh, numbers, count, model.materials)
     collective_call(ranks, lambda: _refuse_bad(mesh, degree, statistics))
     border.combine(statistics.mass, ranks)
     keys = smallest_keys(numbers, mesh.numbers_in_whole, count) if ranks.size > 1 else np.zeros(0, np.int64)
+    keys[keys < 0] = np.iinfo(np.int64).max  # points without elements on this rank
     border.combine(keys, ranks, np.minimum)
     with phase("time step"):
         limit = stable_time_step(mesh, model.materials, degree, statistics.frequency2, ranks)
@@ -386,6 +409,7 @@ def make_plan(
     masks, damping = np.zeros(mesh.element_count, np.int64), None
     if model.layer is not None:
         masks = model.layer.masks(mesh.vertices, mesh.elements)
+        refuse_oblique_interfaces(mesh, points, masks, ranks)
         damping = layer_damping(model.layer, mesh, model.materials, degree, ranks)
         largest = ranks.largest(float(statistics.frequency2.max()))
         statistics.frequency2[masks > 0] /= damping.time_step_factor**2
@@ -396,11 +420,24 @@ def make_plan(
     return SpectralElementPlan(
         mesh, degree, numbers, count, coefficients, model.materials, model.faces, model.layer,
         masks, damping, sets, statistics,
-        schedule(limit), ranks, border, keys[border.points], bounds,
+        schedule(limit), ranks, border, keys[border.points], points.interface, bounds,
         value_bytes=4 if precision == "single" else 8, deterministic=deterministic,
         surface_spacing=(model.element_size or typical_size(mesh)) / degree, mesh_ends=model.mesh_ends,
         no_layer=model.no_layer, curvature=curvature, **more,
     )  # fmt: skip
+
+
+def _refuse_lossy_fluids(mesh: HexahedralMesh, materials: ElementMaterials) -> None:
+    """Refuse fluids with attenuation, of gridded models too: elements of fluids are elastic."""
+    fluid = np.flatnonzero(materials.is_fluid)
+    lossy = fluid[materials.attenuates(fluid)]
+    if lossy.size:
+        x, y, z = mesh.vertices[mesh.elements[lossy[0]]].mean(axis=0)
+        raise InputError(
+            "material", f"the fluid (vs = 0) at ({x:z.6g}, {y:z.6g}, {z:z.6g}) m has a finite quality factor",
+            "spectral_element: fluids without attenuation",
+            "remove the quality factor of the fluid; method: discontinuous_galerkin can",
+        )  # fmt: skip
 
 
 def _refuse_bad(mesh: HexahedralMesh, degree: int, statistics: ElementStatistics) -> None:

@@ -11,8 +11,8 @@ from lithowave.backends.rounding import flush_denormals, restore_rounding
 from lithowave.solvers.common.point_kernels import count_step, raise_peaks
 
 __all__ = [
-    "count_step", "damp", "inject", "largest_velocity", "pack", "sample", "save_momenta", "surface_peaks", "unpack",
-    "unstretch", "update_displacement",
+    "count_step", "couple", "damp", "inject", "keep_rates", "largest_velocity", "pack", "sample", "sample_fluid",
+    "save_momenta", "surface_peaks", "uncouple", "unpack", "unstretch", "update_displacement",
 ]  # fmt: skip
 
 CHUNK = 4096
@@ -72,6 +72,45 @@ def unstretch(momentum, stretched, memory, point, filters):
 
 
 @parallel
+def uncouple(momentum, coupled, solid, fluid):
+    """Subtract the momenta of the coupling, coupled (pairs, 4), from p: `unstretch` follows."""
+    for n in prange(solid.size):
+        for c in range(3):
+            momentum[solid[n], c] -= coupled[n, c]
+        momentum[fluid[n], 0] -= coupled[n, 3]
+
+
+@parallel
+def couple(momentum, history, coupled, solid, fluid, matrix):
+    r"""Couple pairs of a solid and a fluid point, each listed once: p = p~ + E (p~ + p_before).
+
+    p has three components of the solid point and one of the fluid point. As in `damp`, with C = [[D, A], [-A^T, d]] of
+    the area vector A, m^2, out of the fluid, and of the damping of both: matrix (pairs, 4, 4) is E = (1 + G)^-1 - 1,
+    with G = dt / 2 C M^-1. history (pairs, 4) : p_before, replaced here. coupled : empty, or in an absorbing layer
+    (pairs, 4), the sum of the changes by this kernel, which `uncouple` has subtracted from p~.
+    """
+    stretched, zero = coupled.size > 0, momentum.dtype.type(0)
+    for n in prange(solid.size):
+        s, f = solid[n], fluid[n]
+        x, y, z, w = momentum[s, 0], momentum[s, 1], momentum[s, 2], momentum[f, 0]
+        x0, y0, z0, w0 = zero, zero, zero, zero
+        if stretched:
+            x0, y0, z0, w0 = coupled[n, 0], coupled[n, 1], coupled[n, 2], coupled[n, 3]
+        sx, sy = x + x0 + history[n, 0], y + y0 + history[n, 1]
+        sz, sw = z + z0 + history[n, 2], w + w0 + history[n, 3]
+        e = matrix[n]
+        x0 += e[0, 0] * sx + e[0, 1] * sy + e[0, 2] * sz + e[0, 3] * sw
+        y0 += e[1, 0] * sx + e[1, 1] * sy + e[1, 2] * sz + e[1, 3] * sw
+        z0 += e[2, 0] * sx + e[2, 1] * sy + e[2, 2] * sz + e[2, 3] * sw
+        w0 += e[3, 0] * sx + e[3, 1] * sy + e[3, 2] * sz + e[3, 3] * sw
+        if stretched:
+            coupled[n, 0], coupled[n, 1], coupled[n, 2], coupled[n, 3] = x0, y0, z0, w0
+        x, y, z, w = x + x0, y + y0, z + z0, w + w0
+        momentum[s, 0], momentum[s, 1], momentum[s, 2], momentum[f, 0] = x, y, z, w
+        history[n, 0], history[n, 1], history[n, 2], history[n, 3] = x, y, z, w
+
+
+@parallel
 def save_momenta(momentum, point, kept):
     """Save p of points in kept (points, 3), and set it to zero."""
     for n in prange(point.size):
@@ -121,12 +160,14 @@ def inject(momentum, target, begin, weight, owner, amplitude, row):
 def sample(displacement, momentum, points, base, strides, values, slopes, rate, out, slot):
     """Sample the velocity in elements: out[slot[0], c, place]; with 12 rows also du_c / dxi_d in row 3 + 3 c + d.
 
+    u at the time of the velocity is the mean of its values half a step before and after.
+
     base : index in `points` of the first point of the location's element; strides : strides along k, j, i. values,
     slopes : (locations, 3, n), Lagrange polynomials of degree n - 1 and their slopes along i, j and k. rate : 1 / dt.
     """
     flat = points.reshape(-1)
     n = values.shape[2]
-    with_gradient = out.shape[1] > 3
+    with_gradient, half_step = out.shape[1] > 3, displacement.dtype.type(0.5)
     for place in prange(base.size):
         total = np.zeros(12)
         for k in range(n):
@@ -138,12 +179,12 @@ def sample(displacement, momentum, points, base, strides, values, slopes, rate, 
                 for i in range(n):
                     point = flat[base[place] + k * strides[0] + j * strides[1] + i * strides[2]]
                     x, y, z = values[place, 0, i], values[place, 1, j], values[place, 2, k]
-                    scale = x * y * z * displacement[point, 3]
+                    scale, half = x * y * z * displacement[point, 3], half_step * displacement[point, 3]
                     for c in range(3):
                         total[c] += scale * momentum[point, c]
                     if with_gradient:
                         for c in range(3):
-                            u = displacement[point, c]
+                            u = displacement[point, c] + half * momentum[point, c]
                             total[3 + 3 * c] += slopes[place, 0, i] * y * z * u
                             total[4 + 3 * c] += x * slopes[place, 1, j] * z * u
                             total[5 + 3 * c] += x * y * slopes[place, 2, k] * u
@@ -151,6 +192,55 @@ def sample(displacement, momentum, points, base, strides, values, slopes, rate, 
             out[slot[0], c, place] = rate * total[c]
         for c in range(3, out.shape[1]):
             out[slot[0], c, place] = total[c]
+
+
+@parallel
+def keep_rates(momentum, points, base, strides, earlier):
+    """Keep p of the points of fluid elements: earlier (elements, n^3). base, strides : as in `sample`, of elements."""
+    flat = points.reshape(-1)
+    n = round(earlier.shape[1] ** (1.0 / 3.0))
+    for element in prange(base.size):
+        for k in range(n):
+            for j in range(n):
+                for i in range(n):
+                    point = flat[base[element] + k * strides[0] + j * strides[1] + i * strides[2]]
+                    earlier[element, (k * n + j) * n + i] = momentum[point, 0]
+
+
+@parallel
+def sample_fluid(
+    displacement, momentum, points, base, strides, values, slopes, mobility, place, element, earlier, rate, out, slot
+):
+    r"""Sample fluids at some places of `out`: velocity in the first three rows; d phi / dt in the fourth, if any.
+
+    The parabola through the last three values of phi, at half steps, gives it at the time of p:
+
+    .. math:: \phi^n = \phi^{n-1/2} + \tfrac{\Delta t}{8} (3 \dot\phi^n + \dot\phi^{n-1}) .
+
+    base : as in `sample`, of all places. place : those in fluids (locations,). element : of each in `earlier`, which
+    has p of the step before (see `keep_rates`). mobility : (locations, 3, 3), dxi_d / dx_c over rho.
+    """
+    flat = points.reshape(-1)
+    n = values.shape[2]
+    for location in prange(place.size):
+        at, own = place[location], earlier[element[location]]
+        first, second, third, change = 0.0, 0.0, 0.0, 0.0
+        for k in range(n):
+            for j in range(n):
+                for i in range(n):
+                    point = flat[base[at] + k * strides[0] + j * strides[1] + i * strides[2]]
+                    x, y, z = values[at, 0, i], values[at, 1, j], values[at, 2, k]
+                    scale, p = displacement[point, 3], momentum[point, 0]
+                    phi = displacement[point, 0] + scale * (0.375 * p + 0.125 * own[(k * n + j) * n + i])
+                    first += slopes[at, 0, i] * y * z * phi
+                    second += x * slopes[at, 1, j] * z * phi
+                    third += x * y * slopes[at, 2, k] * phi
+                    change += x * y * z * scale * p
+        for c in range(3):
+            m = mobility[location]
+            out[slot[0], c, at] = m[0, c] * first + m[1, c] * second + m[2, c] * third
+        if out.shape[1] > 3:
+            out[slot[0], 3, at] = rate * change
 
 
 @parallel
@@ -183,13 +273,16 @@ def surface_peaks(velocity, time_step, displacement, peak_velocity, peak_displac
 
 @parallel
 def largest_velocity(displacement, momentum, out):
-    """Compute the largest |component| of dt v in as many sections as `out` has; not finite if any value is not."""
+    """Compute the largest |component| of dt v in as many sections as `out` has; not finite if any value is not.
+
+    In a fluid it is the velocity P / (rho c) of a plane wave: `momentum` has 1 / (rho c) in its fourth column.
+    """
     parts, points = out.size, displacement.shape[0] - 1
     for part in prange(parts):
         zero = out.dtype.type(0)
         most, poison = zero, zero
         for point in range(part * points // parts, (part + 1) * points // parts):
-            scale = displacement[point, 3]
+            scale = displacement[point, 3] * momentum[point, 3]
             x, y, z = scale * momentum[point, 0], scale * momentum[point, 1], scale * momentum[point, 2]
             most = max(most, abs(x), abs(y), abs(z))
             # Zero except for infinity and NaN, which a comparison may miss.

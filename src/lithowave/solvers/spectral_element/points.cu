@@ -54,6 +54,45 @@ extern "C" __global__ void unstretch(
     for (int c = 0; c < 3; c++) offset[c] = total[c] - value[c];
 }
 
+// Subtract the momenta of the coupling from p.
+extern "C" __global__ void uncouple(
+    Point* momentum, const real* coupled, const long long* solid, const long long* fluid, int count)
+{
+    const int n = blockIdx.x * blockDim.x + threadIdx.x;
+    if (n >= count) return;
+    const real* const part = coupled + 4ll * n;
+    Point p = momentum[solid[n]];
+    p.x -= part[0], p.y -= part[1], p.z -= part[2];
+    momentum[solid[n]] = p;
+    momentum[fluid[n]].x -= part[3];
+}
+
+// p = p~ + E (p~ + p_before) of a solid and a fluid point; in a layer (stretched), the momentum lacks `coupled`.
+extern "C" __global__ void couple(
+    Point* momentum, real* history, real* coupled, const long long* solid, const long long* fluid, const real* matrix,
+    int stretched, int count)
+{
+    const int n = blockIdx.x * blockDim.x + threadIdx.x;
+    if (n >= count) return;
+    Point p = momentum[solid[n]];
+    const real here[4] = {p.x, p.y, p.z, momentum[fluid[n]].x};
+    real* const before = history + 4ll * n;
+    real* const part = coupled + 4ll * n;
+    const real* const e = matrix + 16ll * n;
+    real sum[4], after[4];
+    for (int c = 0; c < 4; c++) sum[c] = here[c] + (stretched ? part[c] : real(0)) + before[c];
+    for (int c = 0; c < 4; c++) {
+        real change = stretched ? part[c] : real(0);
+        change += e[4 * c] * sum[0] + e[4 * c + 1] * sum[1] + e[4 * c + 2] * sum[2] + e[4 * c + 3] * sum[3];
+        if (stretched) part[c] = change;
+        after[c] = here[c] + change;
+    }
+    for (int c = 0; c < 4; c++) before[c] = after[c];
+    p.x = after[0], p.y = after[1], p.z = after[2];
+    momentum[solid[n]] = p;
+    momentum[fluid[n]].x = after[3];
+}
+
 // Save p of points and set it to zero.
 extern "C" __global__ void save_momenta(Point* momentum, const long long* point, real* kept, int count) {
     const int n = blockIdx.x * blockDim.x + threadIdx.x;
@@ -116,7 +155,7 @@ extern "C" __global__ void inject(
 // Advance by one row in a table of amplitudes or records.
 extern "C" __global__ void count_step(long long* row) { row[0] += 1; }
 
-// Velocity at locations in elements, and with 12 rows du_c / dxi_d: out[slot][row][place]. One warp per location.
+// Velocity at locations in elements, and with 12 rows du_c / dxi_d at the same time: out[slot][row][place]. One warp per location.
 extern "C" __global__ void sample(
     const Point* displacement, const Point* momentum, const unsigned* points, const long long* base,
     const long long* strides, const real* values, const real* slopes, real rate, real* out, const long long* slot,
@@ -134,14 +173,14 @@ extern "C" __global__ void sample(
         if (!seen && rows == 3) continue;
         const unsigned point = points[base[place] + k * strides[0] + j * strides[1] + i * strides[2]];
         const Point u = displacement[point], p = momentum[point];
-        const real scale = x * y * z * u.w;
+        const real scale = x * y * z * u.w, half = real(0.5) * u.w;
         total[0] += scale * p.x, total[1] += scale * p.y, total[2] += scale * p.z;
         if (rows > 3) {
             const real d[3] = {slope[i] * y * z, x * slope[n + j] * z, x * y * slope[2 * n + k]};
             for (int axis = 0; axis < 3; axis++) {
-                total[3 + axis] += d[axis] * u.x;
-                total[6 + axis] += d[axis] * u.y;
-                total[9 + axis] += d[axis] * u.z;
+                total[3 + axis] += d[axis] * (u.x + half * p.x);
+                total[6 + axis] += d[axis] * (u.y + half * p.y);
+                total[9 + axis] += d[axis] * (u.z + half * p.z);
             }
         }
     }
@@ -163,6 +202,53 @@ extern "C" __global__ void rotate_velocity(
     const real x = target[0], y = target[width], z = target[2ll * width];
     const real* const a = axes + 9ll * place;
     for (int c = 0; c < 3; c++) target[static_cast<long long>(c) * width] = a[3 * c] * x + a[3 * c + 1] * y + a[3 * c + 2] * z;
+}
+
+// Keep p of the points of fluid elements: one thread per point.
+extern "C" __global__ void keep_rates(
+    const Point* momentum, const unsigned* points, const long long* base, const long long* strides, real* earlier,
+    long long count, int n)
+{
+    const long long thread = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x;
+    if (thread >= count) return;
+    const long long element = thread / (n * n * n);
+    const int number = static_cast<int>(thread - element * (n * n * n)), k = number / (n * n), j = number / n % n;
+    earlier[thread] = momentum[points[base[element] + k * strides[0] + j * strides[1] + number % n * strides[2]]].x;
+}
+
+// Velocity of fluids at some places of `out`, and with more than 3 rows d phi / dt in the fourth. One warp per location.
+extern "C" __global__ void sample_fluid(
+    const Point* displacement, const Point* momentum, const unsigned* points, const long long* base,
+    const long long* strides, const real* values, const real* slopes, const real* mobility, const long long* place,
+    const long long* element, const real* earlier, real rate, real* out, const long long* slot, int count, int width,
+    int rows, int n)
+{
+    const int location = (blockIdx.x * blockDim.x + threadIdx.x) / 32, lane = threadIdx.x % 32;
+    if (location >= count) return;
+    const long long at = place[location];
+    const real* const value = values + 3ll * n * at;
+    const real* const slope = slopes + 3ll * n * at;
+    const real* const before = earlier + element[location] * (n * n * n);
+    real total[4] = {0, 0, 0, 0};
+    for (int number = lane; number < n * n * n; number += 32) {
+        const int k = number / (n * n), j = number / n % n, i = number % n;
+        const real x = value[i], y = value[n + j], z = value[2 * n + k];
+        const unsigned point = points[base[at] + k * strides[0] + j * strides[1] + i * strides[2]];
+        const Point u = displacement[point];
+        const real p = momentum[point].x;
+        const real phi = u.x + u.w * (real(0.375) * p + real(0.125) * before[number]);
+        total[0] += slope[i] * y * z * phi, total[1] += x * slope[n + j] * z * phi;
+        total[2] += x * y * slope[2 * n + k] * phi, total[3] += x * y * z * u.w * p;
+    }
+    for (int row = 0; row < 4; row++)
+        for (int distance = 16; distance > 0; distance /= 2)
+            total[row] += __shfl_down_sync(ALL_LANES, total[row], distance);
+    if (lane != 0) return;
+    real* const target = out + slot[0] * rows * width + at;
+    const real* const m = mobility + 9ll * location;
+    for (int c = 0; c < 3; c++)
+        target[static_cast<long long>(c) * width] = m[c] * total[0] + m[3 + c] * total[1] + m[6 + c] * total[2];
+    if (rows > 3) target[3ll * width] = rate * total[3];
 }
 
 // Peaks of |v| and |u| at locations; displacement is the running integral of v.
@@ -189,8 +275,8 @@ extern "C" __global__ void largest_velocity(
     const long long threads = static_cast<long long>(gridDim.x) * blockDim.x;
     unsigned long long most = 0;
     for (long long n = thread; n < count; n += threads) {
-        const real scale = displacement[n].w;
         const Point p = momentum[n];
+        const real scale = displacement[n].w * p.w;
         most = max(most, max(magnitude(scale * p.x), max(magnitude(scale * p.y), magnitude(scale * p.z))));
     }
     most = largest_of_warp(most);

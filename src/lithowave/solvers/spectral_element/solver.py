@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lithowave.backends.host_threads import over_parts
 from lithowave.parallel.halo import Halo, single_rank_halo
 from lithowave.phases import phase
 from lithowave.solvers.array_sections import ArraySection, RowSelection, Selection
@@ -17,19 +18,21 @@ from lithowave.solvers.elements.solver import ElementSolver
 from lithowave.solvers.elements.spread_sources import locate_sources
 from lithowave.solvers.placement import Placement
 from lithowave.solvers.spectral_element.absorption import make_damping
+from lithowave.solvers.spectral_element.coupling import CoupledPairs, coupling_matrices
 from lithowave.solvers.spectral_element.elements import ElementGroup, ElementTables
 from lithowave.solvers.spectral_element.exchange import SharedMomenta
-from lithowave.solvers.spectral_element.faces import face_points
+from lithowave.solvers.spectral_element.faces import Damping
 from lithowave.solvers.spectral_element.layer_memory import LayerMemory
 from lithowave.solvers.spectral_element.plan import SpectralElementPlan
 from lithowave.solvers.spectral_element.relaxation import carrier_sets
 from lithowave.solvers.spectral_element.samples import HexahedralSamples
 from lithowave.solvers.spectral_element.source_sums import add_sources
-from lithowave.solvers.spectral_element.sources import SourceList, spread_of
+from lithowave.solvers.spectral_element.sources import SourceList, source_entries, spread_of
 
 if TYPE_CHECKING:
     from lithowave.description.simulation import Simulation
 
+PART = 65_536  # points that are prepared at a time
 PACKAGE = "lithowave.solvers.spectral_element"
 KERNELS = ("element_kernels", "point_kernels")
 MOTION = {"displacement": slice(0, 3), "momentum": slice(3, 6)}  # columns of the checkpoint array
@@ -50,13 +53,16 @@ class SpectralElementSolver(ElementSolver):
     absorbing layer, K has memory variables and the forces change S p, from which p follows (`absorbing_layer`). With
     attenuation, K has memory variables of the relaxing stresses (`relaxation`).
 
+    A fluid has its velocity potential phi in place of u, v = grad phi / rho and P = -d phi / dt: M has 1 / kappa and K
+    1 / rho (`fluid_kernels`). C then also has the coupling of fluids and solids (`coupling`).
+
     Parameters
     ----------
     plan : mesh, points, time step. simulation : sources and receivers; None for neither, to measure kernels. backend :
     owner of the arrays. halo : halo exchange with other ranks.
     """
 
-    staggered = True
+    staggered = False
     record_rows, displacement_rows = 12, 3
     make_samples = HexahedralSamples
 
@@ -71,6 +77,7 @@ class SpectralElementSolver(ElementSolver):
         with phase("tables of elements"):
             self.tables = ElementTables(backend, self.kernels, plan)
         self.points = self.tables.points
+        self.kept_rates: list[tuple[Any, Any, Any]] = []  # of the samples in fluids, see `samples`
         self._allocate()
         with phase("absorbing faces"):
             self._prepare_damping()
@@ -82,22 +89,44 @@ class SpectralElementSolver(ElementSolver):
     def _allocate(self) -> None:
         plan, backend = self.plan, self.backend
         shape = (plan.total_points + 1, 4)
-        start = np.zeros(shape, backend.dtype)
-        start[:-1, 3] = plan.schedule.time_step**2 / plan.element_statistics.mass
-        at_rest = np.zeros(plan.total_points, bool)
-        for kind in ("rigid",) if plan.layer is None else ("rigid", "absorbing"):  # a layer ends at points at rest
-            at_rest[face_points(plan.numbers, plan.faces[kind])] = True
-        plan.border.combine(at_rest, plan.ranks, np.maximum)  # a rigid face may belong only to another rank
-        start[:-1, 3][at_rest] = 0.0
-        self.displacement, self.momentum = backend.upload(start), backend.zeros(shape)
+        start, mass = np.empty(shape, backend.dtype), plan.element_statistics.mass
+        momentum, factors = np.zeros(shape, backend.dtype), self._velocity_factors()
+
+        def begin(part: slice) -> None:
+            start[part, :3] = 0.0
+            start[part, 3] = plan.moves[part] * plan.schedule.time_step**2 / mass[part]
+            momentum[part, 3] = factors[part]
+
+        over_parts(begin, plan.total_points, PART)
+        start[-1] = 0.0
+        self.displacement, self.momentum = backend.upload(start), backend.upload(momentum)
+
+    def _velocity_factors(self) -> np.ndarray:
+        """Return the velocity (points,) of a plane wave for a unit of the rate of the unknown: 1, or 1 / (rho c)."""
+        plan, factors = self.plan, np.ones(self.plan.total_points)
+        fluid = np.flatnonzero(plan.materials.is_fluid)
+        if len(fluid):
+            bulk, rho = 1.0 / plan.materials.inertia(fluid), plan.materials.density(fluid)
+            numbers = plan.numbers[fluid].reshape(len(fluid), -1)
+            factors[numbers] = np.broadcast_to(1.0 / np.sqrt(bulk * rho), numbers.shape)
+        plan.border.combine(factors, plan.ranks, np.minimum)
+        return factors
 
     def _prepare_damping(self) -> None:
-        damping = make_damping(self.plan)
+        plan, backend, damping = self.plan, self.backend, make_damping(self.plan)
+        in_layer = np.zeros(plan.total_points, bool)
+        for points in plan.layer_points:
+            in_layer[points.point] = True
+        matrices, stretched = coupling_matrices(plan, damping), in_layer[plan.interface.fluid]
+        self.pairs = [
+            CoupledPairs.allocate(backend, plan.interface, matrices, stretched == layer, layer)
+            for layer in (False, True)
+        ]  # fmt: skip
+        alone = ~np.isin(damping.point, np.concatenate([plan.interface.solid, plan.interface.fluid]))
+        damping = Damping(damping.point[alone], damping.matrix[alone])
         self._damped = damping.point
-        self.damping = (
-            self.backend.upload(damping.point, np.int64), self.backend.upload(damping.kernel_matrix())
-        )  # fmt: skip
-        self.history = self.backend.zeros((len(damping.point), 3))
+        self.damping = backend.upload(damping.point, np.int64), backend.upload(damping.kernel_matrix())
+        self.history = backend.zeros((len(damping.point), 3))
         self.layer_points = [LayerMemory.allocate(self.backend, points) for points in self.plan.layer_points]
 
     def _prepare_sources(self, simulation: Simulation | None) -> None:
@@ -107,20 +136,25 @@ class SpectralElementSolver(ElementSolver):
         if simulation is not None:
             sources, spread = simulation.acquisition.sources, spread_of(self.plan, simulation)
             found = locate_sources(self.plan, sources, spread)
-            self.sources = [SourceList(self.backend, self.plan, sources, spread, found, part) for part in parts]
+            entries = source_entries(self.plan, sources, spread, found)
+            media = (False, True) if self.plan.has_fluids else (False,)
+            self.sources = [
+                SourceList(self.backend, self.plan, sources, entries, fluid, part) for part in parts for fluid in media
+            ]  # fmt: skip
         self._row = AmplitudeRow(self.backend, [sources.table for sources in self.sources if sources.count])
 
     def _prepare_step(self) -> None:
         """Capture the launches of a step: one list on one rank, else those before messages are sent, and the rest."""
         moving, counting, damping = self.displacement_launches(), self._counting_launches(), self.damping_launches()
-        injecting = [self._injection_launches(sources) for sources in self.sources] or [[], []]
+        injecting = [self._injection_launches(sources) for sources in self.sources]
         if self.plan.ranks.size == 1:
-            launches = [*moving, *self.force_launches(self.tables.groups), *injecting[0], *counting, *damping]
+            launches = [*moving, *self.force_launches(self.tables.groups), *sum(injecting, []), *counting, *damping]
             self._step = captured(self.backend, launches)
             return
         outer = [*moving, self.exchange.saving(self.momentum), *self.force_launches(self.tables.outer)]
-        inner = [*self.force_launches(self.tables.inner), *injecting[1], *counting]
-        parts = [*outer, *injecting[0]], inner, damping
+        half = len(injecting) // 2  # of the points that other ranks also have, and of the others
+        inner = [*self.force_launches(self.tables.inner), *sum(injecting[half:], []), *counting]
+        parts = [*outer, *sum(injecting[:half], [])], inner, damping
         self._outer, self._inner, self._absorb = (captured(self.backend, launches) for launches in parts)
 
     # ------------------------------------------------------------------------------------------------ the step
@@ -128,6 +162,8 @@ class SpectralElementSolver(ElementSolver):
     def advance(self, step: int) -> None:
         """Advance from `step` to `step` + 1."""
         self._row.begin(step)
+        for rates in self.kept_rates:
+            self.kernels.keep_rates(self.momentum, self.points, *rates)
         if self.plan.ranks.size == 1:
             self._step()
             return
@@ -162,12 +198,21 @@ class SpectralElementSolver(ElementSolver):
 
     def damping_launches(self) -> list[Launch]:
         """Return launches of p -= dt C v, with v the mean of before and after, and of p = S^-1 (S p) in the layer."""
-        damping = [partial(self.kernels.damp, self.momentum, self.history, *self.damping)]
+        momentum, kernels = self.momentum, self.kernels
+        damping = [partial(kernels.damp, momentum, self.history, *self.damping)]
         layer = [
-            partial(self.kernels.unstretch, self.momentum, *points.arguments())
+            partial(kernels.uncouple, momentum, pairs.coupled, pairs.solid, pairs.fluid)
+            for pairs in self.pairs if pairs.coupled.size
+        ]  # fmt: skip
+        layer += [
+            partial(kernels.unstretch, momentum, *points.arguments())
             for points in self.layer_points if len(points.numbers)
         ]  # fmt: skip
-        return [*damping, *layer] if len(self.history) else layer
+        coupling = [
+            partial(kernels.couple, momentum, pairs.history, pairs.coupled, pairs.solid, pairs.fluid, pairs.matrix)
+            for pairs in self.pairs if pairs.count
+        ]  # fmt: skip
+        return [*(damping if len(self.history) else []), *layer, *coupling]
 
     def update_displacement(self) -> None:
         """Update the displacement only."""
@@ -185,7 +230,7 @@ class SpectralElementSolver(ElementSolver):
         """See `lithowave.solvers.interface.Solver`."""
         found = Placement.empty(len(receivers), len(sources))
         for source_list in self.sources:
-            add_sources(found, self.plan, sources, source_list.entries())
+            add_sources(found, self.plan, sources, source_list)
         found.receivers[self.receivers.point] = self.receivers.shares()
         return found
 
@@ -197,9 +242,11 @@ class SpectralElementSolver(ElementSolver):
         return float(self._maxima.largest()) / self.plan.schedule.time_step
 
     def velocity(self) -> np.ndarray:
-        """Return the velocity at all points (points, 3), m/s, on the host."""
+        """Return the velocity at all points (points, 3), m/s, on the host; of a fluid P / (rho c) in the first column.
+        """
         scale = self.backend.download(self.displacement)[:-1, 3:] / self.plan.schedule.time_step
-        return scale * self.backend.download(self.momentum)[:-1, :3]
+        momentum = self.backend.download(self.momentum)[:-1]
+        return scale * momentum[:, 3:] * momentum[:, :3]
 
     def diagnose(self) -> str:
         """See `lithowave.solvers.interface.Solver`."""
@@ -211,11 +258,24 @@ class SpectralElementSolver(ElementSolver):
         points = self.plan.degree + 1
         stiffness, rho = self.plan.materials.within(element, np.full((points,) * 3, points**-3.0))
         vp, vs = np.sqrt(stiffness[0, 0] / rho), np.sqrt(stiffness[5, 5] / rho)
+        value = "P / (rho vp)" if self.plan.materials.is_fluid[element] else f"|v{'xyz'[component]}|"
         return (
-            f"|v{'xyz'[component]}| = {velocity[point, component]:.3g} m/s in {self.plan.place_of(element)}, where "
+            f"{value} = {velocity[point, component]:.3g} m/s in {self.plan.place_of(element)}, where "
             f"vp = {vp:.5g} m/s, vs = {vs:.5g} m/s, rho = {rho:.5g} kg/m^3, smallest Jacobian "
             f"{self.plan.element_statistics.jacobian[element]:.3g} m^3"
         )
+
+    def _layer_sets(self) -> list[tuple[str, int, bool]]:
+        """Return the names of the arrays of a checkpoint with the memory variables of elements of a layer, the number
+        of active axes, and whether they are fluids."""
+        media = {"": False, "fluid_": True} if self.plan.has_fluids else {"": False}
+        axes = range(1, len(self.layer_points) + 1)
+        return [(f"{name}layer_elements_{count}", count, fluid) for name, fluid in media.items() for count in axes]
+
+    def _pair_sets(self) -> list[tuple[str, CoupledPairs]]:
+        """Return the names of the arrays of a checkpoint with the state of coupled points, and those points."""
+        names = ["pairs", "layer_pairs"] if self.layer_points else ["pairs"]
+        return list(zip(names, self.pairs, strict=False)) if self.plan.has_fluids else []
 
     def _carrier_sets(self) -> list[tuple[str, int]]:
         """Return the names of the arrays of a checkpoint with the memory variables of attenuation, by set of points."""
@@ -228,14 +288,15 @@ class SpectralElementSolver(ElementSolver):
         places: dict[str, Selection] = {"motion": RowSelection(keys), "history": RowSelection(keys[self._damped])}
         for axes, points in enumerate(self.layer_points, 1):
             places[f"layer_points_{axes}"] = RowSelection(keys[points.numbers])
-            places[f"layer_elements_{axes}"] = RowSelection(self.tables.layer_elements(axes))
+        places |= {name: RowSelection(self.tables.layer_elements(*own)) for name, *own in self._layer_sets()}
+        places |= {name: RowSelection(keys[pairs.fluid_points]) for name, pairs in self._pair_sets()}
         for name, carriers in self._carrier_sets():
             places[name] = RowSelection(self.tables.relaxing_elements(carriers))
         return places | ({} if self._peaks is None else {"peaks": RowSelection(self._peaks.point)})
 
     def state(self) -> dict[str, ArraySection]:
-        """See `lithowave.solvers.interface.Solver`: u and p of points, p of damped points before, the memory variables
-        of the layer and of attenuation, and the peaks."""
+        """See `lithowave.solvers.interface.Solver`: u and p of points, p of damped and coupled points before, the
+        memory variables of the layer and of attenuation, and the peaks."""
         own = np.ones(self.plan.total_points, bool)
         own[self.plan.border.owned_by_lower_ranks] = False
         arrays = (self.backend.download(array)[:-1, :3] for array in (self.displacement, self.momentum))
@@ -246,9 +307,13 @@ class SpectralElementSolver(ElementSolver):
         for axes, points in enumerate(self.layer_points, 1):
             name, mine = f"layer_points_{axes}", own[points.numbers]
             values[name], pieces[name] = points.downloaded(self.backend)[mine], RowSelection(keys[points.numbers[mine]])
-            name = f"layer_elements_{axes}"
-            values[name] = self.tables.layer_memory(axes)
-            pieces[name] = RowSelection(self.tables.layer_elements(axes))
+        for name, *medium in self._layer_sets():
+            values[name] = self.tables.layer_memory(*medium)
+            pieces[name] = RowSelection(self.tables.layer_elements(*medium))
+        for name, pairs in self._pair_sets():
+            mine = own[pairs.fluid_points]
+            values[name] = pairs.downloaded(self.backend)[mine]
+            pieces[name] = RowSelection(keys[pairs.fluid_points[mine]])
         for name, carriers in self._carrier_sets():
             values[name] = self.tables.relaxation(carriers)
             pieces[name] = RowSelection(self.tables.relaxing_elements(carriers))
@@ -268,7 +333,10 @@ class SpectralElementSolver(ElementSolver):
             self.backend.assign(self.history, state["history"])
         for axes, points in enumerate(self.layer_points, 1):
             points.restore(self.backend, state[f"layer_points_{axes}"])
-            self.tables.restore_layer_memory(axes, state[f"layer_elements_{axes}"])
+        for name, axes, fluid in self._layer_sets():
+            self.tables.restore_layer_memory(axes, state[name], fluid)
+        for name, pairs in self._pair_sets():
+            pairs.restore(self.backend, state[name])
         for name, carriers in self._carrier_sets():
             self.tables.restore_relaxation(carriers, state[name])
         if self._peaks is not None:

@@ -14,12 +14,13 @@ CHUNK = 1 << 16  # elements that are searched at a time
 PAIRS = ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))
 
 
-def add_sources(placement: Placement, plan: Any, sources: Any, entries: Any) -> None:
+def add_sources(placement: Placement, plan: Any, sources: Any, source_list: Any) -> None:
     """Add the forces, sum of w_a, or moment tensors, sum of w_a (x_a - x_s), of the weights w_a at the points x_a.
 
-    entries : point, weight (entries, 3) and index of the source of each entry.
+    In a fluid, with the scales c_a of `sources.Entries`, the isotropic moment is the sum of c_a w_a, and the force that
+    of c_a w_a (x_a - x_s).
     """
-    point, weight, owner = entries
+    point, weight, owner = source_list.entries()
     if not len(point):
         return
     points, row = np.unique(point, return_inverse=True)
@@ -28,6 +29,14 @@ def add_sources(placement: Placement, plan: Any, sources: Any, entries: Any) -> 
     if axes is not None:  # to East, North, Up at the source
         arms, weight = (np.einsum("mec,mc->me", axes[owner], vectors) for vectors in (arms, weight))
     is_force = np.array([source.force is not None for source in sources])[owner]
+    if source_list.fluid:
+        placement.fluid[owner] = True
+        placement.acts[owner[(weight[:, 0] != 0) & (plan.moves[point] > 0)]] = True
+        value = weight[:, 0] * source_list.scale
+        for axis in range(3):
+            np.add.at(placement.totals[:, MOMENT][:, axis], owner[~is_force], value[~is_force])
+            np.add.at(placement.totals[:, FORCE][:, axis], owner[is_force], (value * arms[:, axis])[is_force])
+        return
     for axis in range(3):
         np.add.at(placement.totals[:, FORCE][:, axis], owner[is_force], weight[is_force, axis])
     for column, (a, b) in enumerate(PAIRS):

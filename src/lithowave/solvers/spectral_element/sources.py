@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -23,6 +24,21 @@ RADIUS = 1.0  # radius of the ball over which a source is spread, in sizes of th
 ROWS = 1024  # locations that are processed at a time
 
 
+@dataclass(frozen=True)
+class Entries:
+    """Point, weight (3), and index of the source of every entry.
+
+    fluid : True if it acts on a potential, with the first weight only. scale : there, the negative of kappa of a moment
+    tensor or of rho of a force at the source, by which the weight was divided.
+    """
+
+    point: np.ndarray
+    weight: np.ndarray
+    owner: np.ndarray
+    fluid: np.ndarray
+    scale: np.ndarray
+
+
 class SourceList:
     """Points on which sources act: change of momentum per unit of amplitude.
 
@@ -30,26 +46,31 @@ class SourceList:
     force as F N_a. Elements that share the location get equal fractions. Each rank has the contributions of its own
     elements.
 
+    In a fluid, the isotropic part m(t) of a moment tensor acts on the potential as -dm/dt N_a / kappa, and a force F(t)
+    as -I . grad N_a / rho with its integral I(t) over time (see `docs/theory.md`).
+
     Parameters
     ----------
-    plan : mesh, point indices, time step. spread, found : points that represent the sources, and their elements.
-    on_border : only what acts on points that other ranks also have (True), or only the rest (False); None for all.
+    plan : mesh, point indices, time step. entries : see `source_entries`. fluid : only what acts on fluids, or only the
+    rest. on_border : only what acts on points that other ranks also have (True), or only the rest (False); None for
+    all.
     """
 
     def __init__(
-        self, backend: Any, plan: Any, sources: Sequence[Any], spread: SpreadSources, found: SharedLocations,
+        self, backend: Any, plan: Any, sources: Sequence[Any], entries: Entries, fluid: bool,
         on_border: bool | None = None,
     ) -> None:  # fmt: skip
-        self.backend = backend
-        point, weight, owner = _source_entries(plan, sources, spread, found)
+        self.backend, self.fluid = backend, fluid
+        some = entries.fluid == fluid
         if on_border is not None:
-            some = np.isin(point, plan.border.points) == on_border
-            point, weight, owner = point[some], weight[some], owner[some]
-        known, owner = np.unique(owner, return_inverse=True)
+            some &= np.isin(entries.point, plan.border.points) == on_border
+        known, owner = np.unique(entries.owner[some], return_inverse=True)
         sources = [sources[number] for number in known]
-        self.known, self._lists = known, upload_entries(backend, point, weight, owner)
+        self.known, self._lists = known, upload_entries(backend, entries.point[some], entries.weight[some], owner)
+        self.scale = entries.scale[some][np.lexsort((owner, entries.point[some]))]
         self.count = self._lists[0].size
-        amplitudes = SourceAmplitudes(sources, plan.schedule.time_step, 0.5, "released")
+        moment, force = ("rate", "impulse") if fluid else ("released", "amplitude")
+        amplitudes = SourceAmplitudes(sources, plan.schedule.time_step, 0.5, moment, force)
         self.table = AmplitudeTable(backend, amplitudes, len(sources))
 
     def entries(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -63,9 +84,16 @@ class SourceList:
 
 
 def spread_of(plan: Any, simulation: Any) -> SpreadSources:
-    """Return the points that represent the sources of a simulation: moment tensors with receivers near are spread.
-    Forces remain the transpose of receivers, which makes reciprocity exact."""
-    return spread_sources(simulation, plan.bounds[2][1], NEAR, RADIUS, partial(surroundings, plan), forces=False)
+    """Return the points that represent the sources of a simulation: moment tensors with receivers near are spread, and
+    forces in fluids, which act on a potential like these (collective call). Forces in solids remain the transpose of
+    receivers, which makes reciprocity exact."""
+    positions = simulation.acquisition.source_positions
+    fluid = np.zeros(len(positions), bool)
+    if plan.has_fluids:
+        places = locate_points(plan.mesh, positions)
+        fluid[places.point[plan.materials.is_fluid[places.element]]] = True
+        fluid = np.any(plan.ranks.all_gather(fluid), axis=0)
+    return spread_sources(simulation, plan.bounds[2][1], NEAR, RADIUS, partial(surroundings, plan), forces=fluid)
 
 
 def surroundings(plan: Any, positions: np.ndarray) -> np.ndarray:
@@ -81,13 +109,12 @@ def surroundings(plan: Any, positions: np.ndarray) -> np.ndarray:
     return of_all_ranks(found, plan.ranks)
 
 
-def _source_entries(
-    plan: Any, sources: Sequence[Any], spread: SpreadSources, found: SharedLocations
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return point, weight (3) and source of every entry."""
+def source_entries(plan: Any, sources: Sequence[Any], spread: SpreadSources, found: SharedLocations) -> Entries:
+    """Return the entries of all sources. spread, found : points that represent the sources, and their elements."""
     source = spread.source[found.locations.point]
     order = np.lexsort((found.locations.element, source))
     points, weights, owners = [np.zeros(0, np.int64)], [np.zeros((0, 3))], [np.zeros(0, np.int64)]
+    fluids = [np.zeros(0, bool)]
     for first in range(0, len(order), ROWS):
         rows = order[first : first + ROWS]
         element, owner = found.locations.element[rows], source[rows]
@@ -97,13 +124,19 @@ def _source_entries(
         points.append(plan.numbers[element[begin]].ravel())
         weights.append(np.add.reduceat(weight, begin, axis=0).reshape(-1, 3))
         owners.append(np.repeat(owner[begin], weight.shape[1]))
-    point, weight, owner = (np.concatenate(parts) for parts in (points, weights, owners))
+        fluids.append(np.repeat(plan.materials.is_fluid[element[begin]], weight.shape[1]))
+    point, weight, owner, fluid = (np.concatenate(parts) for parts in (points, weights, owners, fluids))
+    scale = np.where(fluid, weight[:, 1] / np.where(fluid & (weight[:, 0] != 0), weight[:, 0], 1.0), 1.0)
+    weight[fluid, 1] = 0.0
     acting = (weight != 0).any(axis=1)
-    return point[acting], weight[acting], owner[acting]
+    return Entries(*(part[acting] for part in (point, weight, owner, fluid, scale)))
 
 
 def _location_weights(plan: Any, sources: Sequence[Any], places: PointLocations) -> np.ndarray:
-    """Return the forces (rows, points, 3) at the points of elements of the source of each row at its location."""
+    """Return the forces (rows, points, 3) at the points of elements of the source of each row at its location.
+
+    In a fluid, the first is that on the potential, and the second the same times the negative of kappa or rho.
+    """
     count, tables = len(places.element), interpolation_tables(plan.degree, places.reference)
     (x, y, z), (sx, sy, sz) = (np.moveaxis(lines, 1, 0) for lines in tables)
     shape, *slopes = (
@@ -117,4 +150,12 @@ def _location_weights(plan: Any, sources: Sequence[Any], places: PointLocations)
     if axes is not None:  # from East, North, Up to the coordinates of the mesh
         moments = np.swapaxes(axes, 1, 2) @ moments @ axes
         forces = np.einsum("mec,me->mc", axes, forces)
-    return gradient @ moments + shape[..., None] * forces[:, None]
+    weights = gradient @ moments + shape[..., None] * forces[:, None]
+    for row in np.flatnonzero(plan.materials.is_fluid[places.element]):
+        values = np.einsum("k,j,i->kji", z[row], y[row], x[row])
+        stiffness, rho = plan.materials.within(int(places.element[row]), values)
+        parts = shape[row] * np.trace(moments[row]) / 3.0, gradient[row] @ forces[row]
+        weights[row] = 0.0
+        weights[row, :, 0] = -parts[0] / stiffness[0, 0] - parts[1] / rho
+        weights[row, :, 1] = sum(parts)
+    return weights

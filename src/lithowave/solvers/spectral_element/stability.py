@@ -34,7 +34,10 @@ def stable_time_step(
     if len(chosen):
         places = np.stack(np.unravel_index(np.arange((degree + 1) ** 3), (degree + 1,) * 3), axis=1)
         stiffness, rho = materials.at(chosen, places)
-        found = element_eigenvalues(mesh.element_nodes(chosen), degree, stiffness, rho)
+        found, fluid = np.empty(len(chosen)), materials.is_fluid[chosen]
+        for some, operator in ((fluid, fluid_eigenvalues), (~fluid, element_eigenvalues)):
+            if some.any():
+                found[some] = operator(mesh.element_nodes(chosen[some]), degree, stiffness[some], rho[some])
         ratio = float((found / bounds[chosen]).max())
     ratio = min(1.0, MARGIN * ranks.largest(ratio))
     return float(f"{2.0 / math.sqrt(ratio * largest):.12g}")
@@ -72,21 +75,36 @@ def _lowest(members: np.ndarray, rating: np.ndarray, numbers: np.ndarray, size: 
 
 
 def element_eigenvalues(nodes: np.ndarray, degree: int, stiffness: np.ndarray, rho: np.ndarray) -> np.ndarray:
-    """Return the largest eigenvalue of M^-1 K of each element with free faces, 1/s^2, by power iteration.
+    """Return the largest eigenvalue of M^-1 K of each solid element with free faces, 1/s^2.
 
     nodes : (elements, 8 or 27, 3). stiffness (elements, points, 6, 6), Pa; rho (elements, points).
     """
-    n = degree + 1
+    return largest_eigenvalues(nodes, degree, stiffness[..., VOIGT[:, :, None, None], VOIGT], rho)
+
+
+def fluid_eigenvalues(nodes: np.ndarray, degree: int, stiffness: np.ndarray, rho: np.ndarray) -> np.ndarray:
+    """Return the same of fluid elements: K has 1 / rho, and M has 1 / kappa."""
+    tensor = (np.eye(3) / rho[..., None, None])[..., None, :, None, :]
+    return largest_eigenvalues(nodes, degree, tensor, 1.0 / stiffness[..., 0, 0])
+
+
+def largest_eigenvalues(nodes: np.ndarray, degree: int, tensor: np.ndarray, inertia: np.ndarray) -> np.ndarray:
+    """Return the largest eigenvalue of M^-1 K of each element with free faces, 1/s^2, by power iteration.
+
+    tensor : (elements, points, c, 3, c, 3), flux of component i along j for the derivative of component k along l.
+    inertia : (elements, points).
+    """
+    n, components = degree + 1, tensor.shape[2]
     inverse, jacobian = metric(jacobian_matrix(nodes, degree))
     weights = gll_weights(degree)
     volume = jacobian * np.einsum("k,j,i->kji", weights, weights, weights)
-    tensor = stiffness[..., VOIGT[:, :, None, None], VOIGT].reshape(len(nodes), n, n, n, 3, 3, 3, 3)
+    tensor = tensor.reshape(len(nodes), n, n, n, components, 3, components, 3)
     # K in reference coordinates: G[c, d, a, b] of du_a / dxi_b in the force of c along xi_d.
     law = np.einsum("ekjidm,ekjicmal,ekjibl,ekji->ekjicdab", inverse, tensor, inverse, volume, optimize=True)
-    mass = volume * rho.reshape(jacobian.shape)
+    mass = volume * inertia.reshape(jacobian.shape)
     root = np.sqrt(mass)[..., None]
     derivative = derivative_matrix(degree)
-    vector = np.repeat(np.random.default_rng(2).standard_normal((1, n, n, n, 3)), len(nodes), axis=0)
+    vector = np.repeat(np.random.default_rng(2).standard_normal((1, n, n, n, components)), len(nodes), axis=0)
     for _ in range(ITERATIONS):
         vector /= np.linalg.norm(vector.reshape(len(nodes), -1), axis=1)[:, None, None, None, None]
         u = vector / root

@@ -1,0 +1,199 @@
+r"""Element forces of fluids on the CPU: the readable specification.
+
+The unknown of a fluid is the velocity potential phi, with v = grad phi / rho and the pressure P = -d phi / dt (see
+`solver`). In the notation of `element_kernels`, an element adds to the momenta of its points
+
+.. math::
+    -\sum_d \sum_q w_q\, \partial_d N_a(q)\, F^d(q), \qquad
+    F^d = \sum_m v_m M_{dm}, \qquad v = \frac{1}{\rho J} (\partial \phi\, M) .
+
+phi and its momentum are the first component of the points; the others remain zero. In an absorbing layer, derivatives
+and velocities pass through the filters of `absorbing_layer`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+
+import numba
+import numpy as np
+from numba import prange
+
+from lithowave.backends.kernel_cache import njit
+from lithowave.backends.loops import FAST, U, row, row_of
+from lithowave.backends.rounding import flush_denormals, restore_rounding
+from lithowave.solvers.spectral_element.absorbing_layer import FLUID_FILTERS
+from lithowave.solvers.spectral_element.element_layout import LANES
+from lithowave.solvers.spectral_element.element_lines import MAP_POWERS, collapse, dot, dots, monomials, room
+from lithowave.solvers.spectral_element.gll import derivative_matrix, gll_points, gll_weights
+
+
+@row
+def unstretched_one(x, memory, at, filters, filter_at, step):
+    """Return a derivative divided by the stretching of its axis; update its memory variable."""
+    b, a, c = filters[filter_at], filters[filter_at + step], filters[filter_at + step + step]
+    m = memory[at]
+    x = (x - m) / b
+    memory[at] = c * x + a * m
+    return x
+
+
+@row
+def stretched_one(x, memory, at, filters, filter_at, step):
+    """Return a velocity times the stretching of an axis; update its memory variable."""
+    b, a, c = filters[filter_at], filters[filter_at + step], filters[filter_at + step + step]
+    m = memory[at]
+    memory[at] = c * x + a * m
+    return b * x + m
+
+
+@lru_cache
+def make_add_fluid_forces(
+    degree: int, shape: str, varying: bool, axes: int, precision: str
+) -> Callable[..., None]:
+    """Return the kernel for fluid elements of this degree and shape (see `elements.ElementKind.map`).
+
+    varying : True for 1 / rho at each point, False for one value per element. axes : active axes of an absorbing layer.
+    """
+    own_row = row_of("fluid", degree, shape, varying, axes, precision)
+    powers, affine = MAP_POWERS[shape], shape == "affine"
+    dtype = np.dtype(np.float32 if precision == "single" else np.float64)
+    n = degree + 1
+    derivative = derivative_matrix(degree).astype(dtype)
+    rows, columns = tuple(map(tuple, derivative)), tuple(map(tuple, derivative.T.copy()))
+    weights = tuple(gll_weights(degree).astype(dtype))
+    values, slopes_y, slopes_z, lines, line_slopes = monomials(gll_points(degree), powers, dtype)
+    ONE, N, W, P = U(1), U(n), U(LANES), U(n**3 * LANES)
+    SPREAD = P if varying else W
+    MEMORY, FILTER = U(FLUID_FILTERS * axes) * P, U(3 * axes) * P
+    LINE, STEP_J, STEP_K = U(powers * LANES), U(n * LANES), U(n * n * LANES)
+
+    @own_row
+    def fluxes_at(
+        u, f, line, mobility, first, weight, i, i_row, j_row, k_row, line_i, line_j, line_k, slope, value,
+        memory, memory_first, filters, filters_first,
+    ):  # fmt: skip
+        """Compute F^d at a point of all lanes: d is the slow index of f."""
+        for w in range(W):
+            ax, ay, az = dots(slope, line, w, LINE, W)
+            bx, by, bz = dots(value, line, U(3) * LINE + w, LINE, W)
+            cx, cy, cz = dots(value, line, U(6) * LINE + w, LINE, W)
+            a0, a1, a2 = by * cz - bz * cy, bz * cx - bx * cz, bx * cy - by * cx
+            b0, b1, b2 = cy * az - cz * ay, cz * ax - cx * az, cx * ay - cy * ax
+            c0, c1, c2 = ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx
+            scale = weight / (ax * a0 + ay * a1 + az * a2)
+            along_i, along_j = dot(i_row, u, line_i + w, W), dot(j_row, u, line_j + w, STEP_J)
+            along_k = dot(k_row, u, line_k + w, STEP_K)
+            x = along_i * a0 + along_j * b0 + along_k * c0
+            y = along_i * a1 + along_j * b1 + along_k * c1
+            z = along_i * a2 + along_j * b2 + along_k * c2
+            o = line_i + i * W + w
+            m, s = memory_first + o, filters_first + o
+            if axes > 0:
+                x = unstretched_one(x, memory, m, filters, s, P)
+            if axes > 1:
+                y = unstretched_one(y, memory, m + U(3) * P, filters, s + U(3) * P, P)
+            if axes > 2:
+                z = unstretched_one(z, memory, m + U(6) * P, filters, s + U(6) * P, P)
+            factor = scale * mobility[first + w]
+            x, y, z = factor * x, factor * y, factor * z
+            if axes > 0:
+                y = stretched_one(y, memory, m + P, filters, s, P)
+                z = stretched_one(z, memory, m + U(2) * P, filters, s, P)
+            if axes > 1:
+                x = stretched_one(x, memory, m + U(4) * P, filters, s + U(3) * P, P)
+                z = stretched_one(z, memory, m + U(5) * P, filters, s + U(3) * P, P)
+            if axes > 2:
+                x = stretched_one(x, memory, m + U(7) * P, filters, s + U(6) * P, P)
+                y = stretched_one(y, memory, m + U(8) * P, filters, s + U(6) * P, P)
+            f[o] = x * a0 + y * a1 + z * a2
+            f[P + o] = x * b0 + y * b1 + z * b2
+            f[U(2) * P + o] = x * c0 + y * c1 + z * c2
+
+    @own_row
+    def divergence_at(f, a, i, i_column, j_column, k_column, line_i, line_j, line_k):
+        """Return minus the sum over the points of the three lines of D F."""
+        for w in range(W):
+            a[line_i + i * W + w] = -(
+                dot(i_column, f, line_i + w, W)
+                + dot(j_column, f, P + line_j + w, STEP_J)
+                + dot(k_column, f, U(2) * P + line_k + w, STEP_K)
+            )
+
+    @own_row
+    def gather(first, points, displacement, momentum, u):
+        """Load phi at the points of a block; update that inside elements, which no other element shares."""
+        for k in range(ONE, N - ONE):
+            for j in range(ONE, N - ONE):
+                for i in range(ONE, N - ONE):
+                    for w in range(W):
+                        point = points[first + k * STEP_K + j * STEP_J + i * W + w]
+                        displacement[point, 0] += displacement[point, 3] * momentum[point, 0]
+        for q in range(P):
+            u[q] = displacement[points[first + q], 0]
+
+    @own_row
+    def block(
+        first, points, displacement, momentum, mobility, mobility_first, coefficients, base, u, f, a, line,
+        memory, memory_first, filters, filters_first,
+    ):  # fmt: skip
+        gather(first, points, displacement, momentum, u)
+        for k in range(N):
+            for j in range(N):
+                kj = k * N + j
+                if not affine or kj == 0:  # the map of a parallelepiped is the same on all lines
+                    collapse(coefficients, base, line, values[kj], slopes_y[kj], slopes_z[kj], powers)
+                for i in range(N):
+                    at = k * STEP_K + j * STEP_J
+                    fluxes_at(
+                        u, f, line, mobility, mobility_first + (at + i * W if varying else U(0)),
+                        weights[k] * weights[j] * weights[i], i, rows[i], rows[j], rows[k],
+                        at, k * STEP_K + i * W, j * STEP_J + i * W, line_slopes[i], lines[i],
+                        memory, memory_first, filters, filters_first,
+                    )  # fmt: skip
+        for k in range(N):
+            for j in range(N):
+                for i in range(N):
+                    divergence_at(
+                        f, a, i, columns[i], columns[j], columns[k],
+                        k * STEP_K + j * STEP_J, k * STEP_K + i * W, j * STEP_J + i * W,
+                    )  # fmt: skip
+        for q in range(P):
+            momentum[points[first + q], 0] += a[q]
+
+    @njit(fastmath=FAST, error_model="numpy", cache=True, parallel=True)
+    def add_forces(
+        displacement, momentum, points, mobility, geometry, memory, filters, first_block, order, begin,
+        u_room, f_room, a_room, line_room,
+    ):  # fmt: skip
+        geometry_size = U(3 * powers**3 * LANES)
+        flat_points, flat_mobility, flat_geometry = points.reshape(-1), mobility.reshape(-1), geometry.reshape(-1)
+        flat_memory, flat_filters = memory.reshape(-1), filters.reshape(-1)
+        tasks = u_room.shape[0]
+        for color in range(begin.size - 1):
+            start, count = begin[color], begin[color + 1] - begin[color]
+            for task in prange(tasks):
+                before = flush_denormals()
+                u, f, a, line = u_room[task], f_room[task], a_room[task], line_room[task]
+                for number in range(start + count * task // tasks, start + count * (task + 1) // tasks):
+                    b = U(order[number])
+                    own = b - U(first_block)
+                    block(
+                        b * P, flat_points, displacement, momentum, flat_mobility, own * SPREAD,
+                        flat_geometry, own * geometry_size, u, f, a, line,
+                        flat_memory, own * MEMORY, flat_filters, own * FILTER,
+                    )  # fmt: skip
+                restore_rounding(before)
+
+    def add(
+        displacement, momentum, points, moduli, geometry, memory, filters, relaxing, relaxation, recursion,
+        first_axis, first_block, shared, order, begin,
+    ):  # fmt: skip
+        """See `arguments.py`; moduli : 1 / rho. Blocks of one color share no point."""
+        rooms = room(numba.get_num_threads(), n**3 * LANES, 9 * powers * LANES, dtype, 1)
+        add_forces(
+            displacement, momentum, points, moduli, geometry, memory, filters, first_block, order, begin, *rooms
+        )  # fmt: skip
+
+    return add

@@ -1,0 +1,136 @@
+"""Materials of elements of which some are transversely isotropic, with 21 moduli at every point."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from lithowave.earth.transverse import phase_speed_range, transverse_moduli
+from lithowave.solvers.spectral_element.materials import (
+    UPPER,
+    ElementMaterials,
+    isotropic_stiffness,
+    sampled_materials,
+    voigt_average,
+)
+
+PART = 256
+ISOTROPIC, TRANSVERSE = 0, 1  # indices in the tables of materials
+
+
+@dataclass(frozen=True)
+class TransverseMaterials(ElementMaterials):
+    """Values at every point; those of anisotropic elements are the isotropic (Voigt) average, and in addition:
+
+    tensors : 21 moduli, Pa, the upper triangle by rows, (21, anisotropic elements, k, j, i). speeds : slowest and
+    fastest phase velocity, m/s, (2, anisotropic elements, k, j, i). place : index (elements,) of each element in these
+    arrays; -1 for isotropic elements.
+    """
+
+    tensors: np.ndarray = field(default_factory=lambda: np.zeros((21, 0, 1, 1, 1)))
+    speeds: np.ndarray = field(default_factory=lambda: np.zeros((2, 0, 1, 1, 1)))
+    place: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
+
+    def moduli(self, elements: np.ndarray | None) -> np.ndarray:
+        """Return the moduli of some elements (None: all), either all isotropic or all anisotropic; see the base."""
+        place = self.place if elements is None else self.place[elements]
+        if len(place) and place[0] >= 0:
+            return np.moveaxis(self.tensors[:, place], 0, 1)
+        return super().moduli(elements)
+
+    def softness(self, elements: np.ndarray) -> np.ndarray:
+        """See the base; from the corners and the middle of each element."""
+        found = super().softness(elements)
+        place = self.place[elements]
+        own = self.tensors[:, place[place >= 0]]
+        n = own.shape[-1]
+        points = np.array([*np.ndindex(2, 2, 2), (0.5, 0.5, 0.5)]) * (n - 1)
+        k, j, i = points.astype(int).T
+        matrices = full_matrices(np.moveaxis(own[:, :, k, j, i].astype(float), 0, -1))
+        kappa, mu = voigt_average(matrices)
+        average = isotropic_stiffness(kappa - 2.0 / 3.0 * mu, mu)
+        ratios = np.linalg.eigvals(np.linalg.solve(matrices, average)).real
+        found[place >= 0] = ratios.max(axis=(1, 2))
+        return found
+
+    def speed(self, some: slice | np.ndarray = slice(None)) -> np.ndarray:
+        """Return the velocity of the fastest wave in some elements, m/s, (elements, points)."""
+        found, place = np.array(super().speed(some)), self.place[some]
+        own = self.speeds[1, place[place >= 0]]
+        found[place >= 0] = own.reshape(len(own), found.shape[1])
+        return found
+
+    def slowest_in_elements(self, some: slice | np.ndarray = slice(None)) -> np.ndarray:
+        """Return the velocity of the slowest wave in each of some elements, m/s."""
+        found, place = np.array(super().slowest_in_elements(some)), self.place[some]
+        found[place >= 0] = self.speeds[0, place[place >= 0]].min(axis=(1, 2, 3))
+        return found
+
+    def at(self, elements: np.ndarray, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return Voigt's matrix (elements, points, 6, 6) and rho (elements, points) at points (k, j, i) of elements."""
+        stiffness, rho = super().at(elements, places)
+        place = self.place[elements]
+        own = self.tensors[:, place[place >= 0]][:, :, places[:, 0], places[:, 1], places[:, 2]]
+        stiffness[place >= 0] = full_matrices(np.moveaxis(own.astype(float), 0, -1))
+        return stiffness, rho
+
+    def within(self, element: int, weights: np.ndarray) -> tuple[np.ndarray, float]:
+        """Return Voigt's matrix and rho at a point in an element; weights (k, j, i) interpolate."""
+        stiffness, rho = super().within(element, weights)
+        if self.place[element] < 0:
+            return stiffness, rho
+        moduli = (self.tensors[:, self.place[element]].astype(float) * weights).sum(axis=(1, 2, 3))
+        return full_matrices(moduli), rho
+
+
+def full_matrices(moduli: np.ndarray) -> np.ndarray:
+    """Return symmetric matrices (..., 6, 6) of 21 moduli (..., 21), the upper triangle by rows."""
+    matrices = np.empty((*moduli.shape[:-1], 6, 6))
+    matrices[..., UPPER[0], UPPER[1]] = moduli
+    matrices[..., UPPER[1], UPPER[0]] = moduli
+    return matrices
+
+
+def vertical(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Return the direction (0, 0, 1) at points (...), as (..., 3)."""
+    return np.broadcast_to([0.0, 0.0, 1.0], (*np.broadcast_shapes(x.shape, y.shape), 3))
+
+
+def sampled_transverse_materials(
+    medium: Any, positions: Any, chosen: np.ndarray, strongest: tuple[np.ndarray, float], points: int, dtype: Any,
+    body: Any = None, lossy: Any = None, layers: tuple[np.ndarray, ...] = (),
+    axes: Callable[[np.ndarray, np.ndarray], np.ndarray] = vertical,
+) -> TransverseMaterials:  # fmt: skip
+    """Return values of a medium at every point of every element, with 21 moduli in some elements.
+
+    Parameters
+    ----------
+    medium : object with sample as in `sampled_materials`, and love(x, y, z) -> (A, C, L, N, F), rho.
+    chosen : (elements,) True for anisotropic elements.
+    strongest : 21 moduli, Pa, and rho of the medium with the strongest anisotropy, the same on all ranks.
+    axes : function of x and y, m, (...) -> unit vectors (..., 3) of the symmetry axes.
+    positions, points, dtype, body, lossy, layers : see `sampled_materials`.
+    """
+    base = sampled_materials(medium, positions, len(chosen), points, dtype, body, lossy, layers)
+    members = np.flatnonzero(chosen)
+    place = np.full(len(chosen), -1, np.int64)
+    place[members] = np.arange(len(members))
+    tensors = np.empty((21, len(members), points, points, points), dtype)
+    speeds = np.empty((2, *tensors.shape[1:]), dtype)
+    for first in range(0, len(members), PART):
+        some = slice(first, first + PART)
+        x, y, z = np.moveaxis(positions(members[some]), -1, 0)
+        love, rho = medium.love(x, y, z, *(layer[members[some], None, None, None] for layer in layers))
+        tensors[:, some] = transverse_moduli(love, axes(x, y))
+        speeds[:, some] = phase_speed_range(love, rho)
+    stiffness, rho = full_matrices(strongest[0]), strongest[1]
+    fastest = max(float(base.fastest[0]), float(speeds[1].max(initial=0.0)))
+    slowest = min(float(base.slowest[0]), float(speeds[0].min(initial=np.inf)))
+    return TransverseMaterials(
+        np.where(chosen, TRANSVERSE, ISOTROPIC), np.stack([np.zeros((6, 6)), stiffness]), np.array([0.0, rho]),
+        np.array([False, True]), np.array([fastest]), np.array([slowest]), base.values, base.losses,
+        tensors, speeds, place,
+    )  # fmt: skip
