@@ -67,7 +67,7 @@ def test_every_public_name_is_in_the_python_reference() -> None:
 
 def test_a_public_class_is_documented_with_its_methods(reference) -> None:
     page = importlib.import_module("python_pages").python_page({"Domain": "[section](simulation_file.md#domain)"})
-    assert "lw.Domain(x, y, z, crs, topography)" in page and "Keys and arguments: [section]" in page
+    assert "lw.Domain(x, y, z, chunk, crs, topography)" in page and "Keys and arguments: [section]" in page
     assert "#### Simulation.from_file" in page and "* `overrides`: entries that replace" in page
     assert re.search(r"^\* `origin_delay`: Origin time", page, re.MULTILINE)
     assert "model_dump" not in page and "PendingCopy" not in page
