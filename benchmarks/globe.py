@@ -136,8 +136,8 @@ def times(folder: Path) -> dict[str, Any]:
 def pulse_time(trace: np.ndarray, time: np.ndarray, expected: float) -> float:
     """Return the time, s, of the pulse near the expected time.
 
-    A moment tensor at a distance r has a far field, here a Gaussian, and a field in proportion to 1 / r^2, its integral,
-    which moves the maximum of the sum. Both, and a constant, are fitted.
+    A moment tensor at a distance r has a far field, here a Gaussian, and a field in proportion to 1 / r^2, its
+    integral, which moves the maximum of the sum. Both, and a constant, are fitted.
     """
     sigma, trials = PULSE["sigma"], expected + np.arange(-4.0, 4.0, 0.01)
     misfits = []
