@@ -136,7 +136,7 @@ SIGMA = np.sqrt(2 * np.log(20.0)) / (2 * np.pi * FREQUENCY)
 PULSE = {"gaussian": {"sigma": SIGMA, "delay": 6 * SIGMA}}
 SPACING = 4 * VP / FREQUENCY / POINTS
 PLACE = (13.0, -21.0, 47.0)
-RECEIVERS = np.array([[600.0, 250.0, 100.0], [-300.0, 450.0, -520.0], [100.0, -700.0, 300.0]])
+RECEIVERS = np.array([[700.0, 350.0, 150.0], [-300.0, 450.0, -520.0], [100.0, -700.0, 300.0]])
 
 
 def water(source: dict[str, Any], **changes: Any) -> lw.Simulation:
