@@ -163,6 +163,22 @@ ROWS: tuple[tuple[str, str, str, Callable[[float], str], str], ...] = (
     ),
     ("Scholte wave, 15 points per wavelength: error of the velocity", "scholte_speed", "error", percent, "≤ 0.5%"),
     (
+        "spectral elements, water over mud and rock, plane waves in curved elements: largest error",
+        "fluid_interface_grazing_triquadratic", "in_solid", percent, "≤ 0.6%",
+    ),
+    ("the same, Scholte wave: error", "scholte_wave_elements_triquadratic", "in_fluid", percent, "≤ 0.5%"),
+    ("explosion in water with spectral elements: error", "explosion_in_water_elements", "relative_l2", percent, "≤ 1%"),
+    ("force in water with spectral elements: error", "force_in_water_elements_ricker", "relative_l2", percent, "≤ 1%"),
+    (
+        "closed box of water and mud, spectral elements, 50,000 steps: energy drift",
+        "fluid_energy_triquadratic_50000", "drift", number, "≤ 1e-10",
+    ),
+    ("sea with the absorbing layer: difference from a much larger box", "sides_of_a_sea", "layer", percent, "≤ 1%"),
+    (
+        "sea, spectral elements and discontinuous Galerkin: difference",
+        "sea_elements_and_galerkin", "relative_l2", percent, "≤ 1.5%",
+    ),
+    (
         "the three methods in a half-space, seismograms at the surface: largest difference between two methods",
         "three_methods", "largest", percent, "≤ 2.5%",
     ),

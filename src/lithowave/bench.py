@@ -52,9 +52,10 @@ def run_benchmarks(
     ----------
     cases : for finite differences ``interior`` (no absorbing layers), ``full`` (time steps with a free surface, five
     absorbing faces inside the given size, two sources, receivers recorded at each step), ``run`` (a complete run with
-    outputs, on the grid of ``full``); for spectral elements ``affine``, ``deformed``, ``attenuating`` and
-    ``trilinear``; for discontinuous Galerkin ``global`` (one time step), ``local`` (local time stepping),
-    ``attenuating`` and ``anisotropic``. Default: all except ``run``, ``trilinear`` and ``anisotropic``.
+    outputs, on the grid of ``full``); for spectral elements ``affine``, ``deformed``, ``attenuating``,
+    ``trilinear`` and ``fluid``; for discontinuous Galerkin ``global`` (one time step), ``local`` (local time stepping),
+    ``attenuating`` and ``anisotropic``. Default: all except ``run``, ``trilinear``, ``fluid`` and
+    ``anisotropic``.
     sizes : grid points along x, y, z, including absorbing layers; or elements; or cubes of twelve tetrahedra. Default:
     a size suitable for the device.
     backend : ``auto`` selects a CUDA device if one is usable. methods : default: all methods that support the cases,

@@ -157,15 +157,15 @@ def change_finite_difference(monkeypatch: pytest.MonkeyPatch, factor: float) -> 
 
 
 def change_spectral_element(monkeypatch: pytest.MonkeyPatch, factor: float) -> None:
-    from lithowave.solvers.spectral_element import sources
+    from lithowave.solvers.spectral_element import solver
 
-    entries = sources._source_entries
+    entries = solver.source_entries
 
     def changed(*arguments: Any) -> Any:
-        point, weight, owner = entries(*arguments)
-        return point, factor * weight, owner
+        found = entries(*arguments)
+        return replace(found, weight=factor * found.weight)
 
-    monkeypatch.setattr(sources, "_source_entries", changed)
+    monkeypatch.setattr(solver, "source_entries", changed)
 
 
 def change_discontinuous_galerkin(monkeypatch: pytest.MonkeyPatch, factor: float) -> None:

@@ -224,9 +224,11 @@ def test_a_wider_box_moves_the_absorbing_faces_by_multiples_of_the_spacing() -> 
 
 def test_methods_that_cannot_run_the_description_are_excluded_with_the_reason() -> None:
     sea, rock = {"top": 0, "vp": 1500, "vs": 0, "rho": 1000}, {"top": -500, "vp": 5000, "vs": 2900, "rho": 2600}
-    fluid = {"layers": [sea, rock]}
+    plan = plan_agreement(describe(material={"layers": [sea, rock]}, solver={"method": DG, "max_frequency": 2.0}))
+    assert plan.methods == (DG, SEM) and "finite_difference needs vs > 0" in plan.excluded[FD]
+    lossy = {"layers": [sea | {"qp": 500}, rock]}
     with pytest.raises(InputError, match="only discontinuous_galerkin can run this description"):
-        plan_agreement(describe(material=fluid, solver={"method": DG, "max_frequency": 2.0}))
+        plan_agreement(describe(material=lossy, solver={"method": DG, "max_frequency": 2.0}))
     oblique = {"epsilon": 0.1, "axis": [1, 0, 1]}
     anisotropic = {"homogeneous": {"vp": 5000, "vs": 2900, "rho": 2600, "anisotropy": oblique}}
     plan = plan_agreement(describe(material=anisotropic, solver={"method": SEM, "max_frequency": 2.0}))

@@ -256,14 +256,15 @@ def test_gridded_models_and_functions_may_hold_fluids(tmp_path):
     for material in ({"file": tmp_path / "sea.npz"}, {"function": function}):
         simulation = galerkin(material=material)
         assert simulation.shortest_wavelength == 500.0
-        for method in ("finite_difference", "spectral_element"):
-            solver = {"method": method, "max_frequency": 3.0}
-            refused(
-                lambda material=material, solver=solver: lw.Simulation(**content(material=material, solver=solver)),
-                "material: a fluid (vs = 0) stands in the domain",
-                f"{method} needs vs > 0",
-                "method: discontinuous_galerkin can",
-            )
+        solver = {"method": "finite_difference", "max_frequency": 3.0}
+        refused(
+            lambda material=material, solver=solver: lw.Simulation(**content(material=material, solver=solver)),
+            "material: a fluid (vs = 0) stands in the domain",
+            "finite_difference needs vs > 0",
+            "method: spectral_element or discontinuous_galerkin can",
+        )
+        solver = {"method": "spectral_element", "max_frequency": 3.0}
+        assert lw.Simulation(**content(material=material, solver=solver)).shortest_wavelength == 500.0
 
 
 @pytest.mark.parametrize(

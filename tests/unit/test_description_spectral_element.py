@@ -232,7 +232,9 @@ def test_what_spectral_elements_refuse(folder):
     refused(lambda: hilly(folder, boundaries={"top": "rigid"}), "domain.topography: ", "rigid", "top: free")
     refused(lambda: spectral(compute={"moduli": "compact"}), "compute.moduli: compact", "finite_difference")
     water = {"layers": [{"top": 0, "vp": 1500, "vs": 0, "rho": 1000}, {"top": -100, **ROCK}]}
-    words = ("material: a fluid", "spectral_element needs vs > 0", "method: discontinuous_galerkin can")
+    assert spectral(material=water).material_extremes["vs_min"] == 0.0
+    water["layers"][0]["qp"] = 500
+    words = ("material.layers[0].qp: spectral_element does not attenuate", "method: discontinuous_galerkin can")
     refused(lambda: spectral(material=water), *words)
     assert spectral(boundaries={"bottom": "free", "sides": "free"}).boundaries.face("x_min") == "free"
 

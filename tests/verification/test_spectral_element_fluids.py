@@ -136,7 +136,7 @@ SIGMA = np.sqrt(2 * np.log(20.0)) / (2 * np.pi * FREQUENCY)
 PULSE = {"gaussian": {"sigma": SIGMA, "delay": 6 * SIGMA}}
 SPACING = 4 * VP / FREQUENCY / POINTS
 PLACE = (13.0, -21.0, 47.0)
-RECEIVERS = np.array([[600.0, 250.0, 100.0], [-300.0, 450.0, -520.0], [100.0, -700.0, 300.0]])
+RECEIVERS = np.array([[700.0, 350.0, 150.0], [-300.0, 450.0, -520.0], [100.0, -700.0, 300.0]])
 
 
 def water(source: dict[str, Any], **changes: Any) -> lw.Simulation:
@@ -157,10 +157,7 @@ def water(source: dict[str, Any], **changes: Any) -> lw.Simulation:
 
 
 def force_velocity(place: np.ndarray, force: np.ndarray, function: Any, time: np.ndarray) -> np.ndarray:
-    """Velocity (3, n), m/s, of a force in a fluid: grad phi / rho of phi = div (I / (4 pi r)).
-
-    I is the impulse at t - r/c.
-    """
+    """Velocity (3, n), m/s, of a force in a fluid: grad phi / rho of phi = div (I(t - r/c) / (4 pi r))."""
     arm = np.asarray(place) - PLACE
     r = np.linalg.norm(arm)
     unit, late = arm / r, time - r / VP
@@ -183,7 +180,7 @@ def test_an_explosion_in_water() -> None:
     ])  # fmt: skip
     error = relative_l2(found, exact)
     record("explosion_in_water_elements", relative_l2=error, limit=0.01)
-    assert error <= 0.004
+    assert error <= 0.006
 
 
 @pytest.mark.parametrize("function", slow_except(["ricker"], ["ricker", "gaussian", "smoothed_step"]))

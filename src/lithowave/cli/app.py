@@ -374,9 +374,9 @@ def bench(
         typer.Option(
             "--case",
             metavar="NAME",
-            help="Select cases: interior, full or run (finite differences); affine, deformed, attenuating or trilinear "
-            "(spectral elements); global, local, attenuating or anisotropic (discontinuous Galerkin); separated by "
-            "commas or repeated.",
+            help="Select cases: interior, full or run (finite differences); affine, deformed, attenuating, trilinear "
+            "or fluid (spectral elements); global, local, attenuating or anisotropic (discontinuous Galerkin); "
+            "separated by commas or repeated.",
         ),
     ] = None,
     backend: Backend = None,

@@ -96,8 +96,10 @@ class ElementSolver:
     # ---------------------------------------------------------------------------------------------- snapshots
 
     def snapshot_grid(self, selection: Any) -> SnapshotGrid:
-        """See `lithowave.solvers.interface.Solver`."""
-        return select_snapshot_grid(self.plan, selection)
+        """See `lithowave.solvers.interface.Solver`; the points are located now, also in a restarted run."""
+        grid = select_snapshot_grid(self.plan, selection)
+        self._samples(grid)
+        return grid
 
     def snapshot_points(self, snapshot: SnapshotGrid) -> np.ndarray:
         """See `lithowave.solvers.interface.Solver`; points outside the mesh are on no rank."""

@@ -11,10 +11,10 @@ mass has 1 / kappa instead of rho, its rate is -P, the factor of velocities 1 / 
 fluid : points of the pairs on interfaces (see `coupling`).
 
 In an absorbing layer with n active axes, memory (9 n per point of each element) holds the variables of the filters: for
-each axis, those of three derivatives along it, and of the stresses in the columns of the two other axes; in a fluid 3
-n, of one derivative and two velocities. filters (3 n per point) : b, a, c of each axis. first_axis : axis that becomes
-the first of the rotated coordinates of moduli, geometry, memory and filters. stretched : (points, 3), p after the
-filters less p. coupled : (pairs, 4), the part of p by the coupling.
+each axis, those of three derivatives along it, and of the stresses in the columns of the two other axes; in a fluid
+3 n, of one derivative and two velocities. filters (3 n per point) : b, a, c of each axis. first_axis : axis that
+becomes the first of the rotated coordinates of moduli, geometry, memory and filters. stretched : (points, 3), p after
+the filters less p. coupled : (pairs, 4), the part of p by the coupling.
 
 In elements with attenuation by n mechanisms, relaxing (2 n per carrying point of `relaxation.py`) holds the moduli
 Y kappa - 2/3 Y mu and Y mu of each mechanism, relaxation (6 n) their memory variables xx, yy, zz, yz, xz, xy, times the

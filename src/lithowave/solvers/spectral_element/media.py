@@ -196,8 +196,9 @@ def refuse_oblique_interfaces(mesh: HexahedralMesh, points: NumberedPoints, mask
             if np.abs(area[:, inside]).max(initial=0.0) > LARGEST_SLOPE * size:
                 x, y, z = mesh.vertices[mesh.elements[element]].mean(axis=0)
                 raise InputError(
-                    "boundaries.absorption", f"layer: the interface of the fluid at ({x:z.6g}, {y:z.6g}, {z:z.6g}) m "
-                    "and a solid is not parallel to the direction in which the layer absorbs",
+                    "boundaries.absorption",
+                    f"layer: the interface of the fluid at ({x:z.6g}, {y:z.6g}, {z:z.6g}) m and a solid is not "
+                    "parallel to the direction in which the layer absorbs",
                     "interfaces that continue into the layer without a slope",
                     "set boundaries.absorption: stacey, or method: discontinuous_galerkin",
                 )  # fmt: skip

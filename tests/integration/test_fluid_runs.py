@@ -1,0 +1,77 @@
+"""Runs of spectral elements in seas and in water alone: restarts, output in both media, what is refused."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lithowave as lw
+from lithowave.errors import InputError
+from lithowave.run.launch import restart_run, run_simulation
+from lithowave.solvers.spectral_element.solver import SpectralElementSolver
+from small_run import assert_same_results
+
+WATER, ROCK = {"vp": 1500, "vs": 0, "rho": 1000}, {"vp": 3000, "vs": 1700, "rho": 2300}
+SEA: dict[str, Any] = {
+    "domain": {"x": [-300, 300], "y": [-300, 300], "z": [-500, 0]},
+    "material": {"layers": [{"top": 0, **WATER}, {"top": -200, **ROCK}]},
+    "sources": [{"position": [20, -10, -60], "moment_tensor": {"xx": 1e12, "yy": 1e12, "zz": 1e12},
+                 "time_function": {"gaussian": {"sigma": 0.05, "delay": 0.2}}}],
+    "receivers": [{"name": "W", "position": [100, 50, -30]}, {"name": "FLOOR", "position": [0, 80, -200]},
+                  {"name": "R", "position": [-90, 40, -300]}],
+    "duration": 0.4,
+    "solver": {"method": "spectral_element", "max_frequency": 5.0},
+    "output": {
+        "sampling_interval": 0.02, "pressure": True, "stress": True, "peak_motion": True,
+        "snapshots": [{"interval": 0.1, "plane": {"y": 0}, "fields": ["velocity", "pressure"]}],
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("absorption", ["layer", "stacey"])
+def test_a_restarted_sea_gives_the_same_bits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, absorption: str
+) -> None:
+    simulation = lw.Simulation(**SEA, boundaries={"absorption": absorption})
+    run_simulation(simulation, tmp_path / "whole")
+    advance = SpectralElementSolver.advance
+
+    def stopping(solver: SpectralElementSolver, step: int) -> None:
+        advance(solver, step)
+        if step == 40:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    monkeypatch.setattr(SpectralElementSolver, "advance", stopping)
+    assert not run_simulation(simulation, tmp_path / "run").complete
+    monkeypatch.setattr(SpectralElementSolver, "advance", advance)
+    assert restart_run(tmp_path / "run").complete
+    assert_same_results(tmp_path / "run", tmp_path / "whole")
+    found = lw.load_seismograms(tmp_path / "run")
+    assert all(np.abs(trace).max() > 0 for trace in (*found.data.reshape(9, -1), *found.pressure))
+    water = found.stress[0]
+    np.testing.assert_allclose(water[:3], -found.pressure[:1].repeat(3, axis=0), rtol=1e-6)
+    assert (water[3:] == 0).all()
+
+
+def test_a_model_whose_floor_crosses_elements_is_refused(tmp_path: Path) -> None:
+    def sea(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> tuple[np.ndarray, ...]:
+        fluid = z > -210.0
+        return tuple(np.where(fluid, WATER[key], ROCK[key]) for key in ("vp", "vs", "rho"))
+
+    simulation = lw.Simulation(**SEA | {"material": {"function": sea}})
+    with pytest.raises(InputError, match=r"the element at \(.*\) m has fluid \(vs = 0\) and solid points"):
+        run_simulation(simulation, tmp_path / "run")
+
+
+def test_lossy_fluids_of_a_sampled_model_are_refused(tmp_path: Path) -> None:
+    def water(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> tuple[Any, ...]:
+        return 1500.0, 0.0, 1000.0, 200.0, np.inf
+
+    simulation = lw.Simulation(**SEA | {"material": {"function": water}, "output": {}})
+    with pytest.raises(InputError, match="has a finite quality factor"):
+        run_simulation(simulation, tmp_path / "run")
