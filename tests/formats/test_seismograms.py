@@ -119,8 +119,7 @@ def test_units_axes_and_origins_stand_on_the_file(tmp_path):
 
 
 def test_the_attributes_of_a_simulation():
-    crs = SimpleNamespace(longitude=-117.76, latitude=33.95)
-    domain = SimpleNamespace(crs=crs)
+    domain = SimpleNamespace(geographic_origin=(-117.76, 33.95))
     simulation = SimpleNamespace(title="A", domain=domain, origin_time="2008-07-29T18:42:15.710000Z", origin_delay=0.0)
     attributes = attributes_of(simulation)
     assert attributes["time_origin"] == "t = 0 s is 2008-07-29T18:42:15.710000 UTC, the origin time"
@@ -131,7 +130,7 @@ def test_the_attributes_of_a_simulation():
     assert attributes["start_time"] == "2008-07-29T18:42:12.210000Z" and attributes["origin_delay"] == 3.5
     assert attributes["origin_time"] == "2008-07-29T18:42:15.710000Z"
     assert "+lat_0=33.95 +lon_0=-117.76" in attributes["crs"]
-    domain.crs = simulation.origin_time = simulation.title = None
+    domain.geographic_origin = simulation.origin_time = simulation.title = None
     attributes = attributes_of(simulation)
     assert "origin_time" not in attributes and "crs_longitude" not in attributes
     assert attributes["time_origin"] == "t = 0 s is 3.5 s before the origin time; its date is not known"

@@ -33,7 +33,7 @@ SEA: dict[str, Any] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("absorption", ["layer", "stacey"])
+@pytest.mark.parametrize("absorption", [pytest.param("layer", marks=pytest.mark.slow), "stacey"])
 def test_a_restarted_sea_gives_the_same_bits(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, absorption: str
 ) -> None:

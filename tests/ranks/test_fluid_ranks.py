@@ -74,7 +74,7 @@ def fluid_everywhere(plan: SpectralElementPlan) -> np.ndarray:
 @pytest.mark.parametrize(
     ("how", "parts", "layer"),
     slow_except(
-        [("media", 2, False), ("anywhere", 3, True)],
+        [("media", 2, False)],
         [(how, parts, layer) for how, parts in (("media", 2), ("columns", 4), ("anywhere", 3))
          for layer in (False, True)],
     ),

@@ -170,7 +170,8 @@ def test_a_run_goes_on_on_another_device(
     assert ("threads" in report) == (second == "cpu") and ("cuda" in report) == (second == "cuda")
 
 
-@pytest.mark.parametrize("mode", slow_except(["coarse"], ["coarse", "full"]))
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", ["coarse", "full"])
 def test_a_run_with_attenuation_goes_on_on_another_device(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, device: str, mode: str
 ) -> None:

@@ -97,7 +97,7 @@ def test_steps_in_an_absorbing_layer(device: str, kind: ElementKind) -> None:
 
 
 @pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("layer", [False, True])
+@pytest.mark.parametrize("layer", slow_except([True], [False, True]))
 @pytest.mark.parametrize("precision", slow_except(["single"], ["single", "double"]))
 def test_a_fluid_and_a_solid(device: str, precision: str, layer: bool) -> None:
     """Coupled points, on Stacey sides and in a layer; records of velocity and stress in both media."""

@@ -90,12 +90,12 @@ EARTH: dict[str, Any] = {
         {"name": "CUT", "longitude": -67.0, "latitude": -14.0}, {"name": "IN", "longitude": -60, "latitude": -9},
         {"name": "LOW", "longitude": -72, "latitude": -17, "depth": "700 km"},
     ],
-    "duration": 100.0,
-    "solver": {"method": "spectral_element", "max_frequency": 0.01, "points_per_wavelength": 5},
+    "duration": 50.0,
+    "solver": {"method": "spectral_element", "max_frequency": 0.006, "points_per_wavelength": 5},
     "compute": {"backend": "cpu", "precision": "double"},
     "output": {
         "sampling_interval": 2.0, "stress": True, "peak_motion": True, "formats": [], "checkpoint": None,
-        "snapshots": [{"interval": 50.0, "plane": {"z": 0}}, {"interval": 100.0, "plane": {"x": 0}}],
+        "snapshots": [{"interval": 25.0, "plane": {"z": 0}}, {"interval": 50.0, "plane": {"x": 0}}],
     },
 }  # fmt: skip
 
@@ -127,7 +127,7 @@ def test_transverse_isotropy_turns_with_the_place(tmp_path):
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("size", slow_except([3], [2, 3, 4]))
+@pytest.mark.parametrize("size", slow_except([2], [2, 3, 4]))
 def test_a_piece_of_the_earth_on_several_ranks(size, tmp_path):
     file = write_description(tmp_path / "earth.yaml", EARTH)
     for number in (1, size):

@@ -90,11 +90,12 @@ class SpectralElementSolver(ElementSolver):
         plan, backend = self.plan, self.backend
         shape = (plan.total_points + 1, 4)
         start, mass = np.empty(shape, backend.dtype), plan.element_statistics.mass
-        momentum, factors = np.zeros(shape, backend.dtype), self._velocity_factors()
+        # The first access to `moves` is collective, and not for the threads below.
+        momentum, factors, moves = np.zeros(shape, backend.dtype), self._velocity_factors(), plan.moves
 
         def begin(part: slice) -> None:
             start[part, :3] = 0.0
-            start[part, 3] = plan.moves[part] * plan.schedule.time_step**2 / mass[part]
+            start[part, 3] = moves[part] * plan.schedule.time_step**2 / mass[part]
             momentum[part, 3] = factors[part]
 
         over_parts(begin, plan.total_points, PART)
