@@ -76,13 +76,14 @@ def test_templates_are_valid_without_warnings(tmp_path, monkeypatch, name) -> No
     assert name == "finite_fault" or simulation.warnings() == []  # those of the rupture
     assert len(simulation.point_sources()) == (24 if name == "finite_fault" else 1)
     assert (simulation.survey is not None) == (name == "survey")
+    assert (simulation.domain.chunk is not None) == (name == "globe")
     assert (simulation.domain.crs is not None) == (name in ("earthquake", "finite_fault"))
 
 
 def test_an_unknown_template_is_refused_with_the_available_ones(tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
-    output = lithowave("init", "--template", "globe", status=2)
-    assert "--template: 'globe' is not a valid choice; allowed: complete, earthquake, finite_fault, survey" in output
+    output = lithowave("init", "--template", "moon", status=2)
+    assert "--template: 'moon' is not a valid choice; allowed: complete, earthquake, finite_fault, survey, globe" in output
     assert "did you mean" in lithowave("init", "--template", "earthqake", status=2)
     assert list(tmp_path.iterdir()) == []
 

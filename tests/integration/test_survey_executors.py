@@ -31,7 +31,7 @@ from small_run import lithowave, log_of, report_of, settings, spawn
 from small_survey import survey_text, write_survey
 
 TWO = "{line: {start: [-200, 0, -300], end: [200, 0, -300], count: 2}}"
-SHORT, LONGER = (("duration: 0.8", f"duration: {seconds}") for seconds in (0.2, 2.5))
+SHORT, LONGER = (("duration: 0.8", f"duration: {seconds}") for seconds in (0.2, 6.0))
 
 
 def survey(shots: str = TWO, more: str = "", *changes: tuple[str, str]) -> lw.Simulation:

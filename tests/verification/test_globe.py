@@ -77,6 +77,17 @@ def test_a_homogeneous_piece_has_the_waves_of_a_full_space(place, mechanism, tmp
     assert error < LIMITS[mechanism]
 
 
+@pytest.mark.slow
+def test_a_fluid_piece_has_the_waves_of_an_explosion(tmp_path):
+    explosion = {"xx": 1e20, "yy": 1e20, "zz": 1e20}
+    simulation = piece("north", "moment", 16.0, material={"homogeneous": {"vp": VP, "vs": 0, "rho": RHO}})
+    source = simulation.sources[0].model_copy(update={"moment_tensor": lw.MomentTensor(**explosion)})
+    simulation = simulation.model_copy(update={"sources": [source], "duration": 150.0})
+    seismograms = simulation.run(output=tmp_path / "run").seismograms
+    error = relative_l2(seismograms.data, exact(simulation, "moment", seismograms.time))
+    assert error < 0.01
+
+
 EARTH: dict[str, Any] = {
     "domain": {"chunk": {"center": [-67, -14], "width": [40, 30], "depth": "1500 km", "azimuth": 20}},
     "material": {"earth": {"model": "prem", "attenuation": False}},

@@ -11,7 +11,7 @@ import typer
 from lithowave.errors import InputError
 
 COMPLETE = "complete"
-TEMPLATES = (COMPLETE, "earthquake", "finite_fault", "survey")
+TEMPLATES = (COMPLETE, "earthquake", "finite_fault", "survey", "globe")
 
 
 def template(name: str) -> str:
@@ -33,7 +33,7 @@ def init(
             "--template",
             metavar="NAME",
             help="Select earthquake (stations in longitude and latitude), finite_fault (a rupture from an SRF file), "
-            "survey (shots at sea), or complete (every key with a comment) (default: complete).",
+            "survey (shots at sea), globe (a piece of the Earth), or complete (every key with a comment) (default: complete).",
         ),
     ] = COMPLETE,
     force: Annotated[bool, typer.Option("--force", help="Replace the file if it exists.")] = False,

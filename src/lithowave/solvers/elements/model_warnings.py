@@ -128,8 +128,9 @@ def unfollowed_interfaces(simulation: Simulation, contrasts: np.ndarray, place_o
     count, total = (sum(part[column] for part in parts) for column in (2, 3))
     layers = "" if simulation.solver.mesh or simulation.material.layers else "material.layers, "
     remedy = f"{layers}a mesh whose faces follow the interfaces (solver.mesh, material.groups), or "
-    if simulation.material.kind == "earth":  # discontinuities between thin layers are inside elements
-        remedy = ""
+    if simulation.material.kind == "earth":
+        depths = ", ".join(f"{-z / 1e3:.5g}" for z in sorted(cell_layers(simulation).inside, reverse=True))
+        remedy = f"a smaller period, so that elements follow also the discontinuities at depths of {depths} km, or "
     return [
         f"material.{simulation.material.kind}: the elements do not follow its interfaces: vs changes by up to "
         f"{contrast:.0%} inside an element ({place}), by more than {CONTRAST:.0%} in {count:,} of {total:,} elements; "
