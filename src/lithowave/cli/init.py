@@ -33,7 +33,8 @@ def init(
             "--template",
             metavar="NAME",
             help="Select earthquake (stations in longitude and latitude), finite_fault (a rupture from an SRF file), "
-            "survey (shots at sea), globe (a piece of the Earth), or complete (every key with a comment) (default: complete).",
+            "survey (shots at sea), globe (a piece of the Earth), or complete (every key with a comment) (default: "
+            "complete).",
         ),
     ] = COMPLETE,
     force: Annotated[bool, typer.Option("--force", help="Replace the file if it exists.")] = False,
