@@ -137,6 +137,25 @@ def test_transverse_isotropy_turns_with_the_place(tmp_path):
     assert relative_l2(found[2], found[0]) > 0.02
 
 
+@pytest.mark.slow
+def test_the_outer_core_is_an_elastic_fluid(tmp_path):
+    simulation = lw.Simulation(
+        domain={"chunk": {"center": [10, 20], "width": [50, 50], "depth": "4000 km"}}, material={"earth": "prem"},
+        sources=[{
+            "longitude": 11, "latitude": 20, "depth": 2.6e6, "moment_tensor": {"xx": 1e20, "yy": 1e20, "zz": 1e20},
+            "time_function": {"gaussian": {"sigma": 80, "delay": 100}},
+        }],
+        receivers=[{"name": "CORE", "longitude": 10, "latitude": 20, "depth": 3.2e6}], duration=200.0,
+        solver={"method": "spectral_element", "max_frequency": 0.005, "points_per_wavelength": 5},
+        output={"formats": [], "sampling_interval": 5.0, "checkpoint": None},
+    )  # fmt: skip
+    result = simulation.run(output=tmp_path / "run")
+    kinds, relaxing = (result.report["plan"][name] for name in ("element_kinds", "relaxing_elements"))
+    assert kinds["triquadratic fluid varying"] > 0
+    assert sum(relaxing.values()) == kinds["triquadratic isotropic varying"]
+    assert np.abs(result.seismograms.data).max() > 1e-9 and np.isfinite(result.seismograms.data).all()
+
+
 @pytest.mark.mpi
 @pytest.mark.parametrize("size", slow_except([2], [2, 3, 4]))
 def test_a_piece_of_the_earth_on_several_ranks(size, tmp_path):

@@ -13,6 +13,7 @@ from lithowave.backends.host_threads import over_parts
 from lithowave.errors import InputError
 from lithowave.solvers.spectral_element.relaxation import Losses
 
+NEGLIGIBLE = 1e-4  # 1/Q of fluids that are taken as elastic, such as the outer core with 1/57823
 PART = 1024  # elements that are sampled at a time: their arrays fit into the cache
 UPPER = np.triu_indices(6)
 
@@ -204,9 +205,12 @@ def sampled_materials(
         vp, vs, rho = medium.sample(x, y, z, *own)
         mu = rho * vs**2
         values[0, some], values[1, some], values[2, some] = rho * vp**2 - 2 * mu, mu, rho
-        if losses is not None:
-            losses.inverse[0, some], losses.inverse[1, some] = lossy.inverse_quality(x, y, z, *own)
         fluid = vs == 0.0
+        if losses is not None:
+            inverse = lossy.inverse_quality(x, y, z, *own)
+            for number, one in enumerate(inverse):
+                elastic = fluid & (one <= NEGLIGIBLE)
+                losses.inverse[number, some] = np.where(elastic, 0.0, one)
         _refuse_mixed(fluid, x, y, z)
         return float(vp.max()), float(np.where(fluid, vp, vs).min())
 
