@@ -77,7 +77,6 @@ def test_a_homogeneous_piece_has_the_waves_of_a_full_space(place, mechanism, tmp
     assert error < LIMITS[mechanism]
 
 
-@pytest.mark.slow
 def test_a_fluid_piece_has_the_waves_of_an_explosion(tmp_path):
     explosion = {"xx": 1e20, "yy": 1e20, "zz": 1e20}
     simulation = piece("north", "moment", 16.0, material={"homogeneous": {"vp": VP, "vs": 0, "rho": RHO}})

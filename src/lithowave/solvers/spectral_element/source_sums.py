@@ -27,7 +27,9 @@ def add_sources(placement: Placement, plan: Any, sources: Any, source_list: Any)
     centers = np.array([source.position for source in sources], float)
     arms, axes = point_positions(plan, points)[row] - plan.in_mesh(centers)[owner], plan.axes_at(centers)
     if axes is not None:  # to East, North, Up at the source
-        arms, weight = (np.einsum("mec,mc->me", axes[owner], vectors) for vectors in (arms, weight))
+        arms = np.einsum("mec,mc->me", axes[owner], arms)
+        if not source_list.fluid:  # whose weights are scalars
+            weight = np.einsum("mec,mc->me", axes[owner], weight)
     is_force = np.array([source.force is not None for source in sources])[owner]
     if source_list.fluid:
         placement.fluid[owner] = True
