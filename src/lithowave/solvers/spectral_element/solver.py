@@ -53,7 +53,7 @@ class SpectralElementSolver(ElementSolver):
     absorbing layer, K has memory variables and the forces change S p, from which p follows (`absorbing_layer`). With
     attenuation, K has memory variables of the relaxing stresses (`relaxation`).
 
-    A fluid has its velocity potential phi in place of u, v = grad phi / rho and P = -d phi / dt: M has 1 / kappa and K
+    A fluid has its velocity potential phi instead of u, v = grad phi / rho and P = -d phi / dt: M has 1 / kappa and K
     1 / rho (`fluid_kernels`). C then also has the coupling of fluids and solids (`coupling`).
 
     Parameters
