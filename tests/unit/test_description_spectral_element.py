@@ -291,7 +291,7 @@ def test_elevations_far_from_the_surface_are_told(folder):
     [both] = hilly(folder, receivers=[*receivers, {"file": more, "coordinates": "cartesian"}]).warnings()
     assert both.startswith("receivers: the elevation of 2 of 3 stations") and "XX.S3: 500 m" in both
     [flat] = spectral(receivers=receivers).warnings()
-    assert "2 stations have an elevation" in flat and "there is no topography" in flat
+    assert "2 stations have an elevation" in flat and "the surface is flat" in flat
 
 
 @pytest.mark.parametrize(

@@ -34,3 +34,36 @@ def test_the_permanent_displacement_is_the_published_one(tmp_path: Path) -> None
     names = [name.split(".")[1] for name in seismograms.names]
     opposite = seismograms.data[names.index("N05")][:, late].mean(axis=1)
     assert np.sign(opposite[2]) == -np.sign(up)
+
+
+def columns(chunk: dict[str, object], material: dict[str, object]) -> tuple[list[int], list[float]]:
+    """Return the columns along x and y at the surface, and the depths, km, at which elements are doubled."""
+    whole = {"center": [-67.25, -13.82], "width": [40, 20], "depth": "2000 km"}
+    simulation = lw.Simulation(
+        domain={"chunk": whole | chunk}, material=material, sources=[], duration=1.0,
+        solver={"method": "spectral_element", "max_frequency": 0.02, "points_per_wavelength": 5},
+    )  # fmt: skip
+    plan = built_box(simulation).plan
+    doubled = [
+        -top / 1e3
+        for top, slabs in zip(plan.interfaces, plan.slabs, strict=False)
+        for slab in slabs if slab.kind == "x"
+    ]  # fmt: skip
+    return [len(plan.x) - 1, len(plan.y) - 1], doubled
+
+
+@pytest.mark.parametrize(
+    "material",
+    [
+        {"earth": {"model": "prem", "attenuation": False}}, {"homogeneous": {"vp": 8000, "vs": 4500, "rho": 3300}},
+        {"layers": [
+            {"top": 0, "vp": 6000, "vs": 3500, "rho": 2700}, {"top": -3e4, "vp": 8000, "vs": 4500, "rho": 3300},
+        ]},
+    ],
+)  # fmt: skip
+def test_columns_and_doublings_are_those_of_the_description(material: dict[str, object]) -> None:
+    """Also with different numbers along x and y, and in media without an interface at the depth."""
+    chunk = {"elements": [32, 24], "doublings": ["700 km"]}
+    assert columns(chunk, material) == ([32, 24], pytest.approx([700.0]))
+    with pytest.raises(lw.InputError, match=r"doublings\[0\]: the layer of elements below 1990 km is too thin"):
+        columns({"elements": [32, 24], "doublings": ["1990 km"]}, material)

@@ -87,6 +87,11 @@ class Chunk(DescriptionModel):
         return ChunkMap(*self.center, self.azimuth, earth_ellipticity() if self.ellipticity else None)
 
     @property
+    def doubling_levels(self) -> list[float]:
+        """z, m, below which elements are twice as wide; empty if they follow from the velocities."""
+        return [-depth for depth in self.doublings or ()]
+
+    @property
     def bounds(self) -> dict[str, tuple[float, float]]:
         """Lower and upper end of each axis of the local coordinates, m."""
         x, y = (0.5 * RADIUS * math.radians(width) for width in self.width)

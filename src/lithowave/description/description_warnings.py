@@ -76,7 +76,7 @@ def _elevation_warnings(simulation: Simulation, receivers: Sequence[Receiver]) -
     if surface is None:
         raised = [receiver for receiver in receivers if receiver.elevation != 0.0]
         if raised:
-            why = "there is no topography, so they" if mesh is None else "they"
+            why = "the surface is flat, so they" if mesh is None else "they"
             yield (
                 f"receivers: {len(raised)} stations have an elevation (first {raised[0].name}, "
                 f"{raised[0].elevation:g} m); {why} are placed at their burial below z = 0."

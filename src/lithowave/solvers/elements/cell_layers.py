@@ -25,6 +25,7 @@ SLABS = 12  # of depth; the slowest wave in each determines the element size of 
 ALIKE = 1.9  # ratio of speeds of slabs that have the same elements; elements are doubled from 2 on
 FLATTEST = 0.1  # height over width of elements, below which an interface is not followed
 PART = 4096
+SAME_LEVEL = 1e-3  # m, between levels that are equal
 LAYERED = ("layers", "earth")  # kinds of materials whose layers the elements of generated meshes follow
 
 
@@ -70,7 +71,7 @@ class CellLayers:
             return [size * RADIUS / (RADIUS + top) for size, top in zip(self.sizes, self.tops, strict=True)]
         width = max((end - start) / n for (start, end), n in zip(chunk.bounds.values(), chunk.elements, strict=False))
         ends = np.array(chunk.doublings or ())
-        return [width * 2 ** int((ends <= 1e-3 - top).sum()) for top in self.tops]
+        return [width * 2 ** int((ends <= SAME_LEVEL - top).sum()) for top in self.tops]
 
 
 def cell_layers(simulation: Simulation) -> CellLayers:
@@ -89,6 +90,12 @@ def cell_layers(simulation: Simulation) -> CellLayers:
     if simulation.domain.surface is not None:
         ends = [tops[0], tops[1] if len(tops) > 1 else bottom]
         level_map = LevelMap(ends, [surface], simulation.domain.surface.concurrent)
+    for z in () if simulation.domain.chunk is None else simulation.domain.chunk.doubling_levels:
+        index = sum(top > z for top in tops) - 1  # the layer that is divided at z
+        if all(abs(top - z) > SAME_LEVEL for top in tops):
+            tops.insert(index + 1, z)
+            slowest.insert(index + 1, slowest[index])
+            materials.insert(index + 1, materials[index])
     sizes = [element_size(simulation, speed) for speed in slowest]
     return CellLayers(tops, bottom, slowest, sizes, materials, level_map)
 
@@ -117,8 +124,7 @@ def _radial(simulation: Simulation, medium: EarthMedium) -> CellLayers:
     """Return the layers of cells of a radial model of the Earth."""
     domain = simulation.domain
     chunk, bottom = domain.chunk, domain.z[0]
-    doublings = [-depth for depth in (chunk.doublings if chunk is not None else None) or ()]
-    layers, dropped = radial_layers(simulation, medium.model, doublings)
+    layers, dropped = radial_layers(simulation, medium.model, chunk.doubling_levels if chunk is not None else ())
     tops = [one.top for one in layers]
     level_map = None
     if domain.surface is not None:

@@ -131,6 +131,7 @@ def unfollowed_interfaces(simulation: Simulation, contrasts: np.ndarray, place_o
     if simulation.material.kind == "earth":
         depths = ", ".join(f"{-z / 1e3:.5g}" for z in sorted(cell_layers(simulation).inside, reverse=True))
         remedy = f"a smaller period, so that elements follow also the discontinuities at depths of {depths} km, or "
+        remedy = remedy if depths else ""  # the contrasts are those of perturbations
     return [
         f"material.{simulation.material.kind}: the elements do not follow its interfaces: vs changes by up to "
         f"{contrast:.0%} inside an element ({place}), by more than {CONTRAST:.0%} in {count:,} of {total:,} elements; "

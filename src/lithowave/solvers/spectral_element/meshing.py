@@ -18,6 +18,7 @@ from lithowave.parallel.collective import collective_call
 from lithowave.parallel.ranks import SINGLE_RANK, Ranks
 from lithowave.phases import phase
 from lithowave.solvers.elements.cell_layers import (
+    SAME_LEVEL,
     CellLayers,
     cell_layers,
     element_properties,
@@ -37,6 +38,7 @@ from lithowave.solvers.spectral_element.source_refinement import refined_at_sour
 from lithowave.solvers.spectral_element.transverse_materials import sampled_transverse_materials, vertical
 
 if TYPE_CHECKING:
+    from lithowave.description.chunk import Chunk
     from lithowave.description.simulation import Simulation
     from lithowave.mesh.partition import Rectangle
 
@@ -161,6 +163,8 @@ def built_box(simulation: Simulation) -> BuiltBox:
     edges, materials = cells.sizes, cells.materials
     widths = cells.widths(domain.chunk)
     even = plan_box(domain.x, domain.y, [*cells.tops, cells.bottom], list(zip(widths, edges, strict=True)))
+    if domain.chunk is not None and domain.chunk.elements is not None:
+        even = _with_columns(even, domain.chunk)
     box = refined_at_sources(even, simulation, cells)
     requested = simulation.absorption
     count = (simulation.boundaries.layer.elements or LAYER_ELEMENTS) if requested == "layer" else 0
@@ -180,6 +184,27 @@ def built_box(simulation: Simulation) -> BuiltBox:
             box, materials, thickness[face] = _with_slabs(box, materials, face, layer_steps(size, count))
     layer = make_layer(simulation, (domain.x, domain.y, domain.z), thickness)
     return BuiltBox(box, layer, cells, materials)
+
+
+def _with_columns(box: BoxPlan, chunk: Chunk) -> BoxPlan:
+    """Return the plan with the numbers of columns of a chunk in the simulation file.
+
+    InputError: the elements are not doubled at the depths in the simulation file.
+    """
+    levels = [
+        top for top, slabs in zip(box.interfaces, box.slabs, strict=False) for slab in slabs if slab.kind == "x"
+    ]  # fmt: skip
+    wanted = chunk.doubling_levels
+    for number, z in enumerate(wanted):
+        if number >= len(levels) or abs(levels[number] - z) > SAME_LEVEL:
+            raise InputError(
+                f"domain.chunk.doublings[{number}]",
+                f"the layer of elements below {-z / 1e3:.6g} km is too thin for elements that become twice as wide",
+                "expected a layer about two elements thick; layers end at the discontinuities that elements follow",
+                "choose the depth of a discontinuity of the model, or one farther from them",
+            )  # fmt: skip
+    x, y = (np.linspace(*chunk.bounds[axis], count + 1) for axis, count in zip("xy", chunk.elements, strict=True))
+    return replace(box, x=x, y=y)
 
 
 def _absorbs(simulation: Simulation, face: str) -> bool:
