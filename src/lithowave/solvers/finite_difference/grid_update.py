@@ -25,6 +25,7 @@ from lithowave.solvers.finite_difference.packing import (
 )
 from lithowave.solvers.finite_difference.tiles import (
     DIRECT,
+    Boxes,
     LayerRanges,
     TileLayout,
     TileShape,
@@ -101,13 +102,18 @@ def shared_bytes(kernel: str, law: LawFields, how: TileLayout, order: int, item:
     return how.slots * max(slot(how.inside), slot(how.edge))
 
 
-def ring_layout(kernel: str, precision: str, order: int, layered: bool, law: LawFields, compact: bool) -> TileLayout:
-    """Return the fastest layout for devices with a copy engine whose blocks fit into shared memory."""
+def ring_layout(
+    kernel: str, precision: str, order: int, layered: bool, law: LawFields, compact: bool, edges: bool = False
+) -> TileLayout:
+    """Return the fastest layout for devices with a copy engine whose blocks fit into shared memory.
+
+    edges : True if no tile is inside.
+    """
     item = 4 if precision == "single" else 8
     material_item = 2 if compact else item
     # Memory variables need registers, as layers do.
     strained = law.mechanisms > 0 and kernel == "update_stress"
-    for layout in tile_layouts(precision, order, layered or strained):
+    for layout in tile_layouts(precision, order, layered or strained, edges):
         kernels = (shared_bytes(kernel, law, layout, order, item, material_item) for kernel in STATE_BOXES)
         if max(kernels) <= room_for_block(layout):
             return layout
@@ -175,14 +181,17 @@ class GridUpdate:
             axis: layer_ranges(self.backend, named, axis, nodes) for axis, nodes in zip("xyz", shape, strict=True)
         }
         layered = any(one.used for one in ranges.values())
-        how = DIRECT
+        how, lines = DIRECT, list(ranges.values())
         if self.backend.copy_engine:
-            how = ring_layout(self.kernel, self.backend.precision, self.order, layered, self.law, bool(self.scales))
+            traits = self.kernel, self.backend.precision, self.order, layered, self.law, bool(self.scales)
+            how = ring_layout(*traits)
+            if not self._sections(how, lines, boxes)[0]:
+                how = ring_layout(*traits, edges=True)
         kept = {
             "layout": pack_layout(field, halo),
             "coefficients": pack_coefficients(named, field.dtype),
             "layers": pack_layers(named, ranges),
-            "tiles": self.backend.upload(self._tiles(how, list(ranges.values()), boxes), np.int32),
+            "tiles": self.backend.upload(self._tiles(how, lines, boxes), np.int32),
         }
         if "law" in named:
             after = [outputs[name] for name in self.law.memory if name in outputs]
@@ -193,14 +202,21 @@ class GridUpdate:
             kept |= {"maps": self._maps(how.inside, named), "edge_maps": self._maps(how.edge, named)}
         return how, kept
 
-    def _tiles(self, how: TileLayout, ranges: list[LayerRanges], boxes: np.ndarray) -> np.ndarray:
-        """Return the tiles in memory order: concurrent blocks share halos in the cache."""
+    def _sections(
+        self, how: TileLayout, ranges: list[LayerRanges], boxes: np.ndarray
+    ) -> tuple[list[Boxes], list[Boxes]]:
+        """Return the sections of the boxes that are updated by inner tiles, and the others."""
         inner = inner_box(ranges, how.edge.columns)
         inside, outside = [], []
         for box in boxes.reshape(-1, 3, 2).tolist():
             core = worthwhile(common(box, inner), how.inside)
             inside += [core] if core else []
             outside += around(core, box) if core else [box]
+        return inside, outside
+
+    def _tiles(self, how: TileLayout, ranges: list[LayerRanges], boxes: np.ndarray) -> np.ndarray:
+        """Return the tiles in memory order: concurrent blocks share halos in the cache."""
+        inside, outside = self._sections(how, ranges, boxes)
         across = 0
         for pieces_of, shape, layered in ((inside, how.inside, False), (outside, how.edge, True)):
             tall = (one for one in pieces_of if not inside or one[2] == inside[0][2])

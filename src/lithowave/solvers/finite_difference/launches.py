@@ -57,8 +57,10 @@ def variants() -> Iterator[tuple[str, dict[str, Any], tuple[int, int]]]:
         for file in ("boundary_kernels.cu", "point_kernels.cu"):
             yield file, common | {"FIELD_COUNT": len(FIELDS)}, (0, 0)
         yield DIRECT_FILE, common | DIRECT.defines(), (0, 0)
-        for kernel, layered in itertools.product(STATE_BOXES if law.mechanisms else ("update_stress",), (False, True)):
-            layout = ring_layout(kernel, precision, order, layered, law, bool(compact))
+        kernels = STATE_BOXES if law.mechanisms else ("update_stress",)
+        cases = itertools.product(kernels, (False, True), (False, True))
+        layouts = (ring_layout(kernel, precision, order, on, law, bool(compact), edges) for kernel, on, edges in cases)
+        for layout in dict.fromkeys(layouts):
             yield RING_FILE, common | layout.defines(), (9, 0)
         if possible(precision, order, law):
             yield ONE_PASS_FILE, common | pass_shape(law).defines(), (9, 0)

@@ -2,6 +2,7 @@
 // + psi with psi <- b psi + a d.
 #pragma once
 
+#include "hopper.cuh"
 #include "stencil.cuh"
 
 // Layers at the ends of one axis. Profiles b, a, r = 1 / kappa - 1 at half nodes and nodes: [3][sides * depths].
@@ -59,10 +60,14 @@ struct Absorber {
     }
 };
 
-// Layers of all three axes, viewed from one column.
+// Layers of all three axes.
 struct LayerSet {
     Layers x, y, z;
 };
+
+constexpr int PSI_AHEAD = 2;  // planes by which memory variables are copied to the cache before a thread loads them
+
+// Layers of all three axes, viewed from one column.
 
 struct Absorbers {
     Absorber x, y, z;
@@ -78,9 +83,18 @@ struct Absorbers {
     __device__ __forceinline__ void climb(const LayerSet& layers, bool active, int k) {
         z.slot = active ? layers.z.slot(k) : -1;
     }
-    // Load psi of derivative n along x and y at plane p_n, and along z, in one pass and long before they are needed.
+    // Load psi of derivative n along x and y at plane p_n, and along z, together and before they are needed.
     __device__ __forceinline__ void recall(int p0, int p1, int p2, int first, int end) {
         const int places[3] = {p0, p1, p2};
+#pragma unroll
+        for (int n = 0; n < 3; n++) {
+            const int later = places[n] + PSI_AHEAD;
+            if (later >= first && later < end) {
+                if (x.inside()) prefetch(x.psi(n, later));
+                if (y.inside()) prefetch(y.psi(n, later));
+            }
+            if (z.inside() && z.slot + PSI_AHEAD < z.slots) prefetch(z.psi(n, z.slot + PSI_AHEAD));
+        }
 #pragma unroll
         for (int n = 0; n < 3; n++) {
             const bool there = places[n] >= first && places[n] < end;

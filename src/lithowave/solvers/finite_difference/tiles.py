@@ -80,6 +80,8 @@ LAYERED_RING = {
     ("double", 6): TileLayout(TileShape(64, 8), TileShape(64, 8), 3, 32),
     ("double", 8): TileLayout(TileShape(64, 8), TileShape(64, 8), 3, 32),
 }
+# If no tile is inside, the kernels need fewer registers, and three blocks share a multiprocessor.
+EDGE_RING = {("single", order): TileLayout(TileShape(32, 8), TileShape(32, 8), 3, 32, 3) for order in (2, 4)}
 SHARED_MEMORY, RESERVED = 233_472, 1024  # bytes of a multiprocessor, and those that the system takes for each block
 FEWEST_PLANES = 16  # through which tiles march: filling their columns takes as many planes as the stencil has
 DIRECT = TileLayout(TileShape(32, 8), TileShape(32, 8), 0, 32, 4)
@@ -97,11 +99,13 @@ def chunk_planes(planes: int, columns_of_tiles: int, processors: int, largest: i
     return -(-planes // min(range(fewest, max(fewest, planes // 8) + 1), key=cost))
 
 
-def tile_layouts(precision: str, order: int, layered: bool) -> Iterator[TileLayout]:
+def tile_layouts(precision: str, order: int, layered: bool, edges: bool = False) -> Iterator[TileLayout]:
     """Yield layouts for devices with a copy engine, the fastest first, each with less shared memory than the previous.
 
-    A law with many arrays leaves no room for the first.
+    A law with many arrays leaves no room for the first. edges : True if no tile is inside.
     """
+    if edges and (precision, order) in EDGE_RING:
+        yield EDGE_RING[precision, order]
     best = (LAYERED_RING if layered else RING)[precision, order]
     yield best
     if best.slots > 2:
