@@ -148,6 +148,20 @@ def test_models_are_applied_one_after_the_other(tmp_path: Path) -> None:
     np.testing.assert_allclose(made.material.sample(X, Y, Z)[1], plain.vs * (1 + change) * (1 + 2 * change), rtol=1e-12)
 
 
+@pytest.mark.parametrize("method", ["spectral_element", "discontinuous_galerkin"])
+def test_elements_are_smaller_where_waves_are_slower(tmp_path: Path, method: str) -> None:
+    """The perturbed model has the requested points per wavelength."""
+
+    def slow(file: Any) -> None:
+        file["dvs"][:] = -40.0
+
+    path = write(tmp_path / "slow.nc", change=slow)
+    solver = {"method": method, "max_frequency": 0.02, "points_per_wavelength": 6.0}
+    earth = {"model": "prem", "attenuation": False, "perturbations": [{"file": str(path)}]}
+    checked = lw.Simulation(material={"earth": earth}, **{**PARTS, "solver": solver}).check()
+    assert 6.0 <= checked.plan["points_per_wavelength"] < 8.0
+
+
 def test_what_a_file_has_and_lithowave_does_not_use_is_reported(tmp_path: Path) -> None:
     path = write(tmp_path / "s.nc", {"dvs": ("%", 1.0), "xi": ("1", 1.0)})
     assert read_perturbation_model(path).unused == ("xi",)

@@ -124,7 +124,7 @@ def _radial(simulation: Simulation, medium: EarthMedium) -> CellLayers:
     """Return the layers of cells of a radial model of the Earth."""
     domain = simulation.domain
     chunk, bottom = domain.chunk, domain.z[0]
-    layers, dropped = radial_layers(simulation, medium.model, chunk.doubling_levels if chunk is not None else ())
+    layers, dropped = radial_layers(simulation, medium, chunk.doubling_levels if chunk is not None else ())
     tops = [one.top for one in layers]
     level_map = None
     if domain.surface is not None:
