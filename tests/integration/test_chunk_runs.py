@@ -45,6 +45,39 @@ def test_check_reports_the_chunk(tmp_path):
     assert "absorption: layer" not in reflected and "further away" in reflected
 
 
+def columns(tmp_path, count, **changes):
+    """Return the check of a chunk with this number of columns along both axes."""
+    domain = {"chunk": {"center": CENTER, "width": (5.0, 5.0), "depth": 200e3, "elements": (count, count)}}
+    return check_simulation(small_chunk(tmp_path / "out", domain=domain, **changes), measure=False)
+
+
+def test_columns_that_resolve_too_little_are_refused_or_reported(tmp_path):
+    """4 intervals per element: 5 degrees are 556 km, 6.2 wavelengths of 90 km."""
+    wavelengths = RADIUS * np.radians(5.0) / 90e3
+    solver = {
+        "method": "spectral_element", "max_frequency": 0.05, "points_per_wavelength": 7, "refine_sources": False,
+    }  # fmt: skip
+    with pytest.raises(InputError, match=r"elements: 5 x 5 elements have 3\.24 points .*use 7 x 7 elements, or"):
+        columns(tmp_path, 5, solver=solver)
+    report = columns(tmp_path, 8, solver=solver)
+    assert report.plan["points_per_wavelength"] == pytest.approx(4 * 8 / wavelengths, rel=0.01)
+    (warning,) = (text for text in report.warnings if text.startswith("domain.chunk.elements"))
+    assert "5.18 points" in warning and "Use 11 x 11 elements for 7." in warning
+    report = columns(tmp_path, 11, solver=solver)
+    assert report.plan["points_per_wavelength"] >= 7.0
+    assert not [text for text in report.warnings if text.startswith("domain.chunk.elements")]
+
+
+def test_columns_that_sources_add_are_reported(tmp_path):
+    near = [{"name": "A", "longitude": 179.5, "latitude": -18.4, "depth": 30e3}]
+    report = columns(tmp_path, 8, receivers=near)
+    (warning,) = (text for text in report.warnings if text.startswith("domain.chunk.elements"))
+    assert re.search(r"the mesh has \d+ x \d+ columns instead of 8 x 8", warning)
+    solver = {**small_chunk(tmp_path).solver.model_dump(exclude_unset=True), "refine_sources": False}
+    report = columns(tmp_path, 8, receivers=near, solver=solver)
+    assert not [text for text in report.warnings if text.startswith("domain.chunk.elements")]
+
+
 def test_the_summary_names_the_chunk(tmp_path):
     assert "chunk of the globe, center at longitude 179" in repr(small_chunk(tmp_path))
 

@@ -61,9 +61,8 @@ def radial_layers(
     found = []
     for top, bottom in zip(edges, edges[1:], strict=False):
         members = [n for n in range(last + 1) if _overlap(model, n, bottom, top) > 1e-3]
-        found += [
-            RadialLayer(edge, speed, members[0], members[-1]) for edge, speed in _parts(simulation, slowest, top, bottom)
-        ]
+        parts = _parts(simulation, slowest, top, bottom)
+        found += [RadialLayer(edge, speed, members[0], members[-1]) for edge, speed in parts]
     return found, dropped
 
 
