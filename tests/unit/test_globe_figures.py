@@ -229,6 +229,22 @@ def test_record_sections_of_a_chunk_are_in_degrees_with_phases(tmp_path, station
     assert any(text.count("°") == 2 and "km" not in text for text in texts)
 
 
+def test_curves_that_leave_the_time_axis_are_labeled_inside(tmp_path, stations, monkeypatch):
+    pytest.importorskip("obspy")
+    found = write_run(tmp_path, stations, count=25)  # 240 s: S waves arrive later at distances above 12 degrees
+    labels, save = [], style.save
+
+    def read(figure, path):
+        figure.canvas.draw()
+        (panel,) = figure.axes
+        labels.extend((text.get_text(), text.xy[0]) for text in panel.texts if hasattr(text, "xy"))
+        return save(figure, path)
+
+    monkeypatch.setattr(style, "save", read)
+    record_section(found, tmp_path / "r.png", "Z", model="prem")
+    assert {"P", "S"} <= {label for label, _ in labels} and all(moment <= 240.0 for _, moment in labels)
+
+
 def test_without_obspy_the_missing_curves_are_stated(tmp_path, stations, monkeypatch):
     found = write_run(tmp_path, stations)
     monkeypatch.setattr(sys.modules[record_section.__module__], "has_taup", lambda: False)
