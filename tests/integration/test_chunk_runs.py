@@ -237,6 +237,17 @@ def test_what_is_not_possible_is_refused(tmp_path, changes, message):
         small_chunk(tmp_path / "out", **changes)
 
 
+def test_stations_anywhere_on_the_globe_are_omitted_or_refused_by_name(tmp_path):
+    """Also those beyond the horizon of the chunk, which have no local coordinates."""
+    path = tmp_path / "STATIONS"
+    path.write_text("A XX -18.0 178.0 0 0\nB XX -10.0 170.0 0 0\nC XX 40.0 10.0 0 0\n", encoding="utf-8")
+    simulation = small_chunk(tmp_path / "out", receivers=[{"file": str(path), "outside": "omit"}])
+    assert simulation.acquisition.receiver_names == ("XX.A",)
+    assert any("2 of 3 receivers are outside the domain" in text for text in simulation.warnings())
+    with pytest.raises(InputError, match=r"C \(STATIONS:3\) at \(10, 40\) is more than 90° .*outside: omit"):
+        small_chunk(tmp_path / "out", receivers=[{"file": str(path)}])
+
+
 def test_a_receiver_at_a_pole_is_refused(tmp_path):
     domain = {"chunk": {"center": (0.0, 89.0), "width": (6.0, 5.0), "depth": 200e3}}
     source = {**SOURCE, "longitude": 40.0, "latitude": 88.5, "force": (0.0, 0.0, 1e15)}
