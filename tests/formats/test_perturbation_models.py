@@ -144,6 +144,16 @@ def test_a_grid_smaller_than_the_distances_of_compared_positions_is_accepted(tmp
     assert "has values in 0% of the domain" in text
 
 
+def test_topography_has_the_perturbation_at_sea_level(tmp_path: Path) -> None:
+    def shallow(file: Any) -> None:
+        file["depth"][:] = [0.0, 100.0, 200.0, 400.0]
+
+    made = simulation(write(tmp_path / "s.nc", change=shallow))
+    x, z = np.full(4, 5e4), np.array([0.0, 10.0, 3000.0, -10.0])
+    vs = made.material.sample(x, x, z)[1]
+    assert vs[0] != reference_model("prem").properties(RADIUS).vs and vs[0] == vs[1] == vs[2] != vs[3]
+
+
 @pytest.mark.parametrize("first", [-180.0, 0.0, 170.0])
 def test_grids_around_the_globe_have_no_seam(tmp_path: Path, first: float) -> None:
     longitude = np.arange(first, first + 360.0, 10.0)

@@ -80,7 +80,8 @@ def _elevation_warnings(simulation: Simulation, receivers: Sequence[Receiver]) -
     if surface is None:
         raised = [receiver for receiver in receivers if receiver.elevation != 0.0]
         if raised:
-            why = "the surface is flat, so they" if mesh is None else "they"
+            shape = "is flat" if simulation.domain.chunk is None else "has no topography"
+            why = f"the surface {shape}, so they" if mesh is None else "they"
             yield (
                 f"receivers: {len(raised)} stations have an elevation (first {raised[0].name}, "
                 f"{raised[0].elevation:g} m); {why} are placed at their burial below z = 0."

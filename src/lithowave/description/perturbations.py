@@ -143,8 +143,12 @@ class PlacedPerturbation:
         return found
 
     def _cells(self, x: np.ndarray, y: np.ndarray, z: np.ndarray) -> tuple[list[Any], np.ndarray]:
-        """Return the cells of the grid around points, and True for the points inside the grid."""
+        """Return the cells of the grid around points, and True for the points inside the grid.
+
+        Points above z = 0, in a topography, have the values at z = 0, unless the grid has higher ones.
+        """
         grid = self.source.model
+        z = np.minimum(z, max(0.0, float(grid.z[-1])))
         x, y = (np.array(each, ndmin=1) for each in np.broadcast_arrays(x, y))
         longitude, latitude = (np.asarray(each) for each in self.to_geographic(x, y))
         first = grid.longitude[0] - _ROUNDING
