@@ -198,6 +198,9 @@ def test_arrivals_count_from_the_onset_and_the_depth_of_the_receiver(tmp_path, s
     assert label == "P" and (slow[1:] > times[1:]).all() and shifted - times == pytest.approx(40.0)
     alone = global_arrivals("iasp91", epicentral_distance(found)[:1], -5e4, -200e3)["P"]
     assert times[0] == pytest.approx(alone[0])
+    ((_, some, _), _) = receiver_arrivals(found, None, "iasp91", np.array([3, 1]))
+    np.testing.assert_array_equal(np.flatnonzero(np.isfinite(some)), [1, 3])
+    np.testing.assert_array_equal(some[[1, 3]], times[[1, 3]])
     with pytest.raises(ValueError, match="layers are flat, and the seismograms are of a chunk"):
         receiver_arrivals(found, ([0.0], [8000.0], [4500.0]), None)
     with pytest.raises(ValueError, match="layers are flat"):
