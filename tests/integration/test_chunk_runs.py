@@ -259,6 +259,17 @@ def test_a_receiver_at_a_pole_is_refused(tmp_path):
     assert small_chunk(tmp_path / "out", domain=domain, sources=[source], receivers=receivers).acquisition.receivers
 
 
+def test_an_ocean_with_attenuation_is_refused_at_its_place(tmp_path):
+    path = tmp_path / "ocean.nd"
+    rock = "8 4.5 3.3 900 400\n"
+    path.write_text(f"0 1.5 0 1 500 0\n30 1.5 0 1 500 0\n30 {rock}200 {rock}", encoding="utf-8")
+    material = {"earth": {"model": str(path), "ocean": True}}
+    with pytest.raises(InputError, match=r"at longitude 17\d.*, depth [12]?\d\..* km has a finite quality"):
+        check_simulation(small_chunk(tmp_path / "out", material=material), measure=False)
+    path.write_text(path.read_text().replace("1 500 0", "1 0 0"), encoding="utf-8")
+    assert check_simulation(small_chunk(tmp_path / "out", material=material), measure=False).plan["fluid_elements"] > 0
+
+
 def test_methods_cannot_be_compared_in_a_chunk(tmp_path):
     with pytest.raises(InputError, match="only spectral_element can run this description"):
         lw.agree(small_chunk(tmp_path / "out"), output=tmp_path / "agree")

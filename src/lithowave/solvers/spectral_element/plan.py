@@ -398,7 +398,7 @@ def make_plan(
 ) -> SpectralElementPlan:  # fmt: skip
     """Return the plan for a mesh with materials. schedule : function of the largest stable time step, s."""
     mesh = model.mesh
-    collective_call(ranks, lambda: _refuse_lossy_fluids(mesh, model.materials))
+    collective_call(ranks, lambda: _refuse_lossy_fluids(mesh, model.materials, more.get("domain")))
     with phase("numbers of points"):
         points = number_media(mesh, model.materials.is_fluid, degree, ranks)
     numbers, count, border = points.numbers, points.count, points.border
@@ -434,17 +434,21 @@ def make_plan(
     )  # fmt: skip
 
 
-def _refuse_lossy_fluids(mesh: HexahedralMesh, materials: ElementMaterials) -> None:
-    """Refuse fluids with attenuation, of gridded models too: elements of fluids are elastic."""
+def _refuse_lossy_fluids(mesh: HexahedralMesh, materials: ElementMaterials, domain: Any) -> None:
+    """Refuse fluids with attenuation, of gridded and radial models too: elements of fluids are elastic."""
     fluid = np.flatnonzero(materials.is_fluid)
     lossy = fluid[materials.attenuates(fluid)]
-    if lossy.size:
-        x, y, z = mesh.vertices[mesh.elements[lossy[0]]].mean(axis=0)
-        raise InputError(
-            "material", f"the fluid (vs = 0) at ({x:z.6g}, {y:z.6g}, {z:z.6g}) m has a finite quality factor",
-            "spectral_element: fluids without attenuation",
-            "remove the quality factor of the fluid; method: discontinuous_galerkin can",
-        )  # fmt: skip
+    if not lossy.size:
+        return
+    place = mesh.vertices[mesh.elements[lossy[0]]].mean(axis=0)
+    where, hint = "at ({:z.6g}, {:z.6g}, {:z.6g}) m".format(*place), "; method: discontinuous_galerkin can"
+    if domain is not None and domain.chunk is not None:
+        where, hint = f"at {domain.chunk.position_text(domain.chunk.map.from_cartesian(place))}", ""
+    raise InputError(
+        "material", f"the fluid (vs = 0) {where} has a finite quality factor",
+        "spectral_element: fluids without attenuation",
+        f"remove the quality factor of the fluid (in files of radial models, 0 in both columns){hint}",
+    )  # fmt: skip
 
 
 def _refuse_bad(mesh: HexahedralMesh, degree: int, statistics: ElementStatistics) -> None:
