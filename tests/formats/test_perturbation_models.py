@@ -116,10 +116,42 @@ def test_the_radial_model_applies_where_the_file_has_no_value(tmp_path: Path) ->
     plain = reference_model("prem").properties(RADIUS + points[2])
     changed = made.material.sample(*points)[1] != plain.vs
     assert changed.tolist() == [True, False, False, False]  # inside; above, below; without values
-    small = {**DOMAIN, "x": [5e5, 6e5]}  # East of the file
-    point = np.array([5.5e5]), np.zeros(1), np.array([-1e5])
-    vs = simulation(write(tmp_path / "s.nc"), small).material.sample(*point)[1]
-    np.testing.assert_array_equal(vs, reference_model("prem").properties(RADIUS - 1e5).vs)
+    east = {**DOMAIN, "x": [3e5, 6e5]}  # the file ends at x = 390 km, at latitudes of 45 degrees
+    points = np.array([3.5e5, 5.5e5]), np.zeros(2), np.full(2, -1e5)
+    vs = simulation(write(tmp_path / "s.nc"), east).material.sample(*points)[1]
+    assert (vs != reference_model("prem").properties(RADIUS - 1e5).vs).tolist() == [True, False]
+
+
+def test_a_file_beside_the_domain_is_refused_and_gaps_are_reported(tmp_path: Path) -> None:
+    path = write(tmp_path / "s.nc")
+    with pytest.raises(InputError, match="no values in the domain: it covers longitudes 5 to 15, latitudes 40 to 50"):
+        simulation(path, {**DOMAIN, "crs": {"longitude": -10.0, "latitude": 45.0}})
+    with pytest.raises(InputError, match="depths 50 to 400 km; expected a grid that overlaps the domain"):
+        simulation(path, {**DOMAIN, "z": [-4e4, 0.0]})
+    (text,) = (one for one in simulation(path).warnings() if "of the domain" in one)
+    assert "has values in 57% of the domain" in text  # 350 of 600 km, at 19 of 33 positions
+    inside = {**DOMAIN, "z": [-390e3, -60e3]}
+    parts = {**PARTS, "boundaries": {"top": "absorbing"}, "domain": inside}
+    made = lw.Simulation(material={"earth": {"model": "prem", "perturbations": [{"file": str(path)}]}}, **parts)
+    assert not [one for one in made.warnings() if "of the domain" in one]
+
+
+def test_a_grid_smaller_than_the_distances_of_compared_positions_is_accepted(tmp_path: Path) -> None:
+    path = write(tmp_path / "s.nc", longitude=np.linspace(10.1, 10.2, 11))
+    with netCDF4.Dataset(path, "a") as file:
+        file["latitude"][:] = np.linspace(45.1, 45.2, 11)
+    (text,) = (one for one in simulation(path).warnings() if "of the domain" in one)
+    assert "has values in 0% of the domain" in text
+
+
+def test_topography_has_the_perturbation_at_sea_level(tmp_path: Path) -> None:
+    def shallow(file: Any) -> None:
+        file["depth"][:] = [0.0, 100.0, 200.0, 400.0]
+
+    made = simulation(write(tmp_path / "s.nc", change=shallow))
+    x, z = np.full(4, 5e4), np.array([0.0, 10.0, 3000.0, -10.0])
+    vs = made.material.sample(x, x, z)[1]
+    assert vs[0] != reference_model("prem").properties(RADIUS).vs and vs[0] == vs[1] == vs[2] != vs[3]
 
 
 @pytest.mark.parametrize("first", [-180.0, 0.0, 170.0])
@@ -148,11 +180,25 @@ def test_models_are_applied_one_after_the_other(tmp_path: Path) -> None:
     np.testing.assert_allclose(made.material.sample(X, Y, Z)[1], plain.vs * (1 + change) * (1 + 2 * change), rtol=1e-12)
 
 
+@pytest.mark.parametrize("method", ["spectral_element", "discontinuous_galerkin"])
+def test_elements_are_smaller_where_waves_are_slower(tmp_path: Path, method: str) -> None:
+    """The perturbed model has the requested points per wavelength."""
+
+    def slow(file: Any) -> None:
+        file["dvs"][:] = -40.0
+
+    path = write(tmp_path / "slow.nc", change=slow)
+    solver = {"method": method, "max_frequency": 0.02, "points_per_wavelength": 6.0}
+    earth = {"model": "prem", "attenuation": False, "perturbations": [{"file": str(path)}]}
+    checked = lw.Simulation(material={"earth": earth}, **{**PARTS, "solver": solver}).check()
+    assert 6.0 <= checked.plan["points_per_wavelength"] < 8.0
+
+
 def test_what_a_file_has_and_lithowave_does_not_use_is_reported(tmp_path: Path) -> None:
     path = write(tmp_path / "s.nc", {"dvs": ("%", 1.0), "xi": ("1", 1.0)})
     assert read_perturbation_model(path).unused == ("xi",)
     notes = [text for text in simulation(path).warnings() if "perturbations[0]" in text]
-    assert len(notes) == 1 and "not used: xi" in notes[0]
+    assert len(notes) == 2 and "not used: xi" in notes[0] and "of the domain" in notes[1]
     text = [note for note in lw.Simulation(material={"earth": "iasp91"}, **PARTS).warnings() if "iasp91" in note]
     assert text == ["material.earth: iasp91 has no density and no quality factors: its density is that of ak135."]
 

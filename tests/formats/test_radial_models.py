@@ -139,6 +139,15 @@ def test_written_models_are_read_again(tmp_path: Path, transverse: bool) -> None
         np.testing.assert_allclose(other.profile(one.probes()), one.profile(one.probes()), rtol=1e-14)
 
 
+def test_titles_of_decks_and_names_of_discontinuities_are_any_text(tmp_path: Path) -> None:
+    expected = read_radial_model(written(tmp_path, "a.deck", DECK))
+    for title in ("# r rho vp vs", "", "! 100%"):
+        model = read_radial_model(written(tmp_path, "b.deck", DECK.replace("two layers", title)))
+        np.testing.assert_array_equal(model.discontinuities, expected.discontinuities)
+    model = read_radial_model(written(tmp_path, "a.nd", ND.replace("mantle", "Upper_mantle-2")))
+    np.testing.assert_array_equal(model.discontinuities, RADIUS - np.array([20e3, 700e3]))
+
+
 # Changes of a file, the line that is refused (0: the file), and a part of the message.
 DAMAGE = {
     "empty": ("a.nd", "", 0, "is empty"),
@@ -147,7 +156,7 @@ DAMAGE = {
     "too few columns": ("a.nd", ND.replace(" 1300 600", "").replace(" 5.8 3.4 2.7", " 5.8 3.4"), 2, "has 3 columns"),
     "a missing column": ("a.nd", ND.replace("8.0 4.5 3.3", "8.0 4.5"), 5, "has 5 columns; expected 6"),
     "text in a row": ("a.tvel", TVEL.replace("8.0 4.5", "8.0 fast"), 5, "'fast' is not a number"),
-    "an unknown name": ("a.nd", ND.replace("mantle", "upper-mantle"), 4, "has 1 columns"),
+    "two words": ("a.nd", ND.replace("mantle", "upper mantle"), 4, "has 2 columns"),
     "not finite": ("a.tvel", TVEL.replace("9.5", "nan"), 6, "is not"),
     "not ordered": ("a.nd", ND.replace("700.0 9.5", "10.0 9.5"), 6, "is not monotonic"),
     "three equal": ("a.tvel", TVEL + "700.0 9.6 5.3 3.9\n700.0 9.7 5.3 3.9\n800 9.7 5.4 3.9\n", 8, "three rows"),
@@ -175,6 +184,7 @@ DAMAGE = {
     "no rows": ("a.bm", BM[: BM.index("  6371")], 0, "has no rows"),
     "eta": ("a.bm", BM.replace("4600. 0.9", "4600. 9.0"), 10, "eta: is 9; allowed: 0.5 to 1.5"),
     "count of a deck": ("a.txt", DECK.replace(" 4  0  0", " 5  0  0"), 3, "states 5 rows, and the file has 4"),
+    "isotropic deck": ("a.txt", DECK.replace("  1    1.0", "  0    1.0"), 2, "ifanis is 0, and line 5 has"),
     "polynomial deck": ("a.txt", DECK.replace("1.00000  1", "1.00000  0"), 2, "ifdeck is 0"),
     "truncated deck": ("a.txt", DECK[:-20], 7, "has 5 columns; expected 9"),
     "table without units": ("a.txt", TABLE.replace("vp[km/s]", "vp"), 1, "'vp' has no unit; expected a unit"),

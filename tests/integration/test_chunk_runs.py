@@ -45,6 +45,39 @@ def test_check_reports_the_chunk(tmp_path):
     assert "absorption: layer" not in reflected and "further away" in reflected
 
 
+def columns(tmp_path, count, **changes):
+    """Return the check of a chunk with this number of columns along both axes."""
+    domain = {"chunk": {"center": CENTER, "width": (5.0, 5.0), "depth": 200e3, "elements": (count, count)}}
+    return check_simulation(small_chunk(tmp_path / "out", domain=domain, **changes), measure=False)
+
+
+def test_columns_that_resolve_too_little_are_refused_or_reported(tmp_path):
+    """4 intervals per element: 5 degrees are 556 km, 6.2 wavelengths of 90 km."""
+    wavelengths = RADIUS * np.radians(5.0) / 90e3
+    solver = {
+        "method": "spectral_element", "max_frequency": 0.05, "points_per_wavelength": 7, "refine_sources": False,
+    }  # fmt: skip
+    with pytest.raises(InputError, match=r"elements: 5 x 5 elements have 3\.24 points .*use 7 x 7 elements, or"):
+        columns(tmp_path, 5, solver=solver)
+    report = columns(tmp_path, 8, solver=solver)
+    assert report.plan["points_per_wavelength"] == pytest.approx(4 * 8 / wavelengths, rel=0.01)
+    (warning,) = (text for text in report.warnings if text.startswith("domain.chunk.elements"))
+    assert "5.18 points" in warning and "Use 11 x 11 elements for 7." in warning
+    report = columns(tmp_path, 11, solver=solver)
+    assert report.plan["points_per_wavelength"] >= 7.0
+    assert not [text for text in report.warnings if text.startswith("domain.chunk.elements")]
+
+
+def test_columns_that_sources_add_are_reported(tmp_path):
+    near = [{"name": "A", "longitude": 179.5, "latitude": -18.4, "depth": 30e3}]
+    report = columns(tmp_path, 8, receivers=near)
+    (warning,) = (text for text in report.warnings if text.startswith("domain.chunk.elements"))
+    assert re.search(r"the mesh has \d+ x \d+ columns instead of 8 x 8", warning)
+    solver = {**small_chunk(tmp_path).solver.model_dump(exclude_unset=True), "refine_sources": False}
+    report = columns(tmp_path, 8, receivers=near, solver=solver)
+    assert not [text for text in report.warnings if text.startswith("domain.chunk.elements")]
+
+
 def test_the_summary_names_the_chunk(tmp_path):
     assert "chunk of the globe, center at longitude 179" in repr(small_chunk(tmp_path))
 
@@ -204,6 +237,17 @@ def test_what_is_not_possible_is_refused(tmp_path, changes, message):
         small_chunk(tmp_path / "out", **changes)
 
 
+def test_stations_anywhere_on_the_globe_are_omitted_or_refused_by_name(tmp_path):
+    """Also those beyond the horizon of the chunk, which have no local coordinates."""
+    path = tmp_path / "STATIONS"
+    path.write_text("A XX -18.0 178.0 0 0\nB XX -10.0 170.0 0 0\nC XX 40.0 10.0 0 0\n", encoding="utf-8")
+    simulation = small_chunk(tmp_path / "out", receivers=[{"file": str(path), "outside": "omit"}])
+    assert simulation.acquisition.receiver_names == ("XX.A",)
+    assert any("2 of 3 receivers are outside the domain" in text for text in simulation.warnings())
+    with pytest.raises(InputError, match=r"C \(STATIONS:3\) at \(10, 40\) is more than 90° .*outside: omit"):
+        small_chunk(tmp_path / "out", receivers=[{"file": str(path)}])
+
+
 def test_a_receiver_at_a_pole_is_refused(tmp_path):
     domain = {"chunk": {"center": (0.0, 89.0), "width": (6.0, 5.0), "depth": 200e3}}
     source = {**SOURCE, "longitude": 40.0, "latitude": 88.5, "force": (0.0, 0.0, 1e15)}
@@ -213,6 +257,17 @@ def test_a_receiver_at_a_pole_is_refused(tmp_path):
         small_chunk(tmp_path / "out", domain=domain, sources=[source], receivers=receivers)
     receivers = [{"name": "P", "longitude": 30.0, "latitude": 89.9999}]
     assert small_chunk(tmp_path / "out", domain=domain, sources=[source], receivers=receivers).acquisition.receivers
+
+
+def test_an_ocean_with_attenuation_is_refused_at_its_place(tmp_path):
+    path = tmp_path / "ocean.nd"
+    rock = "8 4.5 3.3 900 400\n"
+    path.write_text(f"0 1.5 0 1 500 0\n30 1.5 0 1 500 0\n30 {rock}200 {rock}", encoding="utf-8")
+    material = {"earth": {"model": str(path), "ocean": True}}
+    with pytest.raises(InputError, match=r"at longitude 17\d.*, depth [12]?\d\..* km has a finite quality"):
+        check_simulation(small_chunk(tmp_path / "out", material=material), measure=False)
+    path.write_text(path.read_text().replace("1 500 0", "1 0 0"), encoding="utf-8")
+    assert check_simulation(small_chunk(tmp_path / "out", material=material), measure=False).plan["fluid_elements"] > 0
 
 
 def test_methods_cannot_be_compared_in_a_chunk(tmp_path):

@@ -144,3 +144,21 @@ def test_the_velocity_outside_a_band_is_that_of_the_spectrum_of_a_gaussian(band,
     outside = (frequency < band[0]) | (frequency > band[1])
     expected = np.sqrt(energy[outside].sum() / energy.sum())
     assert velocity_outside(source, band, None) == pytest.approx(expected, rel=rel)
+
+
+@pytest.mark.parametrize(
+    ("method", "z", "count"),
+    [
+        ("spectral_element", -200.0, 1), ("discontinuous_galerkin", -200.0, 1), ("spectral_element", -201.0, 0),
+        ("spectral_element", -199.0, 0), ("spectral_element", -500.0, 0), ("spectral_element", 0.0, 0),
+    ],
+)  # fmt: skip
+def test_receivers_on_a_sea_floor_are_reported(method: str, z: float, count: int) -> None:
+    water, rock = {"vp": 1500, "vs": 0, "rho": 1000}, {"vp": 3000, "vs": 1700, "rho": 2300}
+    simulation = lw.Simulation(
+        domain={"x": [-1e3, 1e3], "y": [-1e3, 1e3], "z": [-1e3, 0]}, duration=1.0, sources=[],
+        material={"layers": [{"top": 0, **water}, {"top": -200, **rock}, {"top": -500, **rock, "rho": 2400}]},
+        receivers=[{"name": "A", "position": [0, 0, z]}], solver={"method": method, "max_frequency": 5},
+    )  # fmt: skip
+    found = [text for text in simulation.warnings() if "between a fluid and a solid (first: XX.A)" in text]
+    assert len(found) == count

@@ -198,6 +198,9 @@ def test_arrivals_count_from_the_onset_and_the_depth_of_the_receiver(tmp_path, s
     assert label == "P" and (slow[1:] > times[1:]).all() and shifted - times == pytest.approx(40.0)
     alone = global_arrivals("iasp91", epicentral_distance(found)[:1], -5e4, -200e3)["P"]
     assert times[0] == pytest.approx(alone[0])
+    ((_, some, _), _) = receiver_arrivals(found, None, "iasp91", np.array([3, 1]))
+    np.testing.assert_array_equal(np.flatnonzero(np.isfinite(some)), [1, 3])
+    np.testing.assert_array_equal(some[[1, 3]], times[[1, 3]])
     with pytest.raises(ValueError, match="layers are flat, and the seismograms are of a chunk"):
         receiver_arrivals(found, ([0.0], [8000.0], [4500.0]), None)
     with pytest.raises(ValueError, match="layers are flat"):
@@ -227,6 +230,22 @@ def test_record_sections_of_a_chunk_are_in_degrees_with_phases(tmp_path, station
     assert any("travel times: prem (TauP)" in text for text in texts)
     texts = texts_of(monkeypatch, lambda: traces(found, tmp_path / "t.png", "Z", model="prem"))
     assert any(text.count("°") == 2 and "km" not in text for text in texts)
+
+
+def test_curves_that_leave_the_time_axis_are_labeled_inside(tmp_path, stations, monkeypatch):
+    pytest.importorskip("obspy")
+    found = write_run(tmp_path, stations, count=25)  # 240 s: S waves arrive later at distances above 12 degrees
+    labels, save = [], style.save
+
+    def read(figure, path):
+        figure.canvas.draw()
+        (panel,) = figure.axes
+        labels.extend((text.get_text(), text.xy[0]) for text in panel.texts if hasattr(text, "xy"))
+        return save(figure, path)
+
+    monkeypatch.setattr(style, "save", read)
+    record_section(found, tmp_path / "r.png", "Z", model="prem")
+    assert {"P", "S"} <= {label for label, _ in labels} and all(moment <= 240.0 for _, moment in labels)
 
 
 def test_without_obspy_the_missing_curves_are_stated(tmp_path, stations, monkeypatch):

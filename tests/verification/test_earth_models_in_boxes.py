@@ -128,6 +128,29 @@ def test_elements_end_at_the_discontinuities_and_have_the_values_of_their_side()
         assert rho[inside].max() == pytest.approx(expected.rho.max(), rel=1e-5)
 
 
+def test_a_discontinuity_above_the_lowest_topography_is_refused(tmp_path: Path) -> None:
+    x = np.linspace(-6e4, 6e4, 5)
+    np.savez(tmp_path / "deep.npz", x=x, y=x, elevation=np.full((5, 5), -16e3), axes=["y", "x"])
+    parts = {
+        "domain": {"x": [-5e4, 5e4], "y": [-5e4, 5e4], "z": [-300e3, 0.0], "topography": str(tmp_path / "deep.npz")},
+        "sources": [], "duration": 1.0, "solver": {"method": "spectral_element", "max_frequency": 0.1},
+    }  # fmt: skip
+    with pytest.raises(lw.InputError, match="material.earth: .*-15000 m crosses the topography.*minimum_thickness"):
+        cell_layers(lw.Simulation(material={"earth": "prem"}, **parts))
+    thick = {"model": "prem", "minimum_thickness": 50e3}
+    assert cell_layers(lw.Simulation(material={"earth": thick}, **parts)).tops[1] < -16e3
+
+
+def test_elements_of_a_box_without_a_surface_begin_at_its_top() -> None:
+    """Discontinuities above the box do not extend it."""
+    simulation = lw.Simulation(
+        domain={"x": [-5e4, 5e4], "y": [-5e4, 5e4], "z": [-450e3, -100e3]}, material={"earth": "prem"}, sources=[],
+        boundaries={"top": "absorbing"}, duration=1.0, solver={"method": "spectral_element", "max_frequency": 0.1},
+    )  # fmt: skip
+    tops = cell_layers(simulation).tops
+    assert tops[0] == -100e3 and {-220e3, -400e3} <= set(np.round(tops, 3))
+
+
 @pytest.mark.parametrize(
     ("method", "more"),
     [("finite_difference", {"spacing": 2500.0}), ("discontinuous_galerkin", {"spacing": 20e3, "order": 2})],

@@ -46,8 +46,8 @@ class Chunk(DescriptionModel):
     )
     elements: Annotated[tuple[Count, Count], NumberList(("x", "y"))] | None = Field(
         default=None,
-        description="Numbers of elements along x and y at the surface. Default: from solver.max_frequency and "
-        "solver.points_per_wavelength, like their heights.",
+        description="Numbers of elements along x and y at the surface, without those that solver.refine_sources adds. "
+        "Default: from solver.max_frequency and solver.points_per_wavelength, like their heights.",
     )
     doublings: list[PositiveLength] | None = Field(
         default=None,

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 _ROUNDING = 1e-9
 """Fraction by which round-off may make a moment tensor differ from an isotropic one."""
 
+_SAME_LEVEL = 1e-3
+"""Distance (m) of a receiver from an interface within which it is on it."""
+
 _ELEVATION_DIFFERENCE = 50.0
 """Difference (m) between the elevations of a station and of the topography above which a warning is issued."""
 
@@ -49,6 +52,7 @@ def find_warnings(simulation: Simulation) -> list[str]:
     found.extend(_fluid_warnings(simulation, [(label, source) for label, _, source in sources]))
     receivers = simulation.acquisition.receivers
     found.extend(_elevation_warnings(simulation, receivers))
+    found.extend(_sea_floor_warnings(simulation, receivers))
     if not simulation.sources:
         found.append("sources: the simulation has no sources, so all motion is zero.")
     if not receivers and not simulation.output.snapshots and not simulation.output.peak_motion:
@@ -76,7 +80,8 @@ def _elevation_warnings(simulation: Simulation, receivers: Sequence[Receiver]) -
     if surface is None:
         raised = [receiver for receiver in receivers if receiver.elevation != 0.0]
         if raised:
-            why = "the surface is flat, so they" if mesh is None else "they"
+            shape = "is flat" if simulation.domain.chunk is None else "has no topography"
+            why = f"the surface {shape}, so they" if mesh is None else "they"
             yield (
                 f"receivers: {len(raised)} stations have an elevation (first {raised[0].name}, "
                 f"{raised[0].elevation:g} m); {why} are placed at their burial below z = 0."
@@ -142,6 +147,23 @@ def _fluid_warnings(simulation: Simulation, sources: list[tuple[str, PointSource
         several = f"sources: {wet.size} of {len(sources)} point sources (first: {first}) are"
         where = one if wet.size == 1 else several
         yield f"{where} in a fluid, where only the isotropic part of a moment tensor makes waves."
+
+
+def _sea_floor_warnings(simulation: Simulation, receivers: Sequence[Receiver]) -> Iterator[str]:
+    """Yield a warning about receivers between a fluid and a solid layer, whose elements have separate motion."""
+    layered = simulation.material.layers is not None or simulation.material.earth is not None
+    if not layered or not receivers or simulation.material_extremes["vs_min"] > 0.0:
+        return
+    x, y, z = np.array([one.position for one in receivers], dtype=float).T
+    above, below = (simulation.material.sample(x, y, z + side * _SAME_LEVEL)[1] == 0.0 for side in (1.0, -1.0))
+    between = np.flatnonzero(above != below)
+    if between.size:
+        first = receivers[between[0]].name
+        yield (
+            f"receivers: {between.size} of {len(receivers)} between a fluid and a solid (first: {first}): horizontal "
+            "motion is different on both sides, and the seismograms have the mean. Move the receiver into one of them, "
+            "for example by 1 m."
+        )
 
 
 def _has_shear(moment: tuple[float, ...]) -> bool:

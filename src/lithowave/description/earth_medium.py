@@ -177,8 +177,32 @@ class EarthMedium(StackedLayers):
         if problem:
             raise InputError("material.earth", *problem)
 
-    def _examined(self, box: DomainExtent) -> tuple[EarthProperties, Callable[[int], str]]:
-        """Return the properties at radii of all layers in a box, and a text for the location of each value."""
+    def slowest_between(self, box: DomainExtent) -> Callable[[float, float], float]:
+        """Return the function of two z, m, that returns the speed of the slowest wave between them, m/s.
+
+        In a fluid it is that of P waves. Perturbations, at the examined positions in the box, change it by the smallest
+        ratio of the perturbed to the radial speed.
+        """
+
+        def radial(low: float, high: float) -> float:
+            return self.model.speed_range(RADIUS + low, RADIUS + high)[0]
+
+        if not self.sources:
+            return radial
+        x, y, z, layer = self._positions(box)
+        here, plain = self.properties(x, y, z, layer, layer), self.model.properties(RADIUS + z, layer)
+        fluid = plain.vs == 0.0
+        ratio = np.where(fluid, here.vp / plain.vp, here.vs / np.where(fluid, 1.0, plain.vs)).min(axis=(0, 1))
+
+        def perturbed(low: float, high: float) -> float:
+            inside = (z >= low) & (z <= high)
+            inside[np.abs(z - 0.5 * (low + high)).argmin()] = True
+            return radial(low, high) * float(ratio[inside].min())
+
+        return perturbed
+
+    def _positions(self, box: DomainExtent) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Return x (nx, 1, 1), y (ny, 1) and z (nz,), m, that are examined in a box, and the layer at each z."""
         low, high = RADIUS + max(box.z[0], -RADIUS), RADIUS + box.z[1]
         found = [(index, one) for index, one in enumerate(self.model.layers) if one.bottom < high and one.top > low]
         present = found or [(self.count - 1, self.model.layers[-1])]
@@ -187,13 +211,18 @@ class EarthMedium(StackedLayers):
         layer = np.concatenate([np.full(r.size, index) for (index, _), r in zip(present, radii, strict=True)])
         columns = EXAMINED if self.perturbations else 1
         x, y = (np.linspace(*ends, columns) for ends in (box.x, box.y))
-        here = self.properties(x[:, None, None], y[:, None], z, layer, layer)
-        shape = (columns, columns, z.size)
+        return x[:, None, None], y[:, None], z, layer
+
+    def _examined(self, box: DomainExtent) -> tuple[EarthProperties, Callable[[int], str]]:
+        """Return the properties at radii of all layers in a box, and a text for the location of each value."""
+        x, y, z, layer = self._positions(box)
+        here = self.properties(x, y, z, layer, layer)
+        shape = (x.size, y.size, z.size)
 
         def place(index: int) -> str:
             i, j, k = np.unravel_index(index, shape)
             text = f"depth {-z[k] / 1e3:.6g} km"
-            return f"x = {x[i]:zg} m, y = {y[j]:zg} m, {text}" if self.perturbations else text
+            return f"x = {x[i, 0, 0]:zg} m, y = {y[j, 0]:zg} m, {text}" if self.perturbations else text
 
         return EarthProperties(**{key: np.ravel(one) for key, one in vars(here).items() if key[0] != "_"}), place
 
@@ -213,6 +242,7 @@ class EarthMedium(StackedLayers):
                 )
             ]
             kind = " (transversely isotropic)" if layer.is_anisotropic else ""
+            kind += ", without perturbations" if self.sources else ""
             rows.append((f"depth {-high / 1e3:z.6g} to {-low / 1e3:z.6g} km", ", ".join(texts) + kind))
         return rows
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lithowave.description.bounded_layers import BoundedLayers
+from lithowave.description.earth_medium import EarthMedium
 from lithowave.description.gridded_medium import GriddedMedium
 from lithowave.description.placed_medium import PlacedMedium
 from lithowave.readers.surfaces import Surface
@@ -73,6 +74,15 @@ def earth_notes(simulation: Simulation) -> Iterator[str]:
             yield f"{key}: {one.file}: {note}."
         if one.model.unused:
             yield _unused(key, one.file, one.model.unused, "absolute or relative vp, vs and rho")
+    medium = simulation.material.medium
+    for index, placed in enumerate(medium.perturbations if isinstance(medium, EarthMedium) else ()):
+        covered = placed.coverage(simulation.domain)
+        if covered < 1.0:
+            yield (
+                f"material.earth.perturbations[{index}].file: {placed.source.file} has values in "
+                f"{math.floor(100.0 * covered)}% of the domain ({placed.source.model.extent_text()}). The radial model "
+                "applies elsewhere, and the material may change abruptly at the edge of the file."
+            )
 
 
 def _unused(key: str, path: Path, names: tuple[str, ...], used: str) -> str:

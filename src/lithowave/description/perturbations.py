@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from lithowave.description.domain import Domain
 
 _ROUNDING = 1e-9  # degrees
+_COMPARED = (17, 17, 33)  # positions along x, y and z at which a file is compared with a domain
 
 
 class Perturbation(DescriptionModel):
@@ -81,18 +82,41 @@ class PlacedPerturbation:
 
         Raises
         ------
-        InputError : the domain has no geographic coordinates.
+        InputError : the domain has no geographic coordinates, or the file has no values in it.
         """
+        where = f"material.earth.perturbations[{index}]"
         try:
             domain.to_geographic(*domain.center[:2])
         except ValueError:
             raise InputError(
-                f"material.earth.perturbations[{index}]",
+                where,
                 f"{source.file} has longitudes and latitudes, and the domain has none",
                 "expected a domain with geographic coordinates",
                 "give domain.crs: {longitude: ..., latitude: ...}",
             ) from None
-        return cls(source, domain.to_geographic)
+        found = cls(source, domain.to_geographic)
+        if found.coverage(domain) == 0.0 and not found.has_points_in(domain):
+            raise InputError(
+                f"{where}.file", f"{source.file} has no values in the domain: {source.model.extent_text()}",
+                "expected a grid that overlaps the domain", "check the signs of longitudes, latitudes and depths",
+            )  # fmt: skip
+        return found
+
+    def coverage(self, domain: Domain) -> float:
+        """Return the fraction of positions in a domain at which the file has a value of all of its properties."""
+        x, y, z = (np.linspace(*ends, n) for ends, n in zip(domain.bounds.values(), _COMPARED, strict=True))
+        cells, inside = self._cells(x[:, None, None], y[:, None], z)
+        properties = {**self.source.model.relative, **self.source.model.absolute}
+        known = [np.isfinite(trilinear_values([values], cells)[0]) for values in properties.values()]
+        return float(np.mean(np.logical_and.reduce([inside, *known])))
+
+    def has_points_in(self, domain: Domain) -> bool:
+        """True if a point of the grid is in a domain: a small grid may be between the positions of `coverage`."""
+        grid = self.source.model
+        x, y = domain.to_local_grid(*map(np.ravel, np.meshgrid(grid.longitude, grid.latitude)))
+        (west, east), (south, north), (low, high) = domain.bounds.values()
+        across = (x >= west) & (x <= east) & (y >= south) & (y <= north)  # False for NaN, beyond the horizon of a chunk
+        return bool(across.any() and ((grid.z >= low) & (grid.z <= high)).any())
 
     def applied(self, here: EarthProperties, x: np.ndarray, y: np.ndarray, z: np.ndarray) -> EarthProperties:
         """Return the properties at points in m with the perturbation; quality factors do not change."""
@@ -119,8 +143,12 @@ class PlacedPerturbation:
         return found
 
     def _cells(self, x: np.ndarray, y: np.ndarray, z: np.ndarray) -> tuple[list[Any], np.ndarray]:
-        """Return the cells of the grid around points, and True for the points inside the grid."""
+        """Return the cells of the grid around points, and True for the points inside the grid.
+
+        Points above z = 0, in a topography, have the values at z = 0, unless the grid has higher ones.
+        """
         grid = self.source.model
+        z = np.minimum(z, max(0.0, float(grid.z[-1])))
         x, y = (np.array(each, ndmin=1) for each in np.broadcast_arrays(x, y))
         longitude, latitude = (np.asarray(each) for each in self.to_geographic(x, y))
         first = grid.longitude[0] - _ROUNDING

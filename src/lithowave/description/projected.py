@@ -43,14 +43,16 @@ def reference_system(name: str) -> CRS:
 
 
 def to_local(
-    domain: Domain, name: str, first: np.ndarray, second: np.ndarray, geographic: bool, native: bool
-) -> tuple[np.ndarray, np.ndarray]:
+    domain: Domain, name: str, first: np.ndarray, second: np.ndarray, geographic: bool, native: bool,
+    anywhere: bool = False,
+) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
     """Return x and y, m, of points in a reference system.
 
     Parameters
     ----------
     first, second : longitude and latitude in degrees if `geographic`, else easting and northing, in the unit of the
         system if `native`, else in m.
+    anywhere : True: values that are not finite for points that cannot be projected, which are otherwise refused.
     """
     from pyproj import Transformer
 
@@ -70,7 +72,7 @@ def to_local(
     x, y = Transformer.from_crs(system, target, always_xy=True).transform(first, second)
     if domain.crs is None:
         x, y = domain.to_local_grid(x, y)
-    if not (np.isfinite(x).all() and np.isfinite(y).all()):
+    if not anywhere and not (np.isfinite(x).all() and np.isfinite(y).all()):
         index = int(np.argmin(np.isfinite(x) & np.isfinite(y)))
         got = f"position {index + 1}, ({first[index]:.12g}, {second[index]:.12g}), cannot be projected from {name}"
         raise refusal(got, at=("file",))

@@ -102,10 +102,18 @@ def read_table(entry: Receivers, domain: Domain) -> ReceiverTable:
 def place_file(entry: Receivers, domain: Domain, where: str) -> PlacedReceivers:
     """Return the receivers of the file of an entry, whose key in the description is `where`."""
     table = read_table(entry, domain)
-    x, y = local_coordinates(
-        domain, [record.horizontal for record in table.records], entry.crs, table.geographic, table.native
-    )
+    places = [record.horizontal for record in table.records]
+    x, y = local_coordinates(domain, places, entry.crs, table.geographic, table.native, anywhere=True)
     notes, records = list(table.notes), table.records
+    unreached = ~(np.isfinite(x) & np.isfinite(y))
+    if unreached.any() and entry.outside != "omit":
+        one = records[int(unreached.argmax())]
+        first, second = one.horizontal
+        why = "cannot be projected" + (f" from {entry.crs}" if entry.crs else "")
+        if domain.chunk is not None:
+            why = "is more than 90° from the center of the chunk"
+        got = f"{one.station} ({one.place}) at ({first:.10g}, {second:.10g}) {why}"
+        raise refusal(got, "expected receivers in the domain", "outside: omit omits the others", at=("file",))
     if entry.outside == "omit":
         inside = (x >= domain.x[0]) & (x <= domain.x[1]) & (y >= domain.y[0]) & (y <= domain.y[1])
         omitted = [record.station for record, kept in zip(records, inside, strict=True) if not kept]
@@ -137,14 +145,16 @@ def local_coordinates(
     geographic: bool,
     native: bool,
     at: Iterable[str] = ("file",),
+    anywhere: bool = False,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return x and y, m, of positions of a file.
 
     system : the coordinate reference system, or None. native : True for coordinates in its unit, False for m.
+    anywhere : True: values that are not finite for positions that cannot be projected, which are otherwise refused.
     """
     first, second = np.array(places, dtype=float).reshape(-1, 2).T
     if system is not None:
-        return to_local(domain, system, first, second, geographic, native)
+        return to_local(domain, system, first, second, geographic, native, anywhere)
     if not geographic:
         return first, second
     if not domain.is_geographic:
@@ -153,7 +163,7 @@ def local_coordinates(
             "expected in domain: crs: {longitude: ..., latitude: ...}",
             at=at,
         )
-    x, y = domain.to_local(first, second)
+    x, y = (domain.to_local_grid if anywhere else domain.to_local)(first, second)
     return np.asarray(x), np.asarray(y)
 
 

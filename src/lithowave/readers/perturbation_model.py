@@ -48,6 +48,15 @@ class PerturbationModel:
         """Properties in the file."""
         return {*self.relative, *self.absolute}
 
+    def extent_text(self) -> str:
+        """Return the ends of the axes, for messages."""
+        west, east, south, north = (float(one[end]) for one in (self.longitude, self.latitude) for end in (0, -1))
+        top, bottom = (-float(self.z[end]) / 1e3 for end in (-1, 0))
+        return (
+            f"it covers longitudes {west:zg} to {east:zg}, latitudes {south:zg} to {north:zg} and depths {top:zg} to "
+            f"{bottom:zg} km"
+        )
+
 
 def read_perturbation_model(path: str | Path) -> PerturbationModel:
     """Read a model.

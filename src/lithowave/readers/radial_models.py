@@ -29,7 +29,6 @@ from lithowave.errors import InputError
 from lithowave.readers.units import DENSITY, LENGTH, SPEED, si_factor
 from lithowave.rheology.quality import inverse_bulk_quality
 
-NAMED = {"mantle", "moho", "outer-core", "cmb", "inner-core", "iocb", "icocb"}
 _SAME_RADIUS = 1e-3  # m, within which rows have the same radius
 _SURFACE = 1.0  # m, within which the surface must be at `RADIUS`
 _PLAUSIBLE = {"vp": (300.0, 20_000.0), "vs": (30.0, 12_000.0), "rho": (300.0, 20_000.0)}
@@ -121,18 +120,20 @@ def _table(path: Path, text: str, lines: list[tuple[int, list[str]]]) -> _Table:
         return _axisem(path, lines)
     if suffix in (".nd", ".tvel"):
         return _taup(path, lines if suffix == ".nd" else [entry for entry in lines if entry[0] > 2])
+    cards = [(number, line.split()) for number, line in enumerate(text.splitlines(), start=1)]
+    counts = [len(words) for _, words in cards[1:4] if all(map(_is_number, words))]
+    if len(counts) == 3 and counts[0] == 3 and 3 <= counts[1] <= 5 and counts[2] == 9:
+        return _deck(path, [card for card in cards if card[1]])
     names = _column_names(path, text)
     if names is not None:
         return names
-    if len(lines) > 3 and len(lines[1][1]) == 3 and 3 <= len(lines[2][1]) <= 5 and len(lines[3][1]) == 9:
-        return _deck(path, lines)
     raise InputError("file", "has no known format", f"expected {_FORMATS}", file=path, line=lines[0][0])
 
 
 def _taup(path: Path, lines: list[tuple[int, list[str]]]) -> _Table:
     """Return the rows of .nd and .tvel files: km, km/s and g/cm^3."""
     columns = ["depth", "vp", "vs", "rho", "qp", "qs"]
-    rows = [entry for entry in lines if not (len(entry[1]) == 1 and entry[1][0].lower() in NAMED)]
+    rows = [entry for entry in lines if not (len(entry[1]) == 1 and re.fullmatch(r"[A-Za-z][\w-]*", entry[1][0]))]
     if not rows:
         raise InputError("rows", "the file has no rows", "expected depth, vp, vs and density", file=path)
     count = len(rows[0][1])
@@ -209,18 +210,23 @@ def _flag(key: str, line: int, words: list[str], path: Path) -> bool:
 
 
 def _deck(path: Path, lines: list[tuple[int, list[str]]]) -> _Table:
-    """Return the rows of a card deck: SI, from the center upwards."""
-    (line, flags), (_, counts), rows = lines[1], lines[2], lines[3:]
-    _, period, deck = (_number(word, path, line) for word in flags)
+    """Return the rows of a card deck: SI, from the center upwards. lines : the title may be empty."""
+    first = next(number for number, entry in enumerate(lines) if entry[0] == 2)
+    (line, flags), (_, counts), rows = lines[first], lines[first + 1], lines[first + 2 :]
+    anisotropic, period, deck = (_number(word, path, line) for word in flags)
     if deck != 1.0:
         raise InputError("header", f"ifdeck is {deck:g}", "expected 1: rows of values", file=path, line=line)
     names = ["radius", "rho", "vpv", "vsv", "qkappa", "qmu", "vph", "vsh", "eta"]
     table = _Table(path, names, [1.0] * 9, frequency=1.0 / period if period > 0.0 else None)
     for number, words in rows:
         table.add(words, number)
-    stated = _number(counts[0], path, lines[2][0])
+        _, _, vpv, vsv, _, _, vph, vsh, eta = table.rows[-1]
+        if anisotropic == 0.0 and (vpv, vsv, 1.0) != (vph, vsh, eta):
+            got = f"ifanis is 0, and line {number} has other values of vph, vsh or eta than an isotropic layer"
+            table.refuse("header", got, "expected 1, or vph = vpv, vsh = vsv and eta = 1", line=line)
+    stated = _number(counts[0], path, line + 1)
     if stated != len(rows):
-        table.refuse("header", f"states {stated:g} rows, and the file has {len(rows)}", line=lines[2][0])
+        table.refuse("header", f"states {stated:g} rows, and the file has {len(rows)}", line=line + 1)
     return table
 
 

@@ -88,7 +88,7 @@ def record_section(
             traces = np.clip(gain * traces, *((-np.inf, np.inf) if clip is None else (-clip, clip)))
             extents.append(_draw_traces(panel, seismograms.time, scale * place[chosen], traces, reduction))
             panel.set_title(style.COMPONENT_NAMES[name])
-            _draw_curves(panel, curves, reduction)
+            _draw_curves(panel, curves, reduction, _last_moment(seismograms, scale * place, reduction))
         _finish_axes(panels, seismograms, scale * place, f"{label} ({unit})", extents, reduction)
         _label_stations(panels[-1], [seismograms.names[index] for index in chosen], scale * place[chosen])
         title = f"{seismograms.title}: " if seismograms.title else ""
@@ -205,13 +205,23 @@ def _arrival_curves(
     return curves
 
 
+def _last_moment(seismograms: Seismograms, distance: np.ndarray, reduction: float | None) -> float:
+    """Return the end of the time axis, s."""
+    end = float(seismograms.time[-1])
+    return end if reduction is None else end - float(np.abs(distance).min()) / reduction
+
+
 def _draw_curves(
-    panel: Any, curves: list[tuple[str, np.ndarray, np.ndarray, str]], reduction: float | None
+    panel: Any, curves: list[tuple[str, np.ndarray, np.ndarray, str]], reduction: float | None, end: float
 ) -> None:
+    """Draw curves, each with its label at its last point before the end of the time axis, s."""
     for label, distance, time, color in curves:
         moment = _reduced(time, distance, reduction)
         panel.plot(moment, distance, color=color, linewidth=1.3, alpha=0.9, dashes=(5, 2), zorder=4)
-        known = np.flatnonzero(np.isfinite(moment))
+        known = np.flatnonzero(moment <= end)  # False for NaN
+        if not known.size:
+            continue
+        leaves = known[-1] < np.flatnonzero(np.isfinite(moment))[-1]  # through the right edge
         panel.annotate(
             label,
             (moment[known[-1]], distance[known[-1]]),
@@ -220,7 +230,7 @@ def _draw_curves(
             color=color,
             size=9,
             weight="bold",
-            ha="center" if len(label) == 1 else "left",
+            ha="right" if leaves else "center" if len(label) == 1 else "left",
             va="bottom",
             path_effects=style.halo(),
             annotation_clip=True,
@@ -244,7 +254,7 @@ def _finish_axes(
     if reduction is None:
         panels[0].set_xlim(time[0], time[-1])
     else:
-        panels[0].set_xlim(time[0] - 0.02 * time[-1], time[-1] - np.abs(distance).min() / reduction)
+        panels[0].set_xlim(time[0] - 0.02 * time[-1], _last_moment(seismograms, distance, reduction))
     panels[0].set_ylabel(label)
     unit = distance_unit(seismograms)[1]
     time_label = "Time (s)" if reduction is None else f"Time − distance / {reduction:.4g} {unit}/s (s)"

@@ -50,7 +50,7 @@ def traces(
     chosen = order[style.spread(len(order), most_pages * STATIONS_PER_PAGE)]
     pages = [chosen[start : start + STATIONS_PER_PAGE] for start in range(0, len(chosen), STATIONS_PER_PAGE)]
     motions = {name: component(seismograms, name) for name in components}
-    arrivals = receiver_arrivals(seismograms, layers, model)
+    arrivals = receiver_arrivals(seismograms, layers, model, chosen)
     written = []
     for number, page in enumerate(pages, 1):
         label = f"page {number} of {len(pages)}" if len(pages) > 1 else ""

@@ -84,10 +84,13 @@ def require_flat(seismograms: Seismograms, layers: Layers | None) -> None:
         raise ValueError("layers are flat, and the seismograms are of a chunk of the globe; use model")
 
 
-def receiver_arrivals(seismograms: Seismograms, layers: Layers | None, model: str | None) -> list[Phase]:
+def receiver_arrivals(
+    seismograms: Seismograms, layers: Layers | None, model: str | None, chosen: np.ndarray | None = None
+) -> list[Phase]:
     """Return (label, times (n_receivers,), color) of first P and S waves at the receivers, s on the time axis of a run.
 
-    layers : (tops, vp, vs) of flat layers (m, m/s). model : radial Earth model, used if ObsPy is installed.
+    layers : (tops, vp, vs) of flat layers (m, m/s). model : radial Earth model, used if ObsPy is installed, in which
+    TauP takes 0.02 s per receiver. chosen : indices of receivers; the times of others are NaN. Default: all receivers.
     """
     require_flat(seismograms, layers)
     if seismograms.sources.centroid is None or not len(seismograms):
@@ -95,10 +98,10 @@ def receiver_arrivals(seismograms: Seismograms, layers: Layers | None, model: st
     distance, source_z, onset = epicentral_distance(seismograms), epicenter(seismograms)[2], seismograms.sources.onset
     heights = seismograms.positions[:, 2]
     if model is not None and has_taup():
-        levels, group = np.unique(heights, return_inverse=True)
+        chosen = np.arange(len(distance)) if chosen is None else chosen
         times = {label: np.full(len(distance), np.nan) for label in ("P", "S")}
-        for number, level in enumerate(levels):
-            rows = group == number
+        for level in np.unique(heights[chosen]):
+            rows = chosen[heights[chosen] == level]
             for label, values in global_arrivals(model, distance[rows], source_z, level, ("P", "S")).items():
                 times[label][rows] = onset + values
         return [(label, values, phase_color(label)) for label, values in times.items()]

@@ -110,7 +110,7 @@ def _arrivals(
 ) -> list[dict[str, Any]]:
     """Return the first P and S arrivals at the receivers."""
     phases = []
-    for label, times, _ in receiver_arrivals(seismograms, layers, model):
+    for label, times, _ in receiver_arrivals(seismograms, layers, model, chosen):
         known = [float(time) if np.isfinite(time) else None for time in times[chosen]]
         phases.append({"label": label, "times": known, "color": {"P": "--first", "S": "--second"}[label]})
     return phases

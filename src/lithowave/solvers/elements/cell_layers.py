@@ -124,11 +124,11 @@ def _radial(simulation: Simulation, medium: EarthMedium) -> CellLayers:
     """Return the layers of cells of a radial model of the Earth."""
     domain = simulation.domain
     chunk, bottom = domain.chunk, domain.z[0]
-    layers, dropped = radial_layers(simulation, medium.model, chunk.doubling_levels if chunk is not None else ())
+    layers, dropped = radial_layers(simulation, medium, chunk.doubling_levels if chunk is not None else ())
     tops = [one.top for one in layers]
     level_map = None
     if domain.surface is not None:
-        _refuse_outcrops(tops, 0, domain.surface.low)
+        _refuse_outcrops(tops, 0, domain.surface.low, radial=True)
         level_map = LevelMap([tops[0], tops[1] if len(tops) > 1 else bottom], [domain.surface_height])
     return CellLayers(
         tops, bottom, [one.slowest for one in layers], [element_size(simulation, one.slowest) for one in layers],
@@ -136,16 +136,18 @@ def _radial(simulation: Simulation, medium: EarthMedium) -> CellLayers:
     )  # fmt: skip
 
 
-def _refuse_outcrops(tops: list[float], first: int, lowest: float) -> None:
+def _refuse_outcrops(tops: list[float], first: int, lowest: float, radial: bool = False) -> None:
     """Require that layers below index `first` are below the lowest point of the topography."""
     for number in range(first + 1, len(tops)):
         if tops[number] >= lowest:
+            where, hint = f"material.layers[{number}].top", "use material.file for a model of any shape"
+            if radial:
+                where = f"material.earth: layer of elements {number}"
+                hint = "remove thin layers with material.earth.minimum_thickness, or use longer periods"
             raise InputError(
-                f"material.layers[{number}].top",
-                f"{tops[number]:zg} m crosses the topography, which has a minimum of {lowest:zg} m",
-                "allowed: layer tops below the surface everywhere, since element faces follow them",
-                "use material.file for a model of any shape",
-            )
+                where, f"{tops[number]:zg} m crosses the topography, which has a minimum of {lowest:zg} m",
+                "allowed: layer tops below the surface everywhere, since element faces follow them", hint,
+            )  # fmt: skip
 
 
 def _slabs(simulation: Simulation) -> tuple[list[float], list[float]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -12,6 +12,7 @@ from lithowave.earth.radial_model import RADIUS, EarthProperties, RadialModel
 from lithowave.solvers.elements.element_description import element_size
 
 if TYPE_CHECKING:
+    from lithowave.description.earth_medium import EarthMedium
     from lithowave.description.simulation import Simulation
 
 THINNEST = 0.5  # thickness over the size of elements, below which a discontinuity is inside elements
@@ -31,7 +32,7 @@ class RadialLayer:
 
 
 def radial_layers(
-    simulation: Simulation, model: RadialModel, cuts: Sequence[float] = ()
+    simulation: Simulation, medium: EarthMedium, cuts: Sequence[float] = ()
 ) -> tuple[list[RadialLayer], list[float]]:
     """Return the layers of elements from the top, and the discontinuities, z, m, that are inside elements.
 
@@ -40,15 +41,16 @@ def radial_layers(
 
     cuts : z, m, at which layers of elements end in any case.
     """
-    low, high = simulation.domain.z
-    inside = [n for n, one in enumerate(model.layers) if one.top - RADIUS > low]
-    last = inside[-1]
+    (low, high), model, slowest = simulation.domain.z, medium.model, medium.slowest_between(simulation.domain)
+    last = max(n for n, one in enumerate(model.layers) if one.top - RADIUS > low)
     kept, dropped = {high, low}, []
-    boundaries = [(_contrast(model, n), model.layers[n].top - RADIUS) for n in inside[1:]]
+    boundaries = [
+        (_contrast(model, n), z) for n, z in enumerate(medium.tops.tolist()) if n > 0 and low < z < high
+    ]  # fmt: skip
     for contrast, z in sorted(boundaries, reverse=True):
         gap = min(abs(z - other) for other in kept)
-        slowest = model.speed_range(max(RADIUS + z - gap, RADIUS + low), RADIUS + z + gap)[0]
-        if np.isinf(contrast) or (contrast > WEAKEST and gap >= THINNEST * element_size(simulation, slowest)):
+        size = element_size(simulation, slowest(max(z - gap, low), z + gap))
+        if np.isinf(contrast) or (contrast > WEAKEST and gap >= THINNEST * size):
             kept.add(z)
         elif contrast > WEAKEST:
             dropped.append(z)
@@ -59,9 +61,8 @@ def radial_layers(
     found = []
     for top, bottom in zip(edges, edges[1:], strict=False):
         members = [n for n in range(last + 1) if _overlap(model, n, bottom, top) > 1e-3]
-        found += [
-            RadialLayer(edge, speed, members[0], members[-1]) for edge, speed in _parts(simulation, model, top, bottom)
-        ]
+        parts = _parts(simulation, slowest, top, bottom)
+        found += [RadialLayer(edge, speed, members[0], members[-1]) for edge, speed in parts]
     return found, dropped
 
 
@@ -86,12 +87,12 @@ def _impedances(here: EarthProperties) -> tuple[float, float]:
     return float(here.rho[0] * here.vp[0]), float(here.rho[0] * here.vs[0])
 
 
-def _parts(simulation: Simulation, model: RadialModel, top: float, bottom: float) -> list[tuple[float, float]]:
+def _parts(
+    simulation: Simulation, slowest: Callable[[float, float], float], top: float, bottom: float
+) -> list[tuple[float, float]]:
     """Return the upper ends, z, m, of the layers of elements between two z, and the slowest wave in each, m/s."""
     edges = np.linspace(top, bottom, SLABS + 1)
-    speeds = [
-        model.speed_range(RADIUS + lower, RADIUS + upper)[0] for upper, lower in zip(edges, edges[1:], strict=False)
-    ]
+    speeds = [slowest(lower, upper) for upper, lower in zip(edges, edges[1:], strict=False)]
     found: list[list[float]] = []
     for edge, speed in zip(edges, speeds, strict=False):
         thick = bool(found) and found[-1][0] - edge >= element_size(simulation, found[-1][1])

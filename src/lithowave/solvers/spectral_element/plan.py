@@ -29,6 +29,7 @@ from lithowave.solvers.elements.point_location import PointLocations
 from lithowave.solvers.spectral_element import memory
 from lithowave.solvers.spectral_element.absorbing_layer import AbsorbingLayer, LayerDamping, Stretching, layer_damping
 from lithowave.solvers.spectral_element.absorption import LayerPoints, layer_points
+from lithowave.solvers.spectral_element.chunk_columns import column_warnings, refuse_wide_columns
 from lithowave.solvers.spectral_element.element_statistics import (
     ElementStatistics,
     compute_element_statistics,
@@ -197,6 +198,11 @@ class SpectralElementPlan(ElementPlan):
         """Return the minimum mean number of GLL points per shortest wavelength at max_frequency."""
         return self.mesh_statistics.fewest_points / self.max_frequency if self.max_frequency else None
 
+    def slowest_text(self) -> str:
+        """Return the location of the minimum of `points_per_wavelength`, with the velocity of the slowest wave."""
+        whole = self.mesh_statistics
+        return f"{whole.slowest_place} ({'vp' if whole.slowest_fluid else 'vs'} = {whole.slowest_speed:g} m/s)"
+
     def summary(self) -> dict[str, Any]:
         """See `lithowave.solvers.interface.Plan`."""
         whole = self.mesh_statistics
@@ -283,6 +289,7 @@ class SpectralElementPlan(ElementPlan):
         """See `lithowave.solvers.interface.Plan`."""
         size = surroundings(self, simulation.acquisition.source_positions)[:, 2]
         near = near_source_warnings(simulation, size, HEXAHEDRA, self.bounds[2][1])
+        near += column_warnings(simulation, self.points_per_wavelength(), self.slowest_text())
         faces = stacey_warnings(self, simulation) + self._layer_warnings()
         return [*faces, *hexahedra_warnings(self, simulation), *near]
 
@@ -359,9 +366,9 @@ def plan(
         model, solver.degree, schedule, simulation.compute.precision, simulation.compute.deterministic, ranks,
         storage=Storage(solver.memory_variables, simulation.acquisition.source_positions), **plan_entries(simulation),
     )  # fmt: skip
-    whole = made.mesh_statistics
-    worst = f"{whole.slowest_place} ({'vp' if whole.slowest_fluid else 'vs'} = {whole.slowest_speed:g} m/s)"
-    refuse_coarse_mesh(simulation, made.points_per_wavelength(), "degree", worst)
+    points, worst = made.points_per_wavelength(), made.slowest_text()
+    refuse_coarse_mesh(simulation, points, "degree", worst)
+    refuse_wide_columns(simulation, points, worst)
     return made
 
 
@@ -391,7 +398,7 @@ def make_plan(
 ) -> SpectralElementPlan:  # fmt: skip
     """Return the plan for a mesh with materials. schedule : function of the largest stable time step, s."""
     mesh = model.mesh
-    collective_call(ranks, lambda: _refuse_lossy_fluids(mesh, model.materials))
+    collective_call(ranks, lambda: _refuse_lossy_fluids(mesh, model.materials, more.get("domain")))
     with phase("numbers of points"):
         points = number_media(mesh, model.materials.is_fluid, degree, ranks)
     numbers, count, border = points.numbers, points.count, points.border
@@ -427,17 +434,21 @@ def make_plan(
     )  # fmt: skip
 
 
-def _refuse_lossy_fluids(mesh: HexahedralMesh, materials: ElementMaterials) -> None:
-    """Refuse fluids with attenuation, of gridded models too: elements of fluids are elastic."""
+def _refuse_lossy_fluids(mesh: HexahedralMesh, materials: ElementMaterials, domain: Any) -> None:
+    """Refuse fluids with attenuation, of gridded and radial models too: elements of fluids are elastic."""
     fluid = np.flatnonzero(materials.is_fluid)
     lossy = fluid[materials.attenuates(fluid)]
-    if lossy.size:
-        x, y, z = mesh.vertices[mesh.elements[lossy[0]]].mean(axis=0)
-        raise InputError(
-            "material", f"the fluid (vs = 0) at ({x:z.6g}, {y:z.6g}, {z:z.6g}) m has a finite quality factor",
-            "spectral_element: fluids without attenuation",
-            "remove the quality factor of the fluid; method: discontinuous_galerkin can",
-        )  # fmt: skip
+    if not lossy.size:
+        return
+    place = mesh.vertices[mesh.elements[lossy[0]]].mean(axis=0)
+    where, hint = "at ({:z.6g}, {:z.6g}, {:z.6g}) m".format(*place), "; method: discontinuous_galerkin can"
+    if domain is not None and domain.chunk is not None:
+        where, hint = f"at {domain.chunk.position_text(domain.chunk.map.from_cartesian(place))}", ""
+    raise InputError(
+        "material", f"the fluid (vs = 0) {where} has a finite quality factor",
+        "spectral_element: fluids without attenuation",
+        f"remove the quality factor of the fluid (in files of radial models, 0 in both columns){hint}",
+    )  # fmt: skip
 
 
 def _refuse_bad(mesh: HexahedralMesh, degree: int, statistics: ElementStatistics) -> None:
