@@ -59,7 +59,7 @@ class CudaBackend:
 
     def __init__(self, precision: str = "single", number: int = 0) -> None:
         self.cupy, self.shared = require_device(), False  # shared : True if other ranks of the run use this device
-        self._runtime, self.driver = self.cupy.cuda.runtime, self.cupy.cuda.driver
+        self._runtime, self.driver, self._number = self.cupy.cuda.runtime, self.cupy.cuda.driver, number
         self.array_type = self.cupy.ndarray
         self.precision = precision
         self.dtype = np.dtype(np.float32 if precision == "single" else np.float64)
@@ -68,6 +68,7 @@ class CudaBackend:
             self.device_count: int = self._runtime.getDeviceCount()
             self.stream = self._main = self.cupy.cuda.Stream(non_blocking=True)
             self._second: Any = None
+            self._copies: Any = None
             found = self._runtime.getDeviceProperties(self._runtime.getDevice())
         self.device: str = found["name"].decode()
         self.identity = "{:x}:{:x}:{:x}".format(*(found.get(f"pci{part}ID", 0) for part in ("Domain", "Bus", "Device")))
@@ -210,19 +211,32 @@ class CudaBackend:
             copy(self._runtime, array, staged, True, self.stream.ptr)
             event.record(self.stream)
 
-    def fetch(self, array: Any) -> PendingCopy:
-        """Start a copy to main memory, after the work queued so far."""
-        if array.nbytes > STAGED_BYTES:
+    def fetch(self, array: Any, temporary: bool = False) -> PendingCopy:
+        """Start a copy to main memory, after the work queued so far.
+
+        temporary : True if nothing changes the array later: it is copied on a stream of its own, while later work of
+        the main stream continues. Any thread may wait for the copy.
+        """
+        if array.nbytes > STAGED_BYTES and not temporary:
             return PendingCopy(self.download(array))
         with device_errors(), self.stream:
+            self._unfinished.release()
             buffer = self.cupy.cuda.alloc_pinned_memory(max(1, array.nbytes))
             host = pinned_array(buffer, array.shape, array.dtype)
             poison(host)
-            event = self.cupy.cuda.Event(disable_timing=True)
-            copy(self._runtime, array, host, False, self.stream.ptr)
-            event.record(self.stream)
-            self._unfinished.add(event, host)
+            event = self.cupy.cuda.Event(block=True, disable_timing=True)
+            stream = self._copy_stream() if temporary else self.stream
+            copy(self._runtime, array, host, False, stream.ptr)
+            event.record(stream)
+            self._unfinished.add(event, array, host)
         return PendingCopy(host, lambda: self._arrived(event, host))
+
+    def _copy_stream(self) -> Any:
+        """Return the stream of temporary arrays, whose next work begins after the work queued so far."""
+        if self._copies is None:
+            self._copies = self.cupy.cuda.Stream(non_blocking=True)
+        self._follow(self._copies, self.stream)
+        return self._copies
 
     def _copy_and_wait(self, array: Any, host: np.ndarray, to_device: bool) -> None:
         with device_errors(), self.stream:
@@ -275,13 +289,14 @@ class CudaBackend:
         """Wait until the device has completed all work."""
         with device_errors():
             self._main.synchronize()
-            if self._second is not None:
-                self._second.synchronize()
-
+            for stream in (self._second, self._copies):
+                if stream is not None:
+                    stream.synchronize()
             self._unfinished.clear()
 
     def _arrived(self, event: Any, host: np.ndarray) -> None:
         with device_errors():
+            self._runtime.setDevice(self._number)  # in each thread that waits
             event.synchronize()
         require_arrival(host)
 

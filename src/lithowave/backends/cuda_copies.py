@@ -90,16 +90,18 @@ def _marked(host: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
 
 
 class Unfinished:
-    """Page-locked buffers that the device is still writing: they must not be used for other copies."""
+    """Arrays that are being copied, and their page-locked buffers: their memory must not be used again before."""
 
     def __init__(self) -> None:
-        self._copies: deque[tuple[Any, np.ndarray]] = deque()
+        self._copies: list[tuple[Any, Any, np.ndarray]] = []
 
-    def add(self, event: Any, host: np.ndarray) -> None:
-        """Store a buffer until the event, which was recorded after the copy, is complete."""
-        while self._copies and self._copies[0][0].done:
-            self._copies.popleft()
-        self._copies.append((event, host))
+    def release(self) -> None:
+        """Release arrays and buffers whose copies are complete."""
+        self._copies[:] = [entry for entry in self._copies if not entry[0].done]
+
+    def add(self, event: Any, array: Any, host: np.ndarray) -> None:
+        """Store an array and its buffer until the event, which was recorded after the copy, is complete."""
+        self._copies.append((event, array, host))
 
     def clear(self) -> None:
         """Release all buffers, after the device has completed all work."""

@@ -200,7 +200,7 @@ class FiniteDifferenceSolver:
                 lines = self._lines(snapshot, part)
                 if out.size:
                     self.kernels.interpolate(self.fields_by_name[part], *lines, out, component)
-            found[name] = self.backend.fetch(out)
+            found[name] = self.backend.fetch(out, temporary=True)
         return PendingFields(found, finish_fields)
 
     def _lines(self, snapshot: SnapshotGrid, field: str) -> list[Any]:

@@ -1,0 +1,119 @@
+"""Speed of the time loop with snapshots of the entire volume, relative to that without snapshots.
+
+    python benchmarks/outputs.py --cells 200 --steps 100 --every 20
+    python benchmarks/outputs.py --backend cuda --cells 512 --steps 400 --every 50 --folder /scratch/test
+
+Three runs with finite differences in a cube of this number of nodes along each side: one that loads all kernels, one
+without and one with snapshots of velocity every ``--every`` steps. Between them the speed of the disk is measured: the
+bytes of all snapshots are written in the same way, to a file in the same folder, by one thread. Prints seconds in the
+time loop, the ratio of the speeds, and the seconds of the loop in outputs and in waiting for them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import tempfile
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import lithowave as lw
+from lithowave.output.paged import write_fully
+
+SPACING, SPEED = 100.0, 5000.0
+
+
+def simulation(cells: int, steps: int, every: int, backend: str, layer_cells: int) -> lw.Simulation:
+    """Return a cube of `cells` nodes along each side, layers included; every : steps between snapshots, 0 for none."""
+    inside = (cells - 1 - 2 * layer_cells) * SPACING
+    depth = (cells - 1 - layer_cells) * SPACING
+    time_step = 0.4 * SPACING / SPEED
+    snapshots: list[dict[str, Any]] = [{"interval": every * time_step, "volume": True}] if every else []
+    return lw.Simulation(
+        domain={"x": [0, inside], "y": [0, inside], "z": [-depth, 0]},
+        boundaries={"layer": {"cells": layer_cells}},
+        material={"homogeneous": {"vp": SPEED, "vs": SPEED / 1.75, "rho": 2600}},
+        sources=[
+            {
+                "position": [0.5 * inside, 0.5 * inside, -0.5 * depth],
+                "moment_tensor": {"xy": 1e15},
+                "time_function": {"gaussian": {"sigma": 10 * time_step, "delay": 0}},
+            }
+        ],
+        receivers=[{"network": "XX", "name": "R1", "position": [0.3 * inside, 0.4 * inside, 0]}],
+        duration=steps * time_step,
+        solver={"spacing": SPACING, "order": 4, "time_step": time_step},
+        compute={"backend": backend},
+        output={"sampling_interval": time_step, "snapshots": snapshots},
+    )
+
+
+def run(simulation: lw.Simulation, folder: Path) -> dict[str, Any]:
+    """Run a simulation, and return its report without its files."""
+    result = simulation.run(output=folder, overwrite=True)
+    shutil.rmtree(folder)
+    return result.report
+
+
+def disk_rate(folder: Path, size: int, total: int) -> float:
+    """Return the bytes per second of writing `total` bytes, in pieces of `size`, to a new file by one thread."""
+    data = memoryview(np.random.default_rng(0).bytes(size))
+    path = folder / "disk_rate"
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC)
+    try:
+        begin = time.perf_counter()
+        for position in range(0, total, size):
+            write_fully(descriptor, data, position)
+        return total / (time.perf_counter() - begin)
+    finally:
+        os.close(descriptor)
+        path.unlink()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--cells", type=int, default=200)
+    parser.add_argument("--steps", type=int, default=100)
+    parser.add_argument("--every", type=int, default=20)
+    parser.add_argument("--layer-cells", type=int, default=10)
+    parser.add_argument("--backend", default="auto")
+    parser.add_argument("--folder", type=Path, help="folder for the files of the runs; default: a temporary one")
+    given = parser.parse_args()
+    warnings.simplefilter("ignore")  # the waves of these short runs do not reach the receiver
+    with tempfile.TemporaryDirectory(dir=given.folder) as name:
+        folder = Path(name)
+        common = (given.backend, given.layer_cells)
+        run(simulation(given.cells, 2, 0, *common), folder / "run")
+        without = run(simulation(given.cells, given.steps, 0, *common), folder / "run")
+        size = 12 * (given.cells - 2 * given.layer_cells) ** 2 * (given.cells - given.layer_cells)
+        count = given.steps // given.every + 1
+        rate = disk_rate(folder, size, count * size)
+        with_snapshots = run(simulation(given.cells, given.steps, given.every, *common), folder / "run")
+    phases = {entry["name"]: round(entry["wall_s"], 3) for entry in with_snapshots["phases"]}
+    print(
+        json.dumps(
+            {
+                "device": with_snapshots["device"],
+                "loop_s_without": round(without["loop_s"], 3),
+                "loop_s_with": round(with_snapshots["loop_s"], 3),
+                "ratio": round(without["loop_s"] / with_snapshots["loop_s"], 3),
+                "snapshots": count,
+                "snapshot_bytes": size,
+                "disk_bytes_per_s": round(rate),
+                "disk_s": round(count * size / rate, 3),
+                **{name: with_snapshots.get(name) for name in ("outputs_s", "waiting_for_outputs_s", "output_share")},
+                "phases_s": phases,
+            },
+            indent=1,
+        )
+    )
+
+
+if __name__ == "__main__":
+    main()
