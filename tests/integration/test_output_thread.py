@@ -1,0 +1,199 @@
+"""The thread that writes outputs: the loop does not wait for it, its memory is bounded, and its errors end a run."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import lithowave as lw
+from fake_solver import FakeSolver, part_of_a_run, simulation_of
+from lithowave.errors import OutputError
+from lithowave.output import recorders
+from lithowave.output.background import MAX_PENDING, Deliveries, WriterThread
+from lithowave.output.run_folder import read_report
+from lithowave.output.snapshots import SnapshotWriter, load_snapshots
+from lithowave.solvers.interface import PendingFields
+from small_run import write_small
+
+PATIENCE = 30.0  # s; a test that waits longer fails
+PLANE = {"interval": 0.05, "plane": {"z": 0}, "fields": ["velocity"]}
+VOLUME = {"interval": 0.08, "volume": True, "fields": ["pressure", "stress"]}
+
+
+class ObservedThread(WriterThread):
+    """Calls a function before the time loop waits."""
+
+    def __init__(self, observe: Callable[[], None] = lambda: None) -> None:
+        super().__init__()
+        self.observe = observe
+
+    def _wait_until(self, condition: Callable[[], bool]) -> None:
+        if not condition():
+            self.observe()
+        super()._wait_until(condition)
+
+
+def hold_writers(monkeypatch: pytest.MonkeyPatch, gate: threading.Event, written: list[float]) -> None:
+    """Let snapshot files wait for the gate, as on a slow disk."""
+    write = SnapshotWriter.write
+
+    def late(writer: SnapshotWriter, time: float, values: object) -> None:
+        assert gate.wait(PATIENCE)
+        write(writer, time, values)
+        written.append(time)
+
+    monkeypatch.setattr(SnapshotWriter, "write", late)
+
+
+def test_the_loop_does_not_wait_for_a_slow_writer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The loop passes the first two snapshots of a plane, at steps 0 and 5, while the file accepts nothing."""
+    gate, written, waits, steps = threading.Event(), [], [], []
+    hold_writers(monkeypatch, gate, written)
+    jobs = ObservedThread(lambda: waits.append(len(steps)))
+
+    def each_step(_rank: int, _recorders: object) -> None:
+        steps.append(len(written))
+        if len(steps) == 9:
+            gate.set()
+
+    part_of_a_run(tmp_path / "run", 1, simulation_of([PLANE]), each_step=each_step, jobs=lambda: jobs)
+    assert steps[:9] == [0] * 9 and len(steps) == 24
+    assert all(step >= 9 for step in waits)
+    with load_snapshots(tmp_path / "run" / "snapshots" / "plane_z_0.vtkhdf") as snapshots:
+        assert snapshots.times.tolist() == pytest.approx([0.0, 0.05, 0.1, 0.15, 0.2])
+
+
+def test_the_number_of_buffers_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While the file accepts nothing, the loop waits before it computes the fields of a third snapshot."""
+    gate, written, asked, waits = threading.Event(), [], [], []
+    hold_writers(monkeypatch, gate, written)
+    fields = FakeSolver.fields
+
+    def counted(solver: FakeSolver, *arguments: object) -> PendingFields:
+        asked.append(solver.now)
+        assert len(asked) - len(written) <= MAX_PENDING
+        return fields(solver, *arguments)
+
+    monkeypatch.setattr(FakeSolver, "fields", counted)
+
+    def observe() -> None:
+        waits.append(len(asked))
+        gate.set()
+
+    part_of_a_run(tmp_path / "run", 1, simulation_of([PLANE]), jobs=lambda: ObservedThread(observe))
+    assert waits[0] == MAX_PENDING == 2
+    assert asked == [0, 5, 10, 15, 20] and len(written) == 5
+
+
+def test_each_recorder_has_its_own_buffers() -> None:
+    """A recorder whose jobs wait does not stop another one; jobs are executed in the order of submission."""
+    gate, done, jobs = threading.Event(), [], WriterThread()
+
+    def write(values: dict, name: str) -> None:
+        assert gate.wait(PATIENCE)
+        done.append(name)
+
+    first, second = Deliveries(jobs, write), Deliveries(jobs, write)
+    for number in range(MAX_PENDING):
+        for name, recorder in (("first", first), ("second", second)):
+            recorder.make_room()
+            recorder.add(PendingFields({}, lambda _: {}), f"{name}{number}")
+    gate.set()
+    first.finish()
+    jobs.close()
+    assert done == ["first0", "second0", "first1", "second1"]
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_files_are_the_same_with_and_without_the_thread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ranks: int
+) -> None:
+    """The bytes of all files, over a checkpoint with steps after it that are computed again."""
+    monkeypatch.setattr(recorders, "MAX_RECORDS", 5)
+    simulation = simulation_of([PLANE, VOLUME], stress=True)
+    for name, changes in (("thread", {"jobs": WriterThread}), ("loop", {})):
+        part_of_a_run(tmp_path / name, ranks, simulation, until=13, beyond=4, **changes)
+        part_of_a_run(tmp_path / name, ranks, simulation, **changes)
+    files = sorted(path.relative_to(tmp_path / "loop") for path in (tmp_path / "loop").rglob("*") if path.is_file())
+    assert {path.name for path in files} >= {"seismograms.h5", "plane_z_0.vtkhdf", "volume.vtkhdf"}
+    for path in files:
+        assert (tmp_path / "thread" / path).read_bytes() == (tmp_path / "loop" / path).read_bytes(), path
+
+
+def test_jobs_after_an_error_are_discarded() -> None:
+    jobs, done, gate = WriterThread(), [], threading.Event()
+
+    def fail() -> None:
+        gate.wait(PATIENCE)
+        raise OutputError("volume.vtkhdf: the disk or quota is full.")
+
+    jobs.submit("one", lambda: done.append(1))
+    jobs.submit("one", fail)
+    jobs.submit("other", lambda: done.append(2))
+    gate.set()
+    with pytest.raises(OutputError, match="full"):
+        jobs.wait()
+    for call in (jobs.check, jobs.wait, lambda: jobs.make_room("other"), lambda: jobs.submit("new", fail)):
+        with pytest.raises(OutputError, match="full"):
+            call()
+    jobs.close()
+    assert done == [1]
+
+
+class Slow(lw.Callback):
+    """Counts the steps after an event, and sleeps in each of them."""
+
+    def __init__(self, event: threading.Event) -> None:
+        self.event, self.later, self.last = event, 0, False
+
+    def __call__(self, solver: object, clock: object) -> None:
+        if self.event.is_set():
+            self.later += 1
+            self.last = clock.finished
+            time.sleep(0.02)
+
+
+def test_a_full_disk_ends_the_run_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error of the second snapshot ends the run before the next one, and the first one remains readable."""
+    write, failed = SnapshotWriter.write, threading.Event()
+
+    def full(writer: SnapshotWriter, time: float, values: object) -> None:
+        if writer.steps_written == 1:
+            failed.set()
+            raise OutputError(f"{writer.path}: the disk or quota is full. Its first 1 snapshots remain readable.")
+        write(writer, time, values)
+
+    monkeypatch.setattr(SnapshotWriter, "write", full)
+    changes = {"output.snapshots": [{"interval": 0.2, "plane": {"z": 0}}]}
+    simulation = lw.Simulation.from_file(write_small(tmp_path), changes)
+    slow = Slow(failed)
+    with pytest.raises(OutputError, match="disk or quota is full"):
+        simulation.run(output=tmp_path / "out", callbacks=[slow])
+    report = read_report(tmp_path / "out")
+    assert slow.later <= 2 and not slow.last
+    assert report["exit_state"] == "failed" and "is full" in report["error"]
+    with load_snapshots(tmp_path / "out" / "snapshots" / "plane_z_0.vtkhdf") as snapshots:
+        assert len(snapshots) == 1
+
+
+def test_the_share_of_outputs_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Snapshots that take 0.1 s each, more often than the loop makes progress."""
+    write = SnapshotWriter.write
+
+    def late(writer: SnapshotWriter, when: float, values: object) -> None:
+        time.sleep(0.1)
+        write(writer, when, values)
+
+    monkeypatch.setattr(SnapshotWriter, "write", late)
+    changes = {"output.snapshots": [{"interval": 0.08, "plane": {"z": 0}}], "output.checkpoint": None}
+    report = lw.Simulation.from_file(write_small(tmp_path), changes).run(output=tmp_path / "out").report
+    phases = {entry["name"]: entry["wall_s"] for entry in report["phases"]}
+    assert phases["waiting for outputs"] == pytest.approx(report["waiting_for_outputs_s"], abs=0.01)
+    assert 0.5 < report["waiting_for_outputs_s"] < report["loop_s"] + 0.2
+    assert 0.0 < report["outputs_s"] <= phases["outputs"]
+    total = report["outputs_s"] + report["waiting_for_outputs_s"]
+    assert report["output_share"] == pytest.approx(total / report["loop_s"], abs=2e-4)
