@@ -127,7 +127,7 @@ class Deliveries:
 
     Parameters
     ----------
-    jobs : of the run. write : called with the fields, and with the arguments of `add`.
+    jobs : of the run. write : called with the fields (`PendingFields.arriving`), and with the arguments of `add`.
     """
 
     def __init__(self, jobs: ImmediateJobs, write: Callable[..., None]) -> None:
@@ -144,7 +144,7 @@ class Deliveries:
             self.receive()
             self._coming = coming, arguments
         else:
-            self._jobs.submit(self, lambda: self._write(coming.wait(), *arguments))
+            self._jobs.submit(self, lambda: self._write(coming.arriving(), *arguments))
 
     def receive(self) -> None:
         """Receive the fields that ranks exchange, after which all fields are being written."""

@@ -138,14 +138,15 @@ class GatheredSolver:
 
         def finish(parts: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
             own = coming.finish(parts)
-            if self.ranks.size == 1 and all(len(own[name]) == math.prod(shape) for name in names):
-                return {name: own[name].reshape(*shape, *own[name].shape[1:]) for name in names}
+            if self.ranks.size == 1 and all(len(values) == math.prod(shape) for values in own.values()):
+                return {name: values.reshape(*shape, *values.shape[1:]) for name, values in own.items()}
             gathered = self.ranks.gather((self.snapshot_points(snapshot), own))
             if gathered is None:
                 return {}
             return {name: _spread([(at, theirs[name]) for at, theirs in gathered], shape) for name in names}
 
-        return PendingFields(coming.parts, finish, self.ranks.size > 1)
+        plain = coming.plain if self.ranks.size == 1 else ()
+        return PendingFields(coming.parts, finish, self.ranks.size > 1, plain)
 
     def snapshot_points(self, snapshot: SnapshotGrid) -> np.ndarray:
         """See `Solver`; of this rank."""

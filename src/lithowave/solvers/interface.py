@@ -38,15 +38,23 @@ class PendingFields:
 
     parts : results of the backend's `fetch`, by name. finish : function that computes the result from the arrays.
     communicates : True if this function exchanges messages with other ranks: only the main thread may call `wait`.
+    plain : names of the parts that this function returns unchanged, apart from their shape.
     """
 
     parts: dict[str, Any]
     finish: Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]]
     communicates: bool = False
+    plain: tuple[str, ...] = ()
 
     def wait(self) -> dict[str, np.ndarray]:
         """Return the result after the copies have finished."""
         return self.finish({name: part.wait() for name, part in self.parts.items()})
+
+    def arriving(self) -> dict[str, Any]:
+        """Return the result as `wait` does, but with the copies of `plain` parts that can be read in pieces."""
+        large = {name: self.parts[name] for name in self.plain if name in self.parts and self.parts[name].in_pieces}
+        rest = {name: part.wait() for name, part in self.parts.items() if name not in large}
+        return {**(self.finish(rest) if rest or not large else {}), **large}
 
 
 class PlaneCoordinates(Protocol):
