@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import lithowave as lw
 from fake_solver import FakeSolver, part_of_a_run, simulation_of
 from lithowave.errors import OutputError
-from lithowave.output import recorders
+from lithowave.output import checkpoint, recorders
 from lithowave.output.background import MAX_PENDING, Deliveries, WriterThread
-from lithowave.output.run_folder import read_report
+from lithowave.output.checkpoint import FILE_NAME, CheckpointWriter, open_checkpoint
+from lithowave.output.run_folder import DESCRIPTION, fingerprint, read_report
 from lithowave.output.snapshots import SnapshotWriter, load_snapshots
+from lithowave.run.check import check_simulation
+from lithowave.run.launch import restart_run
 from lithowave.solvers.interface import PendingFields
 from small_run import write_small
 
@@ -103,7 +109,7 @@ def test_each_recorder_has_its_own_buffers() -> None:
             recorder.make_room()
             recorder.add(PendingFields({}, lambda _: {}), f"{name}{number}")
     gate.set()
-    first.finish()
+    jobs.wait()
     jobs.close()
     assert done == ["first0", "second0", "first1", "second1"]
 
@@ -178,6 +184,112 @@ def test_a_full_disk_ends_the_run_at_once(tmp_path: Path, monkeypatch: pytest.Mo
     assert report["exit_state"] == "failed" and "is full" in report["error"]
     with load_snapshots(tmp_path / "out" / "snapshots" / "plane_z_0.vtkhdf") as snapshots:
         assert len(snapshots) == 1
+
+
+def time_step(simulation: lw.Simulation) -> float:
+    return check_simulation(simulation, measure=False).plan["time_step_s"]
+
+
+class Steps(lw.Callback):
+    """Calls a function after each step."""
+
+    def __init__(self, work: Callable[[int], None]) -> None:
+        self.work = work
+
+    def __call__(self, solver: object, clock: object) -> None:
+        self.work(clock.step)
+
+
+def test_the_loop_does_not_wait_for_a_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The disk accepts the first checkpoint four steps later; the loop completes it then."""
+    gate, saved = threading.Event(), []
+    sync = CheckpointWriter.sync
+
+    def late(writer: CheckpointWriter) -> None:
+        assert gate.wait(PATIENCE)
+        sync(writer)
+
+    monkeypatch.setattr(CheckpointWriter, "sync", late)
+    simulation = lw.Simulation.from_file(write_small(tmp_path), {"output.snapshots": []})
+    every = round(0.3 / time_step(simulation))
+
+    def look(step: int) -> None:
+        saved.append((tmp_path / "out" / FILE_NAME).exists())
+        if step == every + 4:
+            gate.set()
+        if gate.is_set():
+            time.sleep(0.01)
+
+    simulation.run(output=tmp_path / "out", callbacks=[Steps(look)])
+    assert not any(saved[: every + 4]) and saved[2 * every]
+    steps = [line for line in (tmp_path / "out" / "log.txt").read_text().splitlines() if line.endswith(": checkpoint")]
+    assert [int(line.split("step ")[1].split(":")[0]) for line in steps] == [every, 2 * every]
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_a_failed_checkpoint_ends_the_run_and_the_previous_one_remains(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, late: bool
+) -> None:
+    """late : True if the system reports the full disk only when it is asked to sync."""
+    fill, fsync, synced = checkpoint._fill, os.fsync, []
+
+    def full(path: Path, arrays: dict) -> None:
+        if path.name == "rank_0000.h5" and (tmp_path / "out" / FILE_NAME).exists():
+            synced.append(path)
+            if not late:
+                raise OSError(errno.ENOSPC, "No space left on device")
+        fill(path, arrays)
+
+    def unsynced(descriptor: int) -> None:
+        if late and synced and os.path.samefile(f"/proc/self/fd/{descriptor}", synced[0]):
+            raise OSError(errno.ENOSPC, "No space left on device")
+        fsync(descriptor)
+
+    monkeypatch.setattr(checkpoint, "_fill", full)
+    monkeypatch.setattr(os, "fsync", unsynced)
+    simulation = lw.Simulation.from_file(write_small(tmp_path), {"output.checkpoint": {"interval": 0.2}})
+    with pytest.raises(OutputError, match="rank_0000.h5: the disk or quota is full.*is unchanged"):
+        simulation.run(output=tmp_path / "out", callbacks=[Steps(lambda step: time.sleep(0.005))])
+    report = read_report(tmp_path / "out")
+    every = round(0.2 / report["plan"]["time_step_s"])
+    assert 2 * every <= report["failed_at_step"] <= 2 * every + 8
+    monkeypatch.undo()
+    assert open_checkpoint(tmp_path / "out", fingerprint((tmp_path / "out" / DESCRIPTION).read_text())).step == every
+    restarted = restart_run(tmp_path / "out")
+    whole = simulation.run(output=tmp_path / "whole")
+    assert restarted.seismograms.data.tobytes() == whole.seismograms.data.tobytes()
+
+
+def test_a_run_that_fails_completes_its_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An error in the step after the checkpoint, which is not on the disk then."""
+    sync, failing = CheckpointWriter.sync, threading.Event()
+
+    def late(writer: CheckpointWriter) -> None:
+        assert failing.wait(PATIENCE)
+        sync(writer)
+
+    monkeypatch.setattr(CheckpointWriter, "sync", late)
+    simulation = lw.Simulation.from_file(write_small(tmp_path))
+    every = round(0.3 / time_step(simulation))
+
+    def fail(step: int) -> None:
+        if step == every + 1:
+            failing.set()
+            raise RuntimeError("a mistake")
+
+    with pytest.raises(RuntimeError, match="a mistake"):
+        simulation.run(output=tmp_path / "out", callbacks=[Steps(fail)])
+    monkeypatch.undo()
+    restarted = restart_run(tmp_path / "out")
+    assert restarted.report["restarts"][0]["step"] == every
+    whole = simulation.run(output=tmp_path / "whole")
+    assert restarted.seismograms.data.tobytes() == whole.seismograms.data.tobytes()
+    for name in ("plane_z_0.vtkhdf", "volume.vtkhdf"):
+        paths = [tmp_path / run / "snapshots" / name for run in ("out", "whole")]
+        with load_snapshots(paths[0]) as one, load_snapshots(paths[1]) as other:
+            assert one.times.tolist() == other.times.tolist()
+            for field in one.fields:
+                assert all(np.array_equal(one.read(n, field), other.read(n, field)) for n in range(len(one)))
 
 
 def test_the_share_of_outputs_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -152,8 +152,3 @@ class Deliveries:
             coming, arguments = self._coming
             self._coming = None
             self._jobs.submit(self, partial(self._write, coming.wait(), *arguments))
-
-    def finish(self) -> None:
-        """Wait until all fields are written."""
-        self.receive()
-        self._jobs.wait()

@@ -53,10 +53,11 @@ COMPONENTS = {"velocity": 3, "stress": 6, "pressure": 1}
 class Recorder:
     """The base class of recorders, with nothing to prepare, flush or save.
 
-    remarks : lines for the log of a complete run.
+    remarks : lines for the log of a complete run. jobs : execute the writing.
     """
 
     remarks: tuple[str, ...] = ()
+    jobs = ImmediateJobs()
 
     def due(self, clock: Clock) -> bool:
         """True if this step is recorded."""
@@ -69,8 +70,13 @@ class Recorder:
     def start(self, solver: GatheredSolver, clock: Clock) -> None:
         """Record the first step of the loop, if it is due."""
 
+    def deliver(self, solver: GatheredSolver) -> None:
+        """Submit the writing of everything recorded so far."""
+
     def flush(self, solver: GatheredSolver) -> None:
-        """Write everything recorded so far."""
+        """Write everything recorded so far, and wait for it."""
+        self.deliver(solver)
+        self.jobs.wait()
 
     def sync(self) -> None:
         """Wait until what was written has reached the disk: a checkpoint relies on it."""
@@ -140,7 +146,8 @@ class SeismogramRecorder(Recorder):
             self.carry["strain"] = np.zeros((receiver_count, 6))
         self.last_step, self.moved = 0, False  # moved : True if a written sample exceeds `NOTHING`
         self.staggered = True  # True if the tensors of the solver are at the half step before
-        self._deliveries = Deliveries(jobs or ImmediateJobs(), self._write)
+        self.jobs = jobs or self.jobs
+        self._deliveries = Deliveries(self.jobs, self._write)
         if writer.samples_written == 0 and self.lag == 0:
             writer.write(0, {"motion": np.zeros((receiver_count, 3, 1))})
 
@@ -159,9 +166,9 @@ class SeismogramRecorder(Recorder):
         self.count += 1
         self.last_step = clock.step
         if self.count == self.capacity:
-            self.deliver(solver)
+            self._start_copy(solver)
 
-    def deliver(self, solver: GatheredSolver) -> None:
+    def _start_copy(self, solver: GatheredSolver) -> None:
         """Start copying the stored records to the host, while the device continues."""
         if self.count:
             with phase(OUTPUTS):
@@ -177,10 +184,10 @@ class SeismogramRecorder(Recorder):
         if block["motion"].shape[-1]:
             self.writer.write(self.writer.samples_written, block)
 
-    def flush(self, solver: GatheredSolver) -> None:
-        """Convert and write all stored records."""
-        self.deliver(solver)
-        self._deliveries.finish()
+    def deliver(self, solver: GatheredSolver) -> None:
+        """See `Recorder`."""
+        self._start_copy(solver)
+        self._deliveries.receive()
 
     def _converted(self, records: dict[str, np.ndarray], steps: np.ndarray) -> dict[str, np.ndarray]:
         """Return samples (n_receivers, components, n) at steps - lag; store the last values for the next block."""
@@ -250,7 +257,8 @@ class SnapshotRecorder(Recorder):
         jobs: ImmediateJobs | None = None,
     ) -> None:  # fmt: skip
         self.writer, self.snapshot, self.fields, self.every, self.last = writer, snapshot, fields, every, last
-        self._deliveries = Deliveries(jobs or ImmediateJobs(), lambda values, time: writer.write(time, values))
+        self.jobs = jobs or self.jobs
+        self._deliveries = Deliveries(self.jobs, lambda values, time: writer.write(time, values))
 
     def due(self, clock: Clock) -> bool:
         """True at the interval."""
@@ -270,9 +278,9 @@ class SnapshotRecorder(Recorder):
     def _ask(self, solver: GatheredSolver) -> PendingFields:
         return solver.fields(self.snapshot, self.fields)
 
-    def flush(self, solver: GatheredSolver) -> None:
-        """Append all snapshots."""
-        self._deliveries.finish()
+    def deliver(self, solver: GatheredSolver) -> None:
+        """See `Recorder`."""
+        self._deliveries.receive()
 
     def finish(self, solver: GatheredSolver, clock: Clock) -> None:
         """Append the last snapshot."""

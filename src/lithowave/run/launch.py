@@ -344,7 +344,9 @@ def _execute(context: RunContext, checkpoint: Checkpoint | None, show: ProgressC
             progress = Progress(folder, plan, show if ranks.is_root else None)
             interval = None if output.checkpoint is None else output.checkpoint.interval
             requests = SignalRequests(signals, ranks)
-            checkpoints = CheckpointManager(folder, context.identity, interval, recorders, watch, requests)
+            checkpoints = CheckpointManager(
+                folder, context.identity, interval, recorders, watch, requests, outputs.jobs, backend.own_memory
+            )
             patience = RankWatchdog(
                 ranks, simulation.compute.patience, lambda step, text: folder.fail(step, text, stopwatch())
             )
