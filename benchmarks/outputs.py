@@ -15,22 +15,19 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
+import math
 import shutil
 import tempfile
-import time
 import warnings
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 import lithowave as lw
 from lithowave.output import hdf5
+from lithowave.output.disk_rate import disk_rate
 from lithowave.output.paged import write_fully
 
 SPACING, SPEED = 100.0, 5000.0
-PIECE = 8 << 20  # bytes of a piece in the measurement of the disk
 
 
 def simulation(cells: int, steps: int, every: int, backend: str, layer_cells: int) -> lw.Simulation:
@@ -76,21 +73,6 @@ def run_unwritten(simulation: lw.Simulation, folder: Path) -> dict[str, Any]:
         hdf5.write_fully = write_fully
 
 
-def disk_rate(folder: Path, size: int, total: int) -> float:
-    """Return the bytes per second of writing `total` bytes, in pieces of `size`, to a new file by one thread."""
-    data = memoryview(np.random.default_rng(0).bytes(size))
-    path = folder / "disk_rate"
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC)
-    try:
-        begin = time.perf_counter()
-        for position in range(0, total, size):
-            write_fully(descriptor, data, position)
-        return total / (time.perf_counter() - begin)
-    finally:
-        os.close(descriptor)
-        path.unlink()
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cells", type=int, default=200)
@@ -108,7 +90,7 @@ def main() -> None:
         without = run(simulation(given.cells, given.steps, 0, *common), folder / "run")
         size = 12 * (given.cells - 2 * given.layer_cells) ** 2 * (given.cells - given.layer_cells)
         count = given.steps // given.every + 1
-        rate = disk_rate(folder, PIECE, count * size)
+        rate = disk_rate(folder, count * size, sync=False, limit=math.inf)
         snapshots = simulation(given.cells, given.steps, given.every, *common)
         with_snapshots, unwritten = run(snapshots, folder / "run"), run_unwritten(snapshots, folder / "run")
     bare, disk_s = without["loop_s"], count * size / rate

@@ -16,11 +16,14 @@ import lithowave as lw
 from fake_solver import FakeSolver, part_of_a_run, simulation_of
 from lithowave.errors import OutputError
 from lithowave.output import checkpoint, recorders
+from lithowave.output import disk_rate as disk_rates
 from lithowave.output.background import MAX_PENDING, Deliveries, WriterThread
 from lithowave.output.checkpoint import FILE_NAME, CheckpointWriter, open_checkpoint
+from lithowave.output.disk_rate import disk_rate
 from lithowave.output.run_folder import DESCRIPTION, fingerprint, read_report
 from lithowave.output.snapshots import SnapshotWriter, load_snapshots
-from lithowave.run.check import check_simulation
+from lithowave.run import check
+from lithowave.run.check import check_simulation, duration_text
 from lithowave.run.launch import restart_run
 from lithowave.solvers.interface import PendingFields
 from small_run import write_small
@@ -309,3 +312,42 @@ def test_the_share_of_outputs_is_reported(tmp_path: Path, monkeypatch: pytest.Mo
     assert 0.0 < report["outputs_s"] <= phases["outputs"]
     total = report["outputs_s"] + report["waiting_for_outputs_s"]
     assert report["output_share"] == pytest.approx(total / report["loop_s"], abs=2e-4)
+
+
+def test_the_dry_run_predicts_the_time_of_outputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a disk of 1 kB/s; the bytes are about those of the files of the run, and of all of its checkpoints."""
+    simulation = lw.Simulation.from_file(write_small(tmp_path, ("interval: 0.08", "interval: 0.02")))
+    monkeypatch.setattr(check, "disk_rate", lambda *_, **__: 1e3)
+    slow = check_simulation(simulation)
+    result = simulation.run(output=tmp_path / "out")
+    files = [path for path in (tmp_path / "out").rglob("*.*") if path.suffix in (".h5", ".vtkhdf")]
+    size = sum(path.stat().st_size for path in files)
+    written = sum(path.stat().st_size for path in files if path.parts[-3] == "checkpoint")
+    # One of the two checkpoints remains. The plan estimates their size with the padding of the arrays.
+    assert 1.0 < 1e3 * slow.outputs_s / (size + written) < 1.2
+    assert slow.loop_s == slow.outputs_s > 100 * result.report["loop_s"]
+    assert any(text.startswith("output: writing") and "during" not in text for text in slow.warnings)
+    assert ("time of outputs", f"{duration_text(slow.outputs_s)} to write, during the time loop") in slow.lines()
+    monkeypatch.setattr(check, "disk_rate", lambda *_, **__: 1e12)
+    fast = check_simulation(simulation)
+    assert fast.outputs_s == pytest.approx(1e-9 * slow.outputs_s) and fast.loop_s > 100 * fast.outputs_s
+    assert "time of outputs" not in dict(fast.lines()) and not any("output: writing" in text for text in fast.warnings)
+
+
+def test_the_speed_of_the_disk_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rate = disk_rate(tmp_path, 20 << 20)
+    assert 1e6 < rate < 1e12 and not list(tmp_path.iterdir())
+    write, sizes = disk_rates.write_fully, []
+
+    def slow(descriptor: int, data: memoryview, position: int) -> None:
+        time.sleep(0.05)
+        sizes.append((position, len(data)))
+        write(descriptor, data, position)
+
+    monkeypatch.setattr(disk_rates, "write_fully", slow)
+    assert disk_rate(tmp_path, 20 << 20) < (20 << 20) / 0.15
+    assert sizes == [(0, 8 << 20), (8 << 20, 8 << 20), (16 << 20, 4 << 20)]
+    sizes.clear()
+    assert disk_rate(tmp_path, 20 << 20, limit=0.06) < (16 << 20) / 0.1 and len(sizes) == 2
+    with pytest.raises(OSError):
+        disk_rate(tmp_path / "missing", 100)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from lithowave.description.simulation import Simulation
 from lithowave.output.background import ImmediateJobs
 from lithowave.output.checkpoint import Checkpoint, CheckpointWriter, State
 from lithowave.output.recorders import OUTPUTS, Recorder
@@ -16,7 +17,7 @@ from lithowave.phases import phase
 from lithowave.run.callback import Callback
 from lithowave.run.instability import InstabilityWatch
 from lithowave.run.stop_signals import SignalRequests
-from lithowave.solvers.clock import Clock
+from lithowave.solvers.clock import Clock, Schedule
 from lithowave.solvers.gathered import GatheredSolver
 
 POLL_INTERVAL = 50  # steps between two inquiries of several ranks whether all have written their parts
@@ -60,7 +61,7 @@ class CheckpointManager(Callback):
     ) -> None:
         self.folder, self.identity, self.recorders = folder, identity, recorders
         self.watch, self.requests, self.jobs, self.copied = watch, requests, jobs, copied
-        self.every = 0 if interval is None else max(1, round(interval / watch.schedule.time_step))
+        self.every = 0 if interval is None else checkpoint_steps(interval, watch.schedule)
         self._open: OpenCheckpoint | None = None
         self._wanted = False
 
@@ -152,6 +153,17 @@ class CheckpointManager(Callback):
         solver.solver.restore(checkpoint.pieces(solver.solver.state_selections()))
         for number, recorder in enumerate(self.recorders):
             recorder.restore(checkpoint.common.get(_group(number), {}), clock)
+
+
+def checkpoint_steps(interval: float, schedule: Schedule) -> int:
+    """Return the number of steps between two checkpoints."""
+    return max(1, round(interval / schedule.time_step))
+
+
+def checkpoint_count(simulation: Simulation, schedule: Schedule) -> int:
+    """Return the number of checkpoints that a run writes at intervals."""
+    checkpoint = simulation.output.checkpoint
+    return 0 if checkpoint is None else (schedule.steps - 1) // checkpoint_steps(checkpoint.interval, schedule)
 
 
 def _group(number: int) -> str:
