@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 import lithowave as lw
-from fake_solver import FakeSolver, part_of_a_run, simulation_of
+from fake_ranks import on_ranks
+from fake_solver import SCHEDULE, FakeSolver, part_of_a_run, simulation_of
 from lithowave.errors import OutputError
 from lithowave.output import checkpoint, recorders
 from lithowave.output import disk_rate as disk_rates
@@ -21,10 +22,14 @@ from lithowave.output.background import MAX_PENDING, Deliveries, WriterThread
 from lithowave.output.checkpoint import FILE_NAME, CheckpointWriter, open_checkpoint
 from lithowave.output.disk_rate import disk_rate
 from lithowave.output.run_folder import DESCRIPTION, fingerprint, read_report
+from lithowave.output.snapshot_parts import PartWriter
 from lithowave.output.snapshots import SnapshotWriter, load_snapshots
+from lithowave.parallel.ranks import Ranks
 from lithowave.run import check
 from lithowave.run.check import check_simulation, duration_text
 from lithowave.run.launch import restart_run
+from lithowave.solvers.clock import Clock
+from lithowave.solvers.gathered import GatheredSolver
 from lithowave.solvers.interface import PendingFields
 from small_run import write_small
 
@@ -151,6 +156,34 @@ def test_jobs_after_an_error_are_discarded() -> None:
             call()
     jobs.close()
     assert done == [1]
+
+
+@pytest.mark.parametrize("rank", [0, 2])
+def test_all_ranks_learn_that_the_last_snapshot_was_not_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rank: int
+) -> None:
+    write = PartWriter.write
+
+    def full(writer: PartWriter, time: float, values: dict) -> None:
+        if writer.path.name == f"rank_{rank:04d}.h5" and writer.written == 3:
+            raise OutputError(f"{writer.path}: the disk or quota is full.")
+        write(writer, time, values)
+
+    monkeypatch.setattr(PartWriter, "write", full)
+
+    def attempt(ranks: Ranks) -> str:
+        jobs, simulation = WriterThread(), simulation_of([VOLUME])
+        solver = GatheredSolver(FakeSolver(ranks.rank, ranks.size), ranks, simulation.acquisition)
+        recorder = recorders.make_recorders(simulation, SCHEDULE, solver, tmp_path, {}, None, jobs)[1]
+        for step in range(0, 25, 8):
+            recorder(solver, Clock(SCHEDULE.time_step, SCHEDULE.steps, step))
+        with pytest.raises(OutputError, match="is full") as caught:
+            recorder.finish(solver, Clock(SCHEDULE.time_step, SCHEDULE.steps, SCHEDULE.steps))
+        jobs.close()
+        return str(caught.value)
+
+    texts = on_ranks(3, attempt)
+    assert [text.startswith(f"rank {rank}: ") for text in texts] == [number != rank for number in range(3)]
 
 
 class Slow(lw.Callback):

@@ -19,6 +19,7 @@ from lithowave.output.peak_motion import load_peak_motion
 from lithowave.output.recorders import SeismogramRecorder, output_bytes, record_lag
 from lithowave.output.seismograms import SeismogramWriter, load_seismograms
 from lithowave.output.snapshots import load_snapshots
+from lithowave.parallel.ranks import SINGLE_RANK
 from lithowave.solvers.clock import Clock
 from lithowave.solvers.interface import PendingFields
 from lithowave.verification.full_space import full_space_moment
@@ -126,6 +127,7 @@ class Oscillation:
     """A solver whose tensors at a receiver are cosines of time; staggered : known half a step before the velocities."""
 
     step = 0.01
+    ranks = SINGLE_RANK
 
     def __init__(self, staggered: bool) -> None:
         self.now, self.kept, self.with_stress, self.staggered = 0, {}, None, staggered

@@ -74,9 +74,10 @@ class Recorder:
         """Submit the writing of everything recorded so far."""
 
     def flush(self, solver: GatheredSolver) -> None:
-        """Write everything recorded so far, and wait for it."""
+        """Write everything recorded so far, and wait for it; an error on one rank is raised on all."""
         self.deliver(solver)
-        self.jobs.wait()
+        with collective_section(solver.ranks):
+            self.jobs.wait()
 
     def sync(self) -> None:
         """Wait until what was written has reached the disk: a checkpoint relies on it."""
@@ -313,8 +314,8 @@ class PartitionedSnapshotRecorder(SnapshotRecorder):
 
     def finish(self, solver: GatheredSolver, clock: Clock) -> None:
         """Append the last snapshot, and join the parts, or add a remark with the command that joins them."""
+        self.flush(solver)
         with collective_section(solver.ranks):
-            self.flush(solver)
             self.sync()
             self.close()
         if solver.ranks.is_root:

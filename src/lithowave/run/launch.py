@@ -361,6 +361,7 @@ def _execute(context: RunContext, checkpoint: Checkpoint | None, show: ProgressC
             loop_time = Stopwatch()
             integration.run()
             if clock.interrupted_by is not None:
+                folder.write_report(**outputs.facts(loop_time()))
                 return _interrupted(folder, clock, clock.interrupted_by, loop_time, stopwatch)
             for text in (text for recorder in recorders for text in recorder.remarks):
                 folder.log(text)
