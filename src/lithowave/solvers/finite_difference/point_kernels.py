@@ -143,7 +143,7 @@ def interpolate(field, z_below, z_weight, y_below, y_weight, x_below, x_weight, 
     zero, one = field.dtype.type(0), field.dtype.type(1)
     if x_below.size == 0:
         return
-    first, end = x_below[0], x_below[-1] + 2
+    first, end = x_below.min(), x_below.max() + 2
     for task in prange(z_below.size * y_below.size):
         q = task // y_below.size
         r = task - q * y_below.size
