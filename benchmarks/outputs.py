@@ -6,9 +6,8 @@
 Runs with finite differences in a cube of this number of nodes along each side, layers included: one that loads all
 kernels, one without snapshots, one with snapshots of velocity every ``--every`` steps, and one in which their bytes
 arrive in main memory, but are not written to the file. The speed of the disk is measured with a file of the same bytes,
-written by one thread in the same folder: snapshots cannot be written in less than ``disk_s`` seconds, so that no run
-can have a ratio above ``ratio_of_the_disk``. ``ratio`` is that of the run; ``ratio_unwritten`` shows what the snapshots
-cost apart from the file.
+written by one thread in the same folder: ``ratio_of_the_disk`` is the ratio that this speed permits. ``ratio`` is that
+of the run; ``ratio_unwritten`` shows what the snapshots cost apart from the file.
 """
 
 from __future__ import annotations

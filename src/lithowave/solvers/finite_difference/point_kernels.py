@@ -140,23 +140,19 @@ def sample(fields, number, index, weight, begin, out, slot):
 @exact_parallel
 def interpolate(field, z_below, z_weight, y_below, y_weight, x_below, x_weight, out, component):
     """Set out[q, r, s, component] to the field, linear between the nodes below and above along z, y and x."""
-    zero, one = field.dtype.type(0), field.dtype.type(1)
-    if x_below.size == 0:
-        return
-    first, end = x_below.min(), x_below.max() + 2
+    one = field.dtype.type(1)
     for task in prange(z_below.size * y_below.size):
         q = task // y_below.size
         r = task - q * y_below.size
         k, j, z, y = z_below[q], y_below[r], z_weight[q], y_weight[r]
-        near, near_above = field[k, j, first:end], field[k + 1, j, first:end]
-        far, far_above = field[k, j + 1, first:end], field[k + 1, j + 1, first:end]
-        line = np.empty(end - first, field.dtype)  # the field between these four rows, at the nodes along x
-        for n in range(line.size):
-            first_row = near[n] * (one - z) + near_above[n] * z
-            line[n] = first_row * (one - y) + (far[n] * (one - z) + far_above[n] * z) * y
         for s in range(x_below.size):
-            n, x = np.uint64(x_below[s] - first), x_weight[s]
-            out[q, r, s, component] = zero + line[n] * (one - x) + line[n + np.uint64(1)] * x
+            i, x = x_below[s], x_weight[s]
+            total = field.dtype.type(0)
+            for side in range(2):
+                near = field[k, j, i + side] * (one - z) + field[k + 1, j, i + side] * z
+                far = field[k, j + 1, i + side] * (one - z) + field[k + 1, j + 1, i + side] * z
+                total += (near * (one - y) + far * y) * (x if side else one - x)
+            out[q, r, s, component] = total
 
 
 @exact_row
