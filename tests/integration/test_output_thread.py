@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -216,7 +217,7 @@ def test_a_full_disk_ends_the_run_at_once(tmp_path: Path, monkeypatch: pytest.Mo
     with pytest.raises(OutputError, match="disk or quota is full"):
         simulation.run(output=tmp_path / "out", callbacks=[slow])
     report = read_report(tmp_path / "out")
-    assert slow.later <= 2 and not slow.last
+    assert slow.later < round(0.2 / report["plan"]["time_step_s"]) and not slow.last
     assert report["exit_state"] == "failed" and "is full" in report["error"]
     with load_snapshots(tmp_path / "out" / "snapshots" / "plane_z_0.vtkhdf") as snapshots:
         assert len(snapshots) == 1
@@ -285,10 +286,10 @@ def test_a_failed_checkpoint_ends_the_run_and_the_previous_one_remains(
     monkeypatch.setattr(os, "fsync", unsynced)
     simulation = lw.Simulation.from_file(write_small(tmp_path), {"output.checkpoint": {"interval": 0.2}})
     with pytest.raises(OutputError, match="rank_0000.h5: the disk or quota is full.*is unchanged"):
-        simulation.run(output=tmp_path / "out", callbacks=[Steps(lambda step: time.sleep(0.005))])
+        simulation.run(output=tmp_path / "out", callbacks=[Steps(lambda step: time.sleep(0.01))])
     report = read_report(tmp_path / "out")
     every = round(0.2 / report["plan"]["time_step_s"])
-    assert 2 * every <= report["failed_at_step"] <= 2 * every + 8
+    assert 2 * every <= report["failed_at_step"] < 3 * every
     monkeypatch.undo()
     assert open_checkpoint(tmp_path / "out", fingerprint((tmp_path / "out" / DESCRIPTION).read_text())).step == every
     restarted = restart_run(tmp_path / "out")
@@ -329,19 +330,19 @@ def test_a_run_that_fails_completes_its_checkpoint(tmp_path: Path, monkeypatch: 
 
 
 def test_the_share_of_outputs_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Snapshots that take 0.1 s each, more often than the loop makes progress."""
+    """The last snapshot, at the last step, takes 0.4 s."""
     write = SnapshotWriter.write
 
     def late(writer: SnapshotWriter, when: float, values: object) -> None:
-        time.sleep(0.1)
+        time.sleep(0.4 if when > 0.7 else 0.0)
         write(writer, when, values)
 
     monkeypatch.setattr(SnapshotWriter, "write", late)
-    changes = {"output.snapshots": [{"interval": 0.08, "plane": {"z": 0}}], "output.checkpoint": None}
+    changes = {"output.snapshots": [{"interval": 0.4, "plane": {"z": 0}}], "output.checkpoint": None}
     report = lw.Simulation.from_file(write_small(tmp_path), changes).run(output=tmp_path / "out").report
     phases = {entry["name"]: entry["wall_s"] for entry in report["phases"]}
     assert phases["waiting for outputs"] == pytest.approx(report["waiting_for_outputs_s"], abs=0.01)
-    assert 0.5 < report["waiting_for_outputs_s"] < report["loop_s"] + 0.2
+    assert 0.2 < report["waiting_for_outputs_s"] < report["loop_s"]
     assert 0.0 < report["outputs_s"] <= phases["outputs"]
     total = report["outputs_s"] + report["waiting_for_outputs_s"]
     assert report["output_share"] == pytest.approx(total / report["loop_s"], abs=2e-4)
@@ -368,19 +369,15 @@ def test_the_dry_run_predicts_the_time_of_outputs(tmp_path: Path, monkeypatch: p
 
 
 def test_the_speed_of_the_disk_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pieces that take 0.5 s each on a clock that only they move."""
     rate = disk_rate(tmp_path, 20 << 20)
     assert 1e6 < rate < 1e12 and not list(tmp_path.iterdir())
-    write, sizes = disk_rates.write_fully, []
-
-    def slow(descriptor: int, data: memoryview, position: int) -> None:
-        time.sleep(0.05)
-        sizes.append((position, len(data)))
-        write(descriptor, data, position)
-
-    monkeypatch.setattr(disk_rates, "write_fully", slow)
-    assert disk_rate(tmp_path, 20 << 20) < (20 << 20) / 0.15
-    assert sizes == [(0, 8 << 20), (8 << 20, 8 << 20), (16 << 20, 4 << 20)]
-    sizes.clear()
-    assert disk_rate(tmp_path, 20 << 20, limit=0.06) < (16 << 20) / 0.1 and len(sizes) == 2
+    pieces = []
+    monkeypatch.setattr(disk_rates, "time", SimpleNamespace(perf_counter=lambda: 0.5 * len(pieces)))
+    monkeypatch.setattr(disk_rates, "write_fully", lambda _, data, position: pieces.append((position, len(data))))
+    assert disk_rate(tmp_path, 20 << 20) == (20 << 20) / 1.5
+    assert pieces == [(0, 8 << 20), (8 << 20, 8 << 20), (16 << 20, 4 << 20)]
+    pieces.clear()
+    assert disk_rate(tmp_path, 20 << 20, limit=0.6) == (16 << 20) / 1.0
     with pytest.raises(OSError):
         disk_rate(tmp_path / "missing", 100)
