@@ -8,7 +8,9 @@ import h5py
 import numpy as np
 import pytest
 
+from lithowave.backends.pending import PendingCopy
 from lithowave.errors import InputError, OutputError
+from lithowave.output.snapshot_parts import PartWriter, SnapshotHead
 from lithowave.output.snapshots import SnapshotWriter, load_snapshots
 from lithowave.output.vtkhdf import THICKNESS
 
@@ -44,6 +46,48 @@ def test_every_step_comes_back(tmp_path, plane, step_count):
         for step in range(step_count):
             assert np.array_equal(snapshots.read(step, "velocity"), field_at(step, shape))
             assert np.array_equal(snapshots.read(step, "pressure"), field_at(step, shape, 1, 5))
+
+
+class InPieces(PendingCopy):
+    """A copy whose pieces, of five points each, are valid until the next one is taken."""
+
+    in_pieces = True
+
+    def pieces(self):
+        flat, length = self.wait().ravel(), 5 * self.shape[-1]
+        for first in range(0, flat.size, length):
+            piece = flat[first : first + length].copy()
+            yield piece
+            piece[:] = np.nan
+
+
+@pytest.mark.parametrize("plane", SHAPES)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_fields_that_arrive_in_pieces_make_the_same_file(tmp_path, plane, dtype):
+    fields, shape = {"velocity": 3, "stress": 6}, SHAPES[plane]
+    for name, arriving in (("whole.vtkhdf", np.asarray), ("pieces.vtkhdf", InPieces)):
+        with SnapshotWriter(tmp_path / name, ORIGIN, SPACING, shape, fields, step_count=2) as writer:
+            for step in range(2):
+                values = {field: field_at(step, shape, count).astype(dtype) for field, count in fields.items()}
+                writer.write(0.5 * step, {field: arriving(one) for field, one in values.items()})
+            with pytest.raises(ValueError, match="has shape"):
+                SnapshotWriter._write_field(writer, 0, "velocity", arriving(np.zeros((2, 2, 2, 3))))
+    assert (tmp_path / "pieces.vtkhdf").read_bytes() == (tmp_path / "whole.vtkhdf").read_bytes()
+    with load_snapshots(tmp_path / "pieces.vtkhdf") as snapshots:
+        assert np.array_equal(snapshots.read(1, "stress"), field_at(1, shape, 6))
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_parts_that_arrive_in_pieces_make_the_same_file(tmp_path, order):
+    """order : -1 for points in descending order, which are sorted first."""
+    points = np.arange(3, 20)[::order]
+    head = SnapshotHead(ORIGIN, SPACING, SHAPES["none"], ("velocity",), 2, {})
+    for name, arriving in (("whole.h5", np.asarray), ("pieces.h5", InPieces)):
+        writer = PartWriter(tmp_path / name, head, points, 0, 2)
+        for step in range(2):
+            writer.write(0.5 * step, {"velocity": arriving(field_at(step, points.shape))})
+        writer.close()
+    assert (tmp_path / "pieces.h5").read_bytes() == (tmp_path / "whole.h5").read_bytes()
 
 
 @pytest.mark.parametrize(

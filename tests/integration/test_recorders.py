@@ -19,7 +19,9 @@ from lithowave.output.peak_motion import load_peak_motion
 from lithowave.output.recorders import SeismogramRecorder, output_bytes, record_lag
 from lithowave.output.seismograms import SeismogramWriter, load_seismograms
 from lithowave.output.snapshots import load_snapshots
+from lithowave.parallel.ranks import SINGLE_RANK
 from lithowave.solvers.clock import Clock
+from lithowave.solvers.interface import PendingFields
 from lithowave.verification.full_space import full_space_moment
 from verification_tools import ABSORBING_TOP, record, relative_l2
 
@@ -125,6 +127,7 @@ class Oscillation:
     """A solver whose tensors at a receiver are cosines of time; staggered : known half a step before the velocities."""
 
     step = 0.01
+    ranks = SINGLE_RANK
 
     def __init__(self, staggered: bool) -> None:
         self.now, self.kept, self.with_stress, self.staggered = 0, {}, None, staggered
@@ -141,7 +144,7 @@ class Oscillation:
     def records(self, count: int) -> SimpleNamespace:
         names = ("velocity", "stress", "strain")
         block = {name: np.stack([self.kept[slot][name] for slot in range(count)]) for name in names}
-        return SimpleNamespace(wait=lambda: block)
+        return PendingFields({}, lambda _: block)
 
 
 @pytest.mark.parametrize("staggered", [True, False])
@@ -247,7 +250,7 @@ def test_all_ranks_ask_for_the_same_at_the_same_steps(tmp_path: Path, monkeypatc
     part_of_a_run(
         tmp_path / "run", 3, simulation_of([PLANE, VOLUME], stress=True), until=10, beyond=6,
         each_step=lambda rank, made: asked[rank].append(
-            (made[0].count, made[0].capacity, *(one._coming is not None for one in made))
+            (made[0].count, made[0].capacity, *(one._deliveries._coming is not None for one in made))
         ),
     )  # fmt: skip
     assert asked[0] == asked[1] == asked[2] and len(asked[0]) == 16

@@ -12,6 +12,7 @@ import numpy as np
 import lithowave as lw
 from fake_ranks import on_ranks
 from lithowave.description.acquisition import Acquisition
+from lithowave.output.background import ImmediateJobs
 from lithowave.output.checkpoint import open_checkpoint, write_checkpoint
 from lithowave.output.recorders import Recorder, make_recorders, record_lag
 from lithowave.parallel.ranks import Ranks
@@ -105,6 +106,7 @@ def part_of_a_run(
     until: int | None = None,
     beyond: int = 0,
     each_step: Callable[[int, list[Recorder]], None] = lambda *_: None,
+    jobs: Callable[[], ImmediateJobs] = ImmediateJobs,
 ) -> list[tuple[str, ...]]:
     """Go on from the last checkpoint on so many ranks, to a checkpoint, and some steps further, or to the end.
 
@@ -117,7 +119,8 @@ def part_of_a_run(
         solver = GatheredSolver(own, ranks, simulation.acquisition)
         output = simulation.output
         clock = Clock(STEP, STEPS + record_lag(output.quantity, output.tensors))
-        recorders = make_recorders(simulation, SCHEDULE, solver, folder, {"title": "fake"}, checkpoint)
+        own_jobs = jobs()
+        recorders = make_recorders(simulation, SCHEDULE, solver, folder, {"title": "fake"}, checkpoint, own_jobs)
         try:
             if checkpoint is not None:
                 clock.step = own.now = checkpoint.step
@@ -146,6 +149,7 @@ def part_of_a_run(
                     recorder.finish(solver, clock)
             return [recorder.remarks for recorder in recorders]
         finally:
+            own_jobs.close()
             for recorder in recorders:
                 recorder.close()
 

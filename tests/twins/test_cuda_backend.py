@@ -6,6 +6,7 @@ import ctypes
 import gc
 import subprocess
 import sys
+import threading
 import weakref
 from pathlib import Path
 from types import SimpleNamespace
@@ -148,6 +149,49 @@ def test_large_arrays_are_copied_without_a_buffer(backend, monkeypatch) -> None:
     backend.assign(field, values)
     np.testing.assert_array_equal(backend.fetch(field).wait(), values)
     assert STAGED_BYTES > 2**20
+
+
+@pytest.mark.parametrize("size", [1, 44, 45, 46, 300])
+def test_temporary_arrays_are_copied_in_pieces(any_backend, monkeypatch, size) -> None:
+    """Of 15 values each, whole rows, through at most three buffers."""
+    monkeypatch.setattr("lithowave.backends.cuda.WHOLE_BYTES", 0)
+    monkeypatch.setattr("lithowave.backends.cuda_copies.PIECE_BYTES", 71)
+    values = random(dtype=float).ravel()[: 3 * size].reshape(1, size, 3).astype(np.float32)
+    pending = any_backend.fetch(any_backend.upload(values), temporary=True)
+    assert pending.shape == values.shape and pending.size == values.size
+    np.testing.assert_array_equal(pending.wait(), values)
+    assert pending.wait() is pending.wait()
+    pending = any_backend.fetch(any_backend.upload(values), temporary=True)
+    pieces = [piece.copy() for piece in pending.pieces()]
+    np.testing.assert_array_equal(np.concatenate(pieces), values.ravel())
+    assert not pending.in_pieces or [len(piece) for piece in pieces[:-1]] == [15] * (len(pieces) - 1)
+
+
+@pytest.mark.parametrize("in_pieces", [True, False])
+def test_temporary_arrays_are_copied_while_the_device_continues(any_backend, monkeypatch, in_pieces) -> None:
+    """By another thread, in which later arrays, at other addresses, are of no influence."""
+    if in_pieces:
+        monkeypatch.setattr("lithowave.backends.cuda.WHOLE_BYTES", 0)
+    arrays = [any_backend.upload(np.full((500, 3), number)) for number in range(4)]
+    pending = [any_backend.fetch(array, temporary=True) for array in arrays]
+    del arrays
+    later = [any_backend.upload(np.full((500, 3), -1.0)) for _ in range(8)]
+    found: list[np.ndarray] = []
+    thread = threading.Thread(target=lambda: found.extend(one.wait() for one in pending))
+    thread.start()
+    thread.join()
+    assert len(later) == 8 and [one.shape for one in found] == [(500, 3)] * 4
+    for number, one in enumerate(found):
+        assert (one == number).all()
+
+
+def test_pieces_that_do_not_arrive_are_noticed(cupy, monkeypatch) -> None:
+    monkeypatch.setattr("lithowave.backends.cuda.WHOLE_BYTES", 0)
+    backend = CudaBackend()
+    pending = backend.fetch(backend.upload(np.ones((50, 3))), temporary=True)
+    monkeypatch.setattr(cupy.cuda.runtime, "memcpyAsync", lambda *_: None)
+    with pytest.raises(SelfCheckError, match="from the device did not arrive"):
+        next(pending.pieces())
 
 
 def test_buffers_are_used_again(cupy) -> None:
@@ -499,6 +543,7 @@ def test_too_much_memory_is_refused_on_a_device() -> None:
 def test_after_a_failed_kernel_python_goes_on() -> None:
     code = f"""
 import sys
+import threading
 sys.path[:0] = [{str(SUPPORT)!r}, {str(SUPPORT.parents[1] / "src")!r}]
 from lithowave.backends.cuda import CudaBackend
 from lithowave.errors import ResourceError

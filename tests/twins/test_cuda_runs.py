@@ -136,6 +136,18 @@ def test_ways_to_run_agree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engi
         assert_close(tmp_path / "other", tmp_path / "plain", LIMITS["single"])
 
 
+@pytest.mark.gpu
+def test_snapshots_that_leave_the_device_in_pieces_are_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    simulation = small(tmp_path, {**ALL, "compute.backend": "cuda"})
+    run_simulation(simulation, tmp_path / "whole")
+    monkeypatch.setattr("lithowave.backends.cuda.WHOLE_BYTES", 0)
+    monkeypatch.setattr("lithowave.backends.cuda_copies.PIECE_BYTES", 5000)
+    run_simulation(simulation, tmp_path / "pieces")
+    assert_same_results(tmp_path / "pieces", tmp_path / "whole")
+
+
 # --- restarts
 
 

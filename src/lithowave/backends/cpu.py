@@ -77,9 +77,9 @@ class CpuBackend:
         """Assign ``array[...] = host`` in device order."""
         array[...] = host
 
-    def fetch(self, array: np.ndarray) -> PendingCopy:
-        """Return a copy of the present values."""
-        return PendingCopy(array.copy())
+    def fetch(self, array: np.ndarray, temporary: bool = False) -> PendingCopy:
+        """Return a copy of the present values; of a temporary array, which nothing changes later, the array itself."""
+        return PendingCopy(array if temporary else array.copy())
 
     def capture_graph(self, function: Callable[[], None]) -> Callable[[], None]:
         """Return the function, which must launch the same kernels with the same arrays in every call."""

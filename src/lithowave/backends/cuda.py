@@ -13,6 +13,7 @@ import numpy as np
 
 from lithowave.backends import tensor_map
 from lithowave.backends.cuda_copies import (
+    PiecewiseCopy,
     PinnedHostMirror,
     Staging,
     Unfinished,
@@ -28,6 +29,7 @@ from lithowave.backends.nvrtc import Defines
 from lithowave.backends.pending import PendingCopy
 
 LINE = 128  # bytes that the device reads in one transaction
+WHOLE_BYTES = 64 << 20  # larger temporary arrays are copied to main memory in pieces
 STAGED_BYTES = 256 << 20  # larger copies use pageable memory directly, and the host waits for them
 RING_BYTES = 220 << 10  # of shared memory; data-center devices from Hopper on have 227 KiB, others 99 KiB
 RESERVE = 256 << 20  # bytes reserved for compiled kernels, graphs and the driver
@@ -59,7 +61,7 @@ class CudaBackend:
 
     def __init__(self, precision: str = "single", number: int = 0) -> None:
         self.cupy, self.shared = require_device(), False  # shared : True if other ranks of the run use this device
-        self._runtime, self.driver = self.cupy.cuda.runtime, self.cupy.cuda.driver
+        self._runtime, self.driver, self.number = self.cupy.cuda.runtime, self.cupy.cuda.driver, number
         self.array_type = self.cupy.ndarray
         self.precision = precision
         self.dtype = np.dtype(np.float32 if precision == "single" else np.float64)
@@ -68,6 +70,7 @@ class CudaBackend:
             self.device_count: int = self._runtime.getDeviceCount()
             self.stream = self._main = self.cupy.cuda.Stream(non_blocking=True)
             self._second: Any = None
+            self._streams: dict[str, Any] = {}  # for copies of temporary arrays
             found = self._runtime.getDeviceProperties(self._runtime.getDevice())
         self.device: str = found["name"].decode()
         self.identity = "{:x}:{:x}:{:x}".format(*(found.get(f"pci{part}ID", 0) for part in ("Domain", "Bus", "Device")))
@@ -210,19 +213,40 @@ class CudaBackend:
             copy(self._runtime, array, staged, True, self.stream.ptr)
             event.record(self.stream)
 
-    def fetch(self, array: Any) -> PendingCopy:
-        """Start a copy to main memory, after the work queued so far."""
+    def fetch(self, array: Any, temporary: bool = False) -> PendingCopy:
+        """Start a copy to main memory, after the work queued so far.
+
+        temporary : True if nothing changes the array later: it is copied on a stream of its own, while later work of
+        the main stream continues, and a large contiguous array in pieces. Any thread may wait for the copy.
+        """
+        if temporary and array.nbytes > WHOLE_BYTES:
+            with device_errors():
+                return PiecewiseCopy(self, array, self._new_stream("pieces"))
         if array.nbytes > STAGED_BYTES:
             return PendingCopy(self.download(array))
         with device_errors(), self.stream:
+            self._unfinished.release()
             buffer = self.cupy.cuda.alloc_pinned_memory(max(1, array.nbytes))
             host = pinned_array(buffer, array.shape, array.dtype)
             poison(host)
-            event = self.cupy.cuda.Event(disable_timing=True)
-            copy(self._runtime, array, host, False, self.stream.ptr)
-            event.record(self.stream)
-            self._unfinished.add(event, host)
+            event = self.cupy.cuda.Event(block=True, disable_timing=True)
+            stream = self._copy_stream() if temporary else self.stream
+            copy(self._runtime, array, host, False, stream.ptr)
+            event.record(stream)
+            self._unfinished.add(event, array, host)
         return PendingCopy(host, lambda: self._arrived(event, host))
+
+    def _copy_stream(self) -> Any:
+        """Return the stream of temporary arrays, whose next work begins after the work queued so far."""
+        stream = self._new_stream("copies")
+        self._follow(stream, self.stream)
+        return stream
+
+    def _new_stream(self, name: str) -> Any:
+        """Return the stream with this name, which the first call creates."""
+        if name not in self._streams:
+            self._streams[name] = self.cupy.cuda.Stream(non_blocking=True)
+        return self._streams[name]
 
     def _copy_and_wait(self, array: Any, host: np.ndarray, to_device: bool) -> None:
         with device_errors(), self.stream:
@@ -277,11 +301,13 @@ class CudaBackend:
             self._main.synchronize()
             if self._second is not None:
                 self._second.synchronize()
-
+            for stream in self._streams.values():
+                stream.synchronize()
             self._unfinished.clear()
 
     def _arrived(self, event: Any, host: np.ndarray) -> None:
         with device_errors():
+            self._runtime.setDevice(self.number)  # in each thread that waits
             event.synchronize()
         require_arrival(host)
 

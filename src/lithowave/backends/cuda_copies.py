@@ -13,12 +13,14 @@ from typing import Any
 import numpy as np
 
 from lithowave.backends.cuda_driver import device_errors
+from lithowave.backends.pending import PendingCopy
 from lithowave.errors import SelfCheckError
 
 SMALLEST = 4096
 PAGE = 4096
 # Quiet NaNs with payloads that arithmetic does not produce.
 POISON = {"float32": np.uint32(0x7FC5A5A5), "float64": np.uint64(0x7FF8A5A5A5A5A5A5)}
+PIECE_BYTES, PIECES = 8 << 20, 3  # of a `PiecewiseCopy`: they remain in the caches of the host while they are written
 MOST_BUFFERS = 32  # per size; if more are in use, the host waits for the device
 
 
@@ -90,20 +92,87 @@ def _marked(host: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
 
 
 class Unfinished:
-    """Page-locked buffers that the device is still writing: they must not be used for other copies."""
+    """Arrays that are being copied, and their page-locked buffers: their memory must not be used again before."""
 
     def __init__(self) -> None:
-        self._copies: deque[tuple[Any, np.ndarray]] = deque()
+        self._copies: list[tuple[Any, Any, np.ndarray]] = []
 
-    def add(self, event: Any, host: np.ndarray) -> None:
-        """Store a buffer until the event, which was recorded after the copy, is complete."""
-        while self._copies and self._copies[0][0].done:
-            self._copies.popleft()
-        self._copies.append((event, host))
+    def release(self) -> None:
+        """Release arrays and buffers whose copies are complete."""
+        self._copies[:] = [entry for entry in self._copies if not entry[0].done]
+
+    def add(self, event: Any, array: Any, host: np.ndarray) -> None:
+        """Store an array and its buffer until the event, which was recorded after the copy, is complete."""
+        self._copies.append((event, array, host))
 
     def clear(self) -> None:
         """Release all buffers, after the device has completed all work."""
         self._copies.clear()
+
+
+class PiecewiseCopy(PendingCopy):
+    """Copy of a large array that nothing changes later, through few page-locked buffers, when a thread takes pieces.
+
+    The device stores the array until all pieces are taken. stream : of the copies, which the calling thread may use.
+    """
+
+    in_pieces = True
+
+    def __init__(self, backend: Any, array: Any, stream: Any) -> None:
+        self.shape, self.size, self._backend, self._stream = array.shape, array.size, backend, stream
+        self._source: Any = array
+        self._host: np.ndarray | None = None
+        self._ready = backend.cupy.cuda.Event(disable_timing=True)
+        self._ready.record(backend.stream)
+
+    def wait(self) -> np.ndarray:
+        """See `PendingCopy`."""
+        if self._host is None:
+            host, first = np.empty(self.size, self._source.dtype), 0
+            for piece in self.pieces():
+                host[first : first + piece.size] = piece
+                first += piece.size
+            self._host = host.reshape(self.shape)
+        return self._host
+
+    def pieces(self) -> Iterator[np.ndarray]:
+        """See `PendingCopy`; the pieces can be taken once, unless `wait` has been called before."""
+        if self._host is not None:
+            yield self._host.reshape(-1)
+            return
+        cuda, dtype = self._backend.cupy.cuda, self._source.dtype
+        length = max(1, PIECE_BYTES // (dtype.itemsize * self.shape[-1])) * self.shape[-1]
+        starts = range(0, self.size, length)
+        with device_errors():
+            cuda.runtime.setDevice(self._backend.number)
+            self._stream.wait_event(self._ready)
+            buffers = [cuda.alloc_pinned_memory(length * dtype.itemsize) for _ in starts[:PIECES]]
+            events = [cuda.Event(block=True, disable_timing=True) for _ in buffers]
+        try:
+            hosts = [self._start(first, length, buffers[n], events[n]) for n, first in enumerate(starts[:PIECES])]
+            for number in range(len(starts)):
+                slot = number % PIECES
+                with device_errors():
+                    events[slot].synchronize()
+                require_arrival(hosts[slot])
+                yield hosts[slot]
+                if number + PIECES < len(starts):
+                    hosts[slot] = self._start(starts[number + PIECES], length, buffers[slot], events[slot])
+        finally:
+            with device_errors():
+                self._stream.synchronize()  # before the buffers are released
+        self._source = None
+
+    def _start(self, first: int, length: int, buffer: Any, event: Any) -> np.ndarray:
+        """Start the copy of the elements from `first` into a buffer; return its array."""
+        cupy, source = self._backend.cupy, self._source
+        host = pinned_array(buffer, (min(length, self.size - first),), source.dtype)
+        poison(host)
+        with device_errors():
+            piece = cupy.ndarray(host.shape, source.dtype, source.data + first * source.dtype.itemsize)
+            copy(cupy.cuda.runtime, piece, host, False, self._stream.ptr)
+            event.record(self._stream)
+        return host
 
 
 class Staging:

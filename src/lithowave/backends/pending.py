@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -13,10 +13,17 @@ class PendingCopy:
     Parameters
     ----------
     array : destination in main memory. finish : waits for the end of the copy; None if the copy is complete.
+
+    Attributes
+    ----------
+    shape, size : of the array. in_pieces : True if `pieces` requires less main memory than `wait`.
     """
+
+    in_pieces = False
 
     def __init__(self, array: np.ndarray, finish: Callable[[], None] | None = None) -> None:
         self._array, self._finish = array, finish
+        self.shape, self.size = array.shape, array.size
 
     def wait(self) -> np.ndarray:
         """Return the array after the copy is complete; may be called repeatedly.
@@ -29,6 +36,15 @@ class PendingCopy:
             self._finish()
             self._finish = None
         return self._array
+
+    def pieces(self) -> Iterator[np.ndarray]:
+        """Yield the values in order, in flat pieces along the first axes; each is valid until the next one is taken.
+
+        Raises
+        ------
+        ResourceError : the device has failed.
+        """
+        yield self.wait().reshape(-1)
 
 
 class HostMirror:

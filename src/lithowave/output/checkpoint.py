@@ -31,6 +31,7 @@ FORMAT_VERSION = 2
 BLOCK_BYTES = 32 << 20  # copied at a time
 
 RERUN_HINT = "Run the simulation again."
+UNCHANGED = "The previous checkpoint, if any, is unchanged"
 
 State = dict[str, dict[str, np.ndarray]]
 
@@ -177,43 +178,94 @@ def _gathering(name: str, place: Selection) -> _HyperslabReader | _RowReader:
     return _HyperslabReader(place) if isinstance(place, Hyperslab) else _RowReader(name, place)
 
 
-def write_checkpoint(
-    folder: Path, common: State, state: Mapping[str, ArraySection], fingerprint: str, ranks: Ranks = SINGLE_RANK
-) -> None:
-    """Write the state; the previous checkpoint is deleted only after this one is complete on all ranks.
+class CheckpointWriter:
+    """A checkpoint that is being written, while the previous one remains valid until `complete`.
+
+    Creating and completing it are collective calls of all ranks; another thread may call the other methods.
 
     Parameters
     ----------
-    folder : the run folder. common : arrays by part and name, with ``clock``, of rank 0. state : fields of this rank.
-    fingerprint : hash of the description, so that only the same run can resume from the checkpoint.
+    folder : the run folder. step : completed steps. state : fields of this rank. fingerprint : hash of the description,
+    so that only the same run can resume from the checkpoint.
 
     Raises
     ------
-    OutputError : on all ranks, if one of them cannot write; the previous checkpoint remains.
+    OutputError : on all ranks, if the disk lacks space.
     """
-    place, step, name, size = folder / FOLDER, int(common["clock"]["step"]), "", 0
-    needed = ranks.total(sum(piece.values.nbytes for piece in state.values()))
-    with collective_section(ranks):
-        if ranks.is_root:
-            with writing(place):
-                place.mkdir(parents=True, exist_ok=True)
-            _remove_unnamed(place)
-            require_space(folder / FILE_NAME, needed)
-            name = _new_folder(place, f"step_{step:09d}")
-    name = ranks.broadcast(name)
-    try:
+
+    def __init__(
+        self, folder: Path, step: int, state: Mapping[str, ArraySection], fingerprint: str, ranks: Ranks = SINGLE_RANK
+    ) -> None:
+        self.folder, self.step, self.fingerprint, self.ranks = folder, step, fingerprint, ranks
+        self._place, self._name, self._size = folder / FOLDER, "", 0
+        self._state: Mapping[str, ArraySection] = state
+        self._problem: Exception | None = None
+        needed = ranks.total(sum(piece.values.nbytes for piece in state.values()))
         with collective_section(ranks):
-            size = _write_pieces(place / _file_name(name, ranks.rank), state, fingerprint, step)
-        sizes = ranks.gather(size)
-        with collective_section(ranks):
-            if sizes is not None:
-                sync_folder(place / name)
-                sync_folder(place)
-                _write_manifest(folder / FILE_NAME, common, name, sizes, fingerprint)
-                sync_folder(place)
-    finally:
-        if ranks.is_root:
-            _remove_unnamed(place)  # the previous checkpoint, or the rest of this one if it failed
+            if ranks.is_root:
+                with writing(self._place):
+                    self._place.mkdir(parents=True, exist_ok=True)
+                _remove_unnamed(self._place)
+                require_space(folder / FILE_NAME, needed)
+                self._name = _new_folder(self._place, f"step_{step:09d}")
+        self._name = ranks.broadcast(self._name)
+
+    def store(self) -> None:
+        """Write the state, which may change afterwards; `complete` raises the errors."""
+        try:
+            self._size = _write_pieces(self._path, self._state, self.fingerprint, self.step)
+        except Exception as problem:
+            self._problem = problem
+        self._state = {}
+
+    def sync(self) -> None:
+        """Wait until the state is on the disk; `complete` raises the errors."""
+        if self._problem is None:
+            try:
+                with writing(self._path, UNCHANGED), open(self._path, "rb") as file:
+                    os.fsync(file.fileno())
+            except OutputError as problem:
+                self._problem = problem
+
+    def complete(self, common: State) -> None:
+        """Replace the previous checkpoint, which is deleted only now that this one is complete on all ranks.
+
+        common : arrays by part and name, with ``clock``, of rank 0.
+
+        Raises
+        ------
+        OutputError : on all ranks, if one of them cannot write; the previous checkpoint remains.
+        """
+        problem, self._problem = self._problem, None
+        try:
+            with collective_section(self.ranks):
+                if problem is not None:
+                    raise problem
+            sizes = self.ranks.gather(self._size)
+            with collective_section(self.ranks):
+                if sizes is not None:
+                    sync_folder(self._place / self._name)
+                    sync_folder(self._place)
+                    _write_manifest(self.folder / FILE_NAME, common, self._name, sizes, self.fingerprint)
+                    sync_folder(self._place)
+        finally:
+            problem = None  # its traceback refers to this frame
+            if self.ranks.is_root:
+                _remove_unnamed(self._place)  # the previous checkpoint, or the rest of this one if it failed
+
+    @property
+    def _path(self) -> Path:
+        return self._place / _file_name(self._name, self.ranks.rank)
+
+
+def write_checkpoint(
+    folder: Path, common: State, state: Mapping[str, ArraySection], fingerprint: str, ranks: Ranks = SINGLE_RANK
+) -> None:
+    """Write and complete a checkpoint; see `CheckpointWriter`."""
+    writer = CheckpointWriter(folder, int(common["clock"]["step"]), state, fingerprint, ranks)
+    writer.store()
+    writer.sync()
+    writer.complete(common)
 
 
 def open_checkpoint(folder: Path, fingerprint: str) -> Checkpoint | None:
@@ -274,7 +326,7 @@ def _write_pieces(path: Path, state: Mapping[str, ArraySection], fingerprint: st
     arrays = {f"{name}/values": piece.values for name, piece in state.items()}
     rows = {name: piece for name, piece in state.items() if isinstance(piece.selection, RowSelection)}
     arrays |= {f"{name}/keys": np.asarray(piece.selection.keys, np.int64) for name, piece in rows.items()}
-    with writing(path, "The previous checkpoint, if any, is unchanged"):
+    with writing(path, UNCHANGED):
         path.parent.mkdir(exist_ok=True)  # the folder made by rank 0 may not be visible yet
         with laying_out(path) as file:
             file.attrs["fingerprint"], file.attrs["step"] = fingerprint, step
@@ -313,7 +365,7 @@ def _write_manifest(path: Path, common: State, folder: str, sizes: list[int], fi
 
 
 def _fill(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
-    """Write arrays into a preallocated file, and wait until they are on the disk."""
+    """Write arrays into a preallocated file."""
     with open_file(path) as file:
         places = {name: hdf5.ContiguousDataset.of(file[name]) for name in arrays}
     descriptor = os.open(path, os.O_WRONLY)
@@ -321,7 +373,6 @@ def _fill(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
         for name, array in arrays.items():
             for first, block in _blocks(array):
                 places[name].write_range(descriptor, first, block)
-        os.fsync(descriptor)
     finally:
         os.close(descriptor)
 

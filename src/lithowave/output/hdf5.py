@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from lithowave.backends.pending import PendingCopy
 from lithowave.errors import OutputError
 from lithowave.output.paged import PagedFile, write_fully
 
@@ -186,11 +187,13 @@ class ContiguousDataset:
         values = self._prepared(values, self.shape[1:])
         _write_array(descriptor, values, self._byte(index * values.size))
 
-    def write_range(self, descriptor: int, first: int, values: np.ndarray) -> None:
+    def write_range(self, descriptor: int, first: int, values: np.ndarray | PendingCopy) -> None:
         """Write `values` to the elements from index `first` of the flattened array, last axis fastest."""
         if first < 0 or first + values.size > math.prod(self.shape):
             raise ValueError(f"{values.size} values from index {first} exceed an array of shape {self.shape}")
-        _write_array(descriptor, np.ascontiguousarray(values, dtype=self.dtype), self._byte(first))
+        for piece in values.pieces() if isinstance(values, PendingCopy) else (values,):
+            _write_array(descriptor, np.ascontiguousarray(piece, dtype=self.dtype), self._byte(first))
+            first += piece.size
 
     def write(self, descriptor: int, values: Any) -> None:
         """Write the entire array."""

@@ -1,7 +1,8 @@
 """Recorders of seismograms, snapshots and peak motion: callbacks of the time loop that read the solver and write files.
 
 In addition to the methods of a callback (`lithowave.run.callback.Callback`) they have `flush` and `sync`, after which
-everything recorded so far is on disk and readable, and `state` and `restore` for checkpoints.
+everything recorded so far is on disk and readable, and `state` and `restore` for checkpoints. They write by jobs
+(`lithowave.output.background`), while the time loop continues.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lithowave.errors import OutputError
+from lithowave.output.background import Deliveries, ImmediateJobs
 from lithowave.output.checkpoint import Checkpoint
 from lithowave.output.joining import JOINED_BY_RUNS, join_snapshots, joined_bytes, new_snapshot_file
 from lithowave.output.peak_motion import FILE_NAME as PEAK_FILE
@@ -30,6 +32,7 @@ from lithowave.output.snapshot_parts import (
 from lithowave.output.snapshots import SnapshotWriter
 from lithowave.output.vtkhdf_chunk import PLANE_POINT_BYTES, VOLUME_POINT_BYTES
 from lithowave.parallel.collective import collective_section
+from lithowave.phases import phase
 from lithowave.solvers.clock import Clock, Schedule
 from lithowave.solvers.gathered import GatheredSolver
 from lithowave.solvers.interface import PendingFields, SnapshotGrid
@@ -43,16 +46,18 @@ NOTHING = 1e-36  # m/s (m, m/s^2): smaller values are round-off in single precis
 # Maximum number of points of a plane that several ranks gather on rank 0, which writes them: 24 MB of velocities. Other
 # planes and volumes would keep all ranks waiting for one disk.
 MAX_GATHERED_POINTS = 2_000_000
+OUTPUTS = "outputs"  # the phase of the work for outputs in the time loop
 COMPONENTS = {"velocity": 3, "stress": 6, "pressure": 1}
 
 
 class Recorder:
     """The base class of recorders, with nothing to prepare, flush or save.
 
-    remarks : lines for the log of a complete run.
+    remarks : lines for the log of a complete run. jobs : execute the writing.
     """
 
     remarks: tuple[str, ...] = ()
+    jobs = ImmediateJobs()
 
     def due(self, clock: Clock) -> bool:
         """True if this step is recorded."""
@@ -65,8 +70,14 @@ class Recorder:
     def start(self, solver: GatheredSolver, clock: Clock) -> None:
         """Record the first step of the loop, if it is due."""
 
+    def deliver(self, solver: GatheredSolver) -> None:
+        """Submit the writing of everything recorded so far."""
+
     def flush(self, solver: GatheredSolver) -> None:
-        """Write everything recorded so far."""
+        """Write everything recorded so far, and wait for it; an error on one rank is raised on all."""
+        self.deliver(solver)
+        with collective_section(solver.ranks):
+            self.jobs.wait()
 
     def sync(self) -> None:
         """Wait until what was written has reached the disk: a checkpoint relies on it."""
@@ -112,6 +123,7 @@ class SeismogramRecorder(Recorder):
         output: Any,
         receiver_count: int,
         capacity: int | None = None,
+        jobs: ImmediateJobs | None = None,
     ) -> None:
         self.writer, self.schedule, self.quantity = writer, schedule, output.quantity
         self.tensors, self.stress, self.pressure, self.strain = (
@@ -135,7 +147,8 @@ class SeismogramRecorder(Recorder):
             self.carry["strain"] = np.zeros((receiver_count, 6))
         self.last_step, self.moved = 0, False  # moved : True if a written sample exceeds `NOTHING`
         self.staggered = True  # True if the tensors of the solver are at the half step before
-        self._coming: tuple[PendingFields, np.ndarray] | None = None  # a full block in transfer, and its steps
+        self.jobs = jobs or self.jobs
+        self._deliveries = Deliveries(self.jobs, self._write)
         if writer.samples_written == 0 and self.lag == 0:
             writer.write(0, {"motion": np.zeros((receiver_count, 3, 1))})
 
@@ -149,35 +162,33 @@ class SeismogramRecorder(Recorder):
         return clock.step % self.every == 0
 
     def __call__(self, solver: GatheredSolver, clock: Clock) -> None:
-        """Store a record on the device; when a block is full, start its copy, and write the previous block."""
+        """Store a record on the device; when a block is full, start its copy."""
         solver.record(self.count)
         self.count += 1
         self.last_step = clock.step
         if self.count == self.capacity:
-            self._ask(solver)
+            self._start_copy(solver)
 
-    def _ask(self, solver: GatheredSolver) -> None:
+    def _start_copy(self, solver: GatheredSolver) -> None:
         """Start copying the stored records to the host, while the device continues."""
-        self._take()
-        steps = self.last_step - self.every * np.arange(self.count)[::-1]
-        self._coming = solver.records(self.count), steps
-        self.count = 0
-
-    def _take(self) -> None:
-        """Convert and write the block in transfer."""
-        if self._coming is not None:
-            coming, steps = self._coming
-            self._coming = None
-            block = self._converted(coming.wait(), steps)
-            self.moved |= bool((np.abs(block["motion"]) > NOTHING).any())
-            if block["motion"].shape[-1]:
-                self.writer.write(self.writer.samples_written, block)
-
-    def flush(self, solver: GatheredSolver) -> None:
-        """Convert and write all stored records."""
         if self.count:
-            self._ask(solver)
-        self._take()
+            with phase(OUTPUTS):
+                self._deliveries.make_room()
+                steps = self.last_step - self.every * np.arange(self.count)[::-1]
+                self._deliveries.add(solver.records(self.count), steps)
+                self.count = 0
+
+    def _write(self, records: dict[str, np.ndarray], steps: np.ndarray) -> None:
+        """Convert and write a block."""
+        block = self._converted(records, steps)
+        self.moved |= bool((np.abs(block["motion"]) > NOTHING).any())
+        if block["motion"].shape[-1]:
+            self.writer.write(self.writer.samples_written, block)
+
+    def deliver(self, solver: GatheredSolver) -> None:
+        """See `Recorder`."""
+        self._start_copy(solver)
+        self._deliveries.receive()
 
     def _converted(self, records: dict[str, np.ndarray], steps: np.ndarray) -> dict[str, np.ndarray]:
         """Return samples (n_receivers, components, n) at steps - lag; store the last values for the next block."""
@@ -243,10 +254,12 @@ class SnapshotRecorder(Recorder):
     """
 
     def __init__(
-        self, writer: SnapshotWriter, snapshot: SnapshotGrid, fields: tuple[str, ...], every: int, last: int
-    ) -> None:
+        self, writer: SnapshotWriter, snapshot: SnapshotGrid, fields: tuple[str, ...], every: int, last: int,
+        jobs: ImmediateJobs | None = None,
+    ) -> None:  # fmt: skip
         self.writer, self.snapshot, self.fields, self.every, self.last = writer, snapshot, fields, every, last
-        self._coming: tuple[float, PendingFields] | None = None  # time and fields of a snapshot in transfer
+        self.jobs = jobs or self.jobs
+        self._deliveries = Deliveries(self.jobs, lambda values, time: writer.write(time, values))
 
     def due(self, clock: Clock) -> bool:
         """True at the interval."""
@@ -258,20 +271,17 @@ class SnapshotRecorder(Recorder):
             self(solver, clock)
 
     def __call__(self, solver: GatheredSolver, clock: Clock) -> None:
-        """Start copying one snapshot, and append the previous one, while the device continues."""
-        coming = self._ask(solver)
-        self.flush(solver)
-        self._coming = clock.time, coming
+        """Start copying one snapshot, which is appended while the device continues."""
+        with phase(OUTPUTS):
+            self._deliveries.make_room()
+            self._deliveries.add(self._ask(solver), clock.time)
 
     def _ask(self, solver: GatheredSolver) -> PendingFields:
         return solver.fields(self.snapshot, self.fields)
 
-    def flush(self, solver: GatheredSolver) -> None:
-        """Append the snapshot in transfer."""
-        if self._coming is not None:
-            time, coming = self._coming
-            self._coming = None
-            self.writer.write(time, coming.wait())
+    def deliver(self, solver: GatheredSolver) -> None:
+        """See `Recorder`."""
+        self._deliveries.receive()
 
     def finish(self, solver: GatheredSolver, clock: Clock) -> None:
         """Append the last snapshot."""
@@ -293,16 +303,10 @@ class PartitionedSnapshotRecorder(SnapshotRecorder):
     """
 
     def __init__(
-        self,
-        writer: PartWriter,
-        snapshot: SnapshotGrid,
-        fields: tuple[str, ...],
-        every: int,
-        last: int,
-        path: Path,
-        joined: bool,
-    ) -> None:
-        super().__init__(writer, snapshot, fields, every, last)
+        self, writer: PartWriter, snapshot: SnapshotGrid, fields: tuple[str, ...], every: int, last: int,
+        path: Path, joined: bool, jobs: ImmediateJobs | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(writer, snapshot, fields, every, last, jobs)
         self.path, self.joined = path, joined
 
     def _ask(self, solver: GatheredSolver) -> PendingFields:
@@ -310,8 +314,8 @@ class PartitionedSnapshotRecorder(SnapshotRecorder):
 
     def finish(self, solver: GatheredSolver, clock: Clock) -> None:
         """Append the last snapshot, and join the parts, or add a remark with the command that joins them."""
+        self.flush(solver)
         with collective_section(solver.ranks):
-            self.flush(solver)
             self.sync()
             self.close()
         if solver.ranks.is_root:
@@ -396,21 +400,22 @@ def make_recorders(
     folder: Path,
     attributes: dict[str, Any],
     checkpoint: Checkpoint | None = None,
+    jobs: ImmediateJobs | None = None,
 ) -> list[Recorder]:
     """Return the recorders of the description, with new files or, after a checkpoint, with the existing files.
 
     All ranks have the same recorders, so that they read the solver at the same steps; except for snapshot parts, only
-    those of rank 0 write files. solver : the `GatheredSolver`.
+    those of rank 0 write files. solver : the `GatheredSolver`. jobs : executes their writing; default: at once.
 
     Raises
     ------
     OutputError : on all ranks, if one of them cannot create or resume a file.
     """
-    output = simulation.output
-    recorders: list[Recorder] = [_seismograms(simulation, schedule, solver, folder, attributes, checkpoint)]
+    output, jobs = simulation.output, jobs or ImmediateJobs()
+    recorders: list[Recorder] = [_seismograms(simulation, schedule, solver, folder, attributes, checkpoint, jobs)]
     for selection, name in zip(output.snapshots, snapshot_names(output.snapshots), strict=True):
         path = folder / "snapshots" / name
-        recorders.append(_snapshots(selection, schedule, solver, path, attributes, checkpoint))
+        recorders.append(_snapshots(selection, schedule, solver, path, attributes, checkpoint, jobs))
     if output.peak_motion:
         solver.start_peaks()
         recorders.append(PeakRecorder(folder / PEAK_FILE if solver.ranks.is_root else None, attributes))
@@ -424,6 +429,7 @@ def _seismograms(
     folder: Path,
     attributes: dict[str, Any],
     checkpoint: Checkpoint | None,
+    jobs: ImmediateJobs,
 ) -> SeismogramRecorder:
     output, path, receivers = simulation.output, folder / "seismograms.h5", simulation.acquisition.receivers
     capacity = block_length(len(receivers))  # the same on all ranks, which gather the records together
@@ -441,7 +447,7 @@ def _seismograms(
             writer = SeismogramWriter.resume(
                 path, int(checkpoint.common["seismograms"]["samples"]), schedule.sample_count
             )
-    recorder = SeismogramRecorder(writer, schedule, output, len(receivers), capacity)
+    recorder = SeismogramRecorder(writer, schedule, output, len(receivers), capacity, jobs)
     recorder.prepare(solver)
     return recorder
 
@@ -453,6 +459,7 @@ def _snapshots(
     path: Path,
     attributes: dict[str, Any],
     checkpoint: Checkpoint | None,
+    jobs: ImmediateJobs,
 ) -> SnapshotRecorder:
     every, count = snapshot_steps(selection.interval, schedule)
     snapshot, ranks, fields = solver.snapshot_grid(selection), solver.ranks, tuple(selection.fields)
@@ -464,7 +471,7 @@ def _snapshots(
         kept = None if checkpoint is None else min(count, checkpoint.step // every + 1)
         part = part_writer(path, head, solver.snapshot_points(snapshot), ranks, kept)
         joined = joined_bytes(head) < JOINED_BY_RUNS
-        return PartitionedSnapshotRecorder(part, snapshot, fields, every, schedule.steps, path, joined)
+        return PartitionedSnapshotRecorder(part, snapshot, fields, every, schedule.steps, path, joined, jobs)
     writer: Any = NullWriter()
     with collective_section(ranks):
         if ranks.is_root and checkpoint is None:
@@ -472,7 +479,7 @@ def _snapshots(
             writer = new_snapshot_file(path, head)
         elif ranks.is_root:
             writer = SnapshotWriter.resume(path, float(checkpoint.common["clock"]["time"]))
-    return SnapshotRecorder(writer, snapshot, fields, every, schedule.steps)
+    return SnapshotRecorder(writer, snapshot, fields, every, schedule.steps, jobs)
 
 
 def output_bytes(simulation: Simulation, schedule: Schedule, snapshot_points: list[int]) -> int:

@@ -29,6 +29,7 @@ MADE_BY_RUNS = (
 )  # fmt: skip
 EXIT_KEYS = (
     "exit_state", "error", "failed_at_step", "stopped_by", "stopped_at_step", "setup_s", "loop_s", "wall_s", "phases",
+    "outputs_s", "waiting_for_outputs_s", "output_share",
 )  # fmt: skip
 DEVICE = ("backend", "device", "precision", "threads", "cuda", "ranks", "mpi", "transport")
 PARALLEL = ("parts", "transport", "overlap", "patience")  # keys of `compute` that do not affect results

@@ -14,6 +14,7 @@ Layout of ``from_000012/rank_0000.h5``, which is preallocated::
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
 from bisect import bisect_left
@@ -25,6 +26,7 @@ from typing import Any
 
 import numpy as np
 
+from lithowave.backends.pending import PendingCopy
 from lithowave.errors import OutputError
 from lithowave.output import hdf5
 from lithowave.output.attributes import UNITS, completed, read_attributes, write_attributes
@@ -133,8 +135,10 @@ class PartWriter:
         with hdf5.writing(self.path):
             self._count(count)
 
-    def write(self, time: float, values: Mapping[str, np.ndarray]) -> None:
+    def write(self, time: float, values: Mapping[str, np.ndarray | PendingCopy]) -> None:
         """Append the fields (n, components), or (n,), of the points at `time` (s).
+
+        Of a `PendingCopy`, of any shape, pieces are written when they arrive.
 
         Raises
         ------
@@ -146,10 +150,18 @@ class PartWriter:
             raise ValueError(f"{self.path}: the file has space for {step} snapshots only")
         with hdf5.writing(self.path, f"Its first {step} snapshots remain"):
             for name in self._fields:
-                own = values[name] if self._order is None else values[name][self._order]
-                self._pieces[f"fields/{name}"].write_step(self._descriptor, step, own)
+                self._write_field(step, name, values[name])
             self._pieces["times"].write_range(self._descriptor, step, np.array(float(time)))
             self._count(step + 1)
+
+    def _write_field(self, step: int, name: str, values: np.ndarray | PendingCopy) -> None:
+        piece = self._pieces[f"fields/{name}"]
+        if isinstance(values, PendingCopy):
+            if self._order is None and values.size == math.prod(piece.shape[1:]):
+                piece.write_range(self._descriptor, step * values.size, values)
+                return
+            values = values.wait().reshape(-1, *piece.shape[2:])
+        piece.write_step(self._descriptor, step, values if self._order is None else values[self._order])
 
     def _count(self, written: int) -> None:
         self._pieces["written"].write(self._descriptor, np.int64(written))

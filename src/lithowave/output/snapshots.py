@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from lithowave.backends.pending import PendingCopy
 from lithowave.errors import InputError, OutputError
 from lithowave.output import hdf5
 from lithowave.output.attributes import (
@@ -136,8 +137,10 @@ class SnapshotWriter:
                 writer._set_times([value for value in writer._times if value <= latest])
         return writer
 
-    def write(self, time: float, values: Mapping[str, np.ndarray]) -> None:
+    def write(self, time: float, values: Mapping[str, np.ndarray | PendingCopy]) -> None:
         """Append the fields at `time` (s): each (nz, ny, nx, components), or (nz, ny, nx) for a scalar.
+
+        Of a `PendingCopy`, pieces are written when they arrive.
 
         Raises
         ------
@@ -151,18 +154,30 @@ class SnapshotWriter:
             raise ValueError(f"the snapshot lacks {', '.join(sorted(missing))}")
         with hdf5.writing(self.path, f"Its first {step} snapshots remain readable"):
             for field in self._fields:
-                self._write_field(step, field, np.asarray(values[field]))
+                arriving = values[field]
+                self._write_field(step, field, arriving if isinstance(arriving, PendingCopy) else np.asarray(arriving))
             self._set_times([*self._times, float(time)])
 
-    def _write_field(self, step: int, field: str, values: np.ndarray) -> None:
+    def _write_field(self, step: int, field: str, values: np.ndarray | PendingCopy) -> None:
         count = FIELD_COMPONENTS[field]
         expected = self._storage.shape + (() if count == 1 else (count,))
         if values.shape != expected:
             raise ValueError(f"{field} has shape {values.shape}, expected {expected}")
-        parts = [values[..., index] for index in range(6)] if count == 6 else [values]
+        first = step * math.prod(self._storage.dimensions)
+        if isinstance(values, PendingCopy) and self._storage.doubled is None:
+            for piece in values.pieces():
+                points = piece.reshape(-1, count)
+                self._write_points(field, first, points)
+                first += len(points)
+        else:
+            whole = values.wait() if isinstance(values, PendingCopy) else values
+            self._write_points(field, first, self._storage.to_file(whole).reshape(-1, count))
+
+    def _write_points(self, field: str, first: int, values: np.ndarray) -> None:
+        """Write values (points, components) to the stored points from index `first`."""
+        parts = list(values.T) if len(stored_arrays(field)) > 1 else [values]
         for name, part in zip(stored_arrays(field), parts, strict=True):
-            stored = self._storage.to_file(part)
-            self._pieces[name].write_range(self._descriptor, step * stored.size, stored)
+            self._pieces[name].write_range(self._descriptor, first * (part.size // len(part)), part)
 
     def write_rows(self, step: int, field: str, first: int, values: np.ndarray) -> None:
         """Write part of a snapshot: rows (n, nx[, components]) of points along x.

@@ -14,10 +14,12 @@ from lithowave.backends.interface import Backend
 from lithowave.description.model_report import model_report
 from lithowave.description.simulation import Simulation
 from lithowave.errors import InputError, LithowaveError, MissingPackageError, ResourceError
+from lithowave.output.disk_rate import MEASURED_BYTES, disk_rate
 from lithowave.output.hdf5 import readable_size
 from lithowave.output.recorders import output_bytes
 from lithowave.output.run_folder import existing_outputs
 from lithowave.output.waveforms import check_names
+from lithowave.run.checkpoints import checkpoint_count
 from lithowave.run.memory import (
     MemoryRequirement,
     free_device_memory,
@@ -33,6 +35,8 @@ from lithowave.solvers import load_method
 
 # Memory of a Python process with the packages loaded and the kernels compiled, without the arrays of a run.
 PROCESS_BYTES = 200_000_000
+SHOWN_SHARE = 0.05  # of the time loop: shorter times of outputs are not printed
+WARNED_SECONDS = 10.0  # shorter times of outputs cause no warning
 
 
 @dataclass(frozen=True)
@@ -48,7 +52,9 @@ class CheckReport:
     memory_bytes, free_memory_bytes : main memory of the process, and free main memory.
     device_memory_bytes, free_device_memory_bytes : the same for the GPU; None on a CPU.
     unit, rate : ``points`` or ``elements``, and their updates per second; None if not measured.
-    loop_s : predicted time in the time loop, s, from a measurement on this machine; None if not measured.
+    loop_s : predicted time in the time loop, s, from measurements on this machine: that of the steps, or of writing if
+        this takes longer; None if not measured.
+    outputs_s : predicted time of writing all files, s, while the time loop continues; None if not measured.
     output_bytes, free_disk_bytes : size of all output files, and free disk space.
     warnings : entries that are allowed but may not be intended.
     problems : reasons why the run would fail on this machine; empty if it can run.
@@ -79,6 +85,7 @@ class CheckReport:
     ranks_per_machine: int | None = None
     model: dict[str, Any] = field(default_factory=dict)
     model_lines: list[tuple[str, str]] = field(default_factory=list)
+    outputs_s: float | None = None
 
     @property
     def runnable(self) -> bool:
@@ -110,6 +117,8 @@ class CheckReport:
         if self.loop_s is not None:
             speed = rate_text(self.rate, self.unit)
             rows.append(("time", f"{duration_text(self.loop_s)} on {self._place()} ({speed} measured)"))
+            if self.outputs_s is not None and self.outputs_s > SHOWN_SHARE * self.loop_s:
+                rows.append(("time of outputs", f"{duration_text(self.outputs_s)} to write, during the time loop"))
         if self.partition is not None:
             rows += self.partition.lines()
             if self.partition.loop_s is not None:
@@ -180,6 +189,7 @@ def check_simulation(simulation: Simulation, *, measure: bool = True, ranks: int
     points = [plan.snapshot_point_count(selection) for selection in simulation.output.snapshots]
     written = output_bytes(simulation, schedule, points)
     checkpoint = plan.state_bytes() if simulation.output.checkpoint else 0
+    checkpoints = checkpoint_count(simulation, schedule)
     whole = memory_needed(simulation, plan, backend)
     partition = None if ranks is None else estimate_scaling(simulation, plan, backend, whole, ranks, PROCESS_BYTES)
     need = MemoryRequirement(whole.main + PROCESS_BYTES, whole.device)
@@ -196,8 +206,12 @@ def check_simulation(simulation: Simulation, *, measure: bool = True, ranks: int
         raise
     except LithowaveError as error:
         problems.append(str(error))
-    loop = method.predict_loop_time(plan, backend, len(receivers)) if measure and not problems else None
+    loop = outputs = None
+    if measure and not problems:
+        loop = method.predict_loop_time(plan, backend, len(receivers))
+        outputs = _writing_time(directory, written + checkpoints * checkpoint, free)
     warnings = [*simulation.warnings(), *plan.warnings(simulation), *_occupied(directory)]
+    warnings += _slow_disk(loop, outputs, written + checkpoints * checkpoint)
     report = model_report(simulation)
     fitting = None
     if partition is not None:
@@ -224,7 +238,8 @@ def check_simulation(simulation: Simulation, *, measure: bool = True, ranks: int
         free_device_memory_bytes=device_free,
         unit=plan.unit,
         rate=plan.unit_count * schedule.steps / loop if loop else None,
-        loop_s=loop,
+        loop_s=None if loop is None else max(loop, outputs or 0.0),
+        outputs_s=outputs,
         output_bytes=written + checkpoint,
         free_disk_bytes=_free_disk(directory),
         warnings=warnings,
@@ -292,6 +307,28 @@ def _backend(simulation: Simulation) -> tuple[Backend, list[str]]:
         return make_backend(compute.backend, compute.precision, compute.threads), []
     except (MissingPackageError, ResourceError) as error:
         return make_backend("cpu", compute.precision, compute.threads), [str(error)]
+
+
+def _writing_time(directory: Path, size: int, free_memory: int) -> float | None:
+    """Return the predicted time of writing `size` bytes, s; None if the speed of the disk cannot be measured.
+
+    The system writes larger outputs than its page cache accepts at the speed of the disk.
+    """
+    try:
+        return size / disk_rate(_existing(directory), min(size, MEASURED_BYTES), sync=size > free_memory // 10)
+    except OSError:
+        return None
+
+
+def _slow_disk(loop_s: float | None, outputs_s: float | None, size: int) -> list[str]:
+    """Return a warning if the time loop will wait for the disk."""
+    if loop_s is None or outputs_s is None or outputs_s < max(loop_s, WARNED_SECONDS):
+        return []
+    return [
+        f"output: writing {readable_size(size)} takes about {duration_text(outputs_s)}, longer than the "
+        f"{duration_text(loop_s)} of the time steps, so that the time loop will wait. Increase the interval or the "
+        "stride of snapshots, write fewer fields, save fewer checkpoints, or choose a folder on a faster disk."
+    ]
 
 
 def _occupied(directory: Path) -> list[str]:

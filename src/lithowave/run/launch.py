@@ -16,6 +16,7 @@ from lithowave.description.writing import MODEL_FILE, recorded_yaml, stored_mode
 from lithowave.errors import InputError, LithowaveError, OutputError, ResourceError, issue_warning
 from lithowave.output.asdf import write_asdf
 from lithowave.output.attributes import attributes_of
+from lithowave.output.background import WriterThread
 from lithowave.output.checkpoint import Checkpoint, open_checkpoint
 from lithowave.output.hdf5 import require_space
 from lithowave.output.model_writing import write_gridded_model
@@ -42,6 +43,7 @@ from lithowave.run.checkpoints import CheckpointManager
 from lithowave.run.instability import InstabilityWatch
 from lithowave.run.loop import Integration
 from lithowave.run.memory import memory_needed, require_memory, require_room
+from lithowave.run.output_watch import OutputWatch
 from lithowave.run.plan_summary import plan_summary
 from lithowave.run.progress import Progress, ProgressCallback, rate_key
 from lithowave.run.self_checks import check_seismograms, checked_sources
@@ -332,16 +334,19 @@ def _execute(context: RunContext, checkpoint: Checkpoint | None, show: ProgressC
             with phase("arrays"):
                 local = load_method(simulation.solver.method).Solver(plan, simulation, backend, halo)
             solver = GatheredSolver(local, ranks, simulation.acquisition)
+            outputs = OutputWatch(WriterThread())
             recorders = make_recorders(
-                simulation, schedule, solver, folder.path, attributes_of(simulation), checkpoint
+                simulation, schedule, solver, folder.path, attributes_of(simulation), checkpoint, outputs.jobs
             )
-            callbacks += [*recorders, *context.users]
+            callbacks += [*recorders, outputs, *context.users]  # closed in reverse order: the files after the jobs
             onsets = checked_sources(simulation.acquisition, local, ranks)
             watch = InstabilityWatch(schedule, onsets.sources, onsets=onsets)
             progress = Progress(folder, plan, show if ranks.is_root else None)
             interval = None if output.checkpoint is None else output.checkpoint.interval
             requests = SignalRequests(signals, ranks)
-            checkpoints = CheckpointManager(folder, context.identity, interval, recorders, watch, requests)
+            checkpoints = CheckpointManager(
+                folder, context.identity, interval, recorders, watch, requests, outputs.jobs, backend.own_memory
+            )
             patience = RankWatchdog(
                 ranks, simulation.compute.patience, lambda step, text: folder.fail(step, text, stopwatch())
             )
@@ -356,11 +361,13 @@ def _execute(context: RunContext, checkpoint: Checkpoint | None, show: ProgressC
             loop_time = Stopwatch()
             integration.run()
             if clock.interrupted_by is not None:
+                folder.write_report(**outputs.facts(loop_time()))
                 return _interrupted(folder, clock, clock.interrupted_by, loop_time, stopwatch)
             for text in (text for recorder in recorders for text in recorder.remarks):
                 folder.log(text)
             backend.synchronize()
             elapsed, rate = loop_time(), progress.rate(clock)
+            folder.write_report(**outputs.facts(elapsed))
             seismograms = recorders[0]
             assert isinstance(seismograms, SeismogramRecorder)
             check_seismograms(simulation, folder, seismograms, onsets, solver, clock)

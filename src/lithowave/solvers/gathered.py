@@ -112,7 +112,9 @@ class GatheredSolver:
 
     def _gathered(self, coming: PendingFields) -> PendingFields:
         numbers = self.solver.receiver_numbers
-        return PendingFields(coming.parts, lambda parts: self._summed(numbers, coming.finish(parts)))
+        return PendingFields(
+            coming.parts, lambda parts: self._summed(numbers, coming.finish(parts)), self.ranks.size > 1
+        )
 
     def _summed(self, numbers: np.ndarray, own: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Return the sum of the contributions of all ranks to each receiver, in rank order."""
@@ -132,15 +134,19 @@ class GatheredSolver:
 
     def fields(self, snapshot: SnapshotGrid, names: tuple[str, ...]) -> PendingFields:
         """Return fields on the entire grid: ``velocity`` (nz, ny, nx, 3), ``stress`` (..., 6), ``pressure`` (...)."""
-        coming, points = self.solver.fields(snapshot, names), self.snapshot_points(snapshot)
+        coming, shape = self.solver.fields(snapshot, names), snapshot.shape[::-1]
 
         def finish(parts: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-            gathered = self.ranks.gather((points, coming.finish(parts)))
+            own = coming.finish(parts)
+            if self.ranks.size == 1 and all(len(values) == math.prod(shape) for values in own.values()):
+                return {name: values.reshape(*shape, *values.shape[1:]) for name, values in own.items()}
+            gathered = self.ranks.gather((self.snapshot_points(snapshot), own))
             if gathered is None:
                 return {}
-            return {name: _spread([(at, own[name]) for at, own in gathered], snapshot.shape[::-1]) for name in names}
+            return {name: _spread([(at, theirs[name]) for at, theirs in gathered], shape) for name in names}
 
-        return PendingFields(coming.parts, finish)
+        plain = coming.plain if self.ranks.size == 1 else ()
+        return PendingFields(coming.parts, finish, self.ranks.size > 1, plain)
 
     def snapshot_points(self, snapshot: SnapshotGrid) -> np.ndarray:
         """See `Solver`; of this rank."""
@@ -198,7 +204,7 @@ def _joined(parts: list[PendingFields]) -> PendingFields:
         blocks = [part.wait() for part in parts]
         return {name: np.concatenate([block[name] for block in blocks]) for name in blocks[0]}
 
-    return PendingFields({}, finish)
+    return PendingFields({}, finish, any(part.communicates for part in parts))
 
 
 def _spread(parts: list[tuple[np.ndarray, np.ndarray]], shape: tuple[int, ...]) -> np.ndarray:

@@ -37,14 +37,24 @@ class PendingFields:
     """Field arrays whose device-to-host copy is still in progress.
 
     parts : results of the backend's `fetch`, by name. finish : function that computes the result from the arrays.
+    communicates : True if this function exchanges messages with other ranks: only the main thread may call `wait`.
+    plain : names of the parts that this function returns unchanged, apart from their shape.
     """
 
     parts: dict[str, Any]
     finish: Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]]
+    communicates: bool = False
+    plain: tuple[str, ...] = ()
 
     def wait(self) -> dict[str, np.ndarray]:
         """Return the result after the copies have finished."""
         return self.finish({name: part.wait() for name, part in self.parts.items()})
+
+    def arriving(self) -> dict[str, Any]:
+        """Return the result as `wait` does, but with the copies of `plain` parts that can be read in pieces."""
+        large = {name: self.parts[name] for name in self.plain if name in self.parts and self.parts[name].in_pieces}
+        rest = {name: part.wait() for name, part in self.parts.items() if name not in large}
+        return {**(self.finish(rest) if rest or not large else {}), **large}
 
 
 class PlaneCoordinates(Protocol):
@@ -167,7 +177,10 @@ class Solver(Protocol):
         """Return the points of a snapshot selection (a plane, a volume, a stride); identical on all ranks."""
 
     def snapshot_points(self, snapshot: SnapshotGrid) -> np.ndarray:
-        """Return the indices, x fastest, of this rank's points of a snapshot grid; each is on at most one rank."""
+        """Return the indices, x fastest, of this rank's points of a snapshot grid; each is on at most one rank.
+
+        They are in ascending order if this rank has all points.
+        """
 
     def fields(self, snapshot: SnapshotGrid, names: tuple[str, ...]) -> PendingFields:
         """Return fields at n `snapshot_points`: ``velocity`` (n, 3), ``stress`` (n, 6), ``pressure`` (n,)."""

@@ -184,7 +184,7 @@ class EmulatedCudaBackend:
         self._not_in_a_graph("assign")
         self._checked(array).view(np.ndarray)[...] = host
 
-    def fetch(self, array: DeviceArray) -> PendingCopy:
+    def fetch(self, array: DeviceArray, temporary: bool = False) -> PendingCopy:
         """A copy as the array is now."""
         self._not_in_a_graph("fetch")
         host = np.empty(array.shape, array.dtype)

@@ -127,7 +127,8 @@ class ElementSolver:
         out = self.backend.zeros((1, rows, max(1, samples.count)))
         for launch in samples.launches(self, out, self.backend.zeros((1,), np.int64)):
             launch()
-        return PendingFields({"rows": self.backend.fetch(out)}, lambda parts: samples.fields(parts["rows"], names))
+        coming = {"rows": self.backend.fetch(out, temporary=True)}
+        return PendingFields(coming, lambda parts: samples.fields(parts["rows"], names))
 
     # -------------------------------------------------------------------------------------------------- peaks
 

@@ -200,8 +200,8 @@ class FiniteDifferenceSolver:
                 lines = self._lines(snapshot, part)
                 if out.size:
                     self.kernels.interpolate(self.fields_by_name[part], *lines, out, component)
-            found[name] = self.backend.fetch(out)
-        return PendingFields(found, finish_fields)
+            found[name] = self.backend.fetch(out, temporary=True)
+        return PendingFields(found, finish_fields, plain=("velocity", "stress"))
 
     def _lines(self, snapshot: SnapshotGrid, field: str) -> list[Any]:
         if (snapshot, field) not in self._snapshot_grids:

@@ -1,0 +1,115 @@
+"""Speed of the time loop with snapshots of the entire volume, relative to that without snapshots.
+
+    python benchmarks/outputs.py --cells 200 --steps 100 --every 20
+    python benchmarks/outputs.py --backend cuda --cells 512 --steps 400 --every 50 --layer-cells 16 --folder /scratch
+
+Runs with finite differences in a cube of this number of nodes along each side, layers included: one that loads all
+kernels, one without snapshots, one with snapshots of velocity every ``--every`` steps, and one in which their bytes
+arrive in main memory, but are not written to the file. The speed of the disk is measured with a file of the same bytes,
+written by one thread in the same folder: ``ratio_of_the_disk`` is the ratio that this speed permits. ``ratio`` is that
+of the run; ``ratio_unwritten`` shows what the snapshots cost apart from the file.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import shutil
+import tempfile
+import warnings
+from pathlib import Path
+from typing import Any
+
+import lithowave as lw
+from lithowave.output import hdf5
+from lithowave.output.disk_rate import disk_rate
+from lithowave.output.paged import write_fully
+
+SPACING, SPEED = 100.0, 5000.0
+
+
+def simulation(cells: int, steps: int, every: int, backend: str, layer_cells: int) -> lw.Simulation:
+    """Return a cube of `cells` nodes along each side, layers included; every : steps between snapshots, 0 for none."""
+    inside = (cells - 1 - 2 * layer_cells) * SPACING
+    depth = (cells - 1 - layer_cells) * SPACING
+    time_step = 0.4 * SPACING / SPEED
+    snapshots: list[dict[str, Any]] = [{"interval": every * time_step, "volume": True}] if every else []
+    return lw.Simulation(
+        domain={"x": [0, inside], "y": [0, inside], "z": [-depth, 0]},
+        boundaries={"layer": {"cells": layer_cells}},
+        material={"homogeneous": {"vp": SPEED, "vs": SPEED / 1.75, "rho": 2600}},
+        sources=[
+            {
+                "position": [0.5 * inside, 0.5 * inside, -0.5 * depth],
+                "moment_tensor": {"xy": 1e15},
+                "time_function": {"gaussian": {"sigma": 10 * time_step, "delay": 0}},
+            }
+        ],
+        receivers=[{"network": "XX", "name": "R1", "position": [0.3 * inside, 0.4 * inside, 0]}],
+        duration=steps * time_step,
+        solver={"spacing": SPACING, "order": 4, "time_step": time_step},
+        compute={"backend": backend},
+        output={"sampling_interval": time_step, "snapshots": snapshots},
+    )
+
+
+def run(simulation: lw.Simulation, folder: Path) -> dict[str, Any]:
+    """Run a simulation, and return its report without its files."""
+    result = simulation.run(output=folder, overwrite=True)
+    shutil.rmtree(folder)
+    return result.report
+
+
+def run_unwritten(simulation: lw.Simulation, folder: Path) -> dict[str, Any]:
+    """Run a simulation whose large arrays are not written."""
+    hdf5.write_fully = lambda descriptor, remaining, position: (
+        None if len(remaining) > 1 << 20 else write_fully(descriptor, remaining, position)
+    )
+    try:
+        return run(simulation, folder)
+    finally:
+        hdf5.write_fully = write_fully
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--cells", type=int, default=200)
+    parser.add_argument("--steps", type=int, default=100)
+    parser.add_argument("--every", type=int, default=20)
+    parser.add_argument("--layer-cells", type=int, default=10)
+    parser.add_argument("--backend", default="auto")
+    parser.add_argument("--folder", type=Path, help="folder for the files of the runs; default: a temporary one")
+    given = parser.parse_args()
+    warnings.simplefilter("ignore")  # the waves of these short runs do not reach the receiver
+    with tempfile.TemporaryDirectory(dir=given.folder) as name:
+        folder = Path(name)
+        common = (given.backend, given.layer_cells)
+        run(simulation(given.cells, 2, 0, *common), folder / "run")
+        without = run(simulation(given.cells, given.steps, 0, *common), folder / "run")
+        size = 12 * (given.cells - 2 * given.layer_cells) ** 2 * (given.cells - given.layer_cells)
+        count = given.steps // given.every + 1
+        rate = disk_rate(folder, count * size, sync=False, limit=math.inf)
+        snapshots = simulation(given.cells, given.steps, given.every, *common)
+        with_snapshots, unwritten = run(snapshots, folder / "run"), run_unwritten(snapshots, folder / "run")
+    bare, disk_s = without["loop_s"], count * size / rate
+    entries = {
+        "device": with_snapshots["device"],
+        "loop_s_without": bare,
+        "loop_s": with_snapshots["loop_s"],
+        "loop_s_unwritten": unwritten["loop_s"],
+        "ratio": bare / with_snapshots["loop_s"],
+        "ratio_unwritten": bare / unwritten["loop_s"],
+        "ratio_of_the_disk": min(1.0, bare / disk_s),
+        "snapshots": count,
+        "snapshot_bytes": size,
+        "disk_bytes_per_s": rate,
+        "disk_s": disk_s,
+        **{name: with_snapshots[name] for name in ("outputs_s", "waiting_for_outputs_s", "output_share")},
+    }
+    rounded = {name: value if isinstance(value, str) else float(f"{value:.4g}") for name, value in entries.items()}
+    print(json.dumps(rounded, indent=1))
+
+
+if __name__ == "__main__":
+    main()
