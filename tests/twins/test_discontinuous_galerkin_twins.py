@@ -19,6 +19,7 @@ from lithowave.solvers.common.kernel_arguments import named_arguments
 from lithowave.solvers.discontinuous_galerkin import element_kernels, launches, point_kernels
 from lithowave.solvers.discontinuous_galerkin.arguments import ARGUMENTS
 from lithowave.solvers.discontinuous_galerkin.basis import ORDERS, basis_values, mode_count
+from lithowave.solvers.discontinuous_galerkin.element_layout import ALIKE, FASTER, SLOWER
 from lithowave.solvers.discontinuous_galerkin.layer import AbsorbingLayer
 from lithowave.solvers.discontinuous_galerkin.materials import FROM_VOIGT, ElementMaterials
 from lithowave.solvers.discontinuous_galerkin.measure import synthetic_plan
@@ -65,9 +66,9 @@ def compare(
 
 @pytest.mark.parametrize("device", DEVICES)
 def test_steps_of_isotropic_elements(device: str) -> None:
-    """In four kinds of blocks on a device: those with neighbours in other clusters are compiled apart."""
+    """In three kinds of blocks on a device: those with neighbours in other clusters are compiled apart."""
     plan = mixed_plan(ORDER, "double")
-    assert {group.mixed for group in make_solver(plan).tables.arrangement.groups} == {False, True}
+    assert {group.mixed for group in make_solver(plan).tables.arrangement.groups} == {ALIKE, SLOWER, FASTER}
     compare(ORDER, "double", device)
 
 
@@ -75,7 +76,7 @@ def test_steps_of_isotropic_elements(device: str) -> None:
 @pytest.mark.parametrize("seed", [0, pytest.param(3, marks=pytest.mark.slow)])
 def test_steps_of_anisotropic_elements(device: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """With little shared memory, as of high orders, threads in any order, and one block at a time."""
-    shapes = launches.SHAPES | {"single": launches.SHAPES["single"] | {ANISOTROPIC_ORDER: (1, 1, 2, 2)}}
+    shapes = launches.SHAPES | {"single": launches.SHAPES["single"] | {ANISOTROPIC_ORDER: (1, 3, 2, 2)}}
     monkeypatch.setattr(launches, "SHAPES", shapes)
     options = {"seed": seed, "multiprocessors": 1 + seed} if device == "emulated" else {}
     compare(ANISOTROPIC_ORDER, "single", device, anisotropic=0.5, **options)
@@ -214,7 +215,7 @@ def test_steps_of_layers_with_little_shared_memory(
     device: str, anisotropic: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     order = ANISOTROPIC_ORDER if anisotropic else ORDER
-    shapes = launches.SHAPES | {"double": launches.SHAPES["double"] | {order: (1, 1, 2, 2)}}
+    shapes = launches.SHAPES | {"double": launches.SHAPES["double"] | {order: (1, 3, 2, 2)}}
     monkeypatch.setattr(launches, "SHAPES", shapes)
     compare_layers(order, "double", device, anisotropic, mixed=False)
 
