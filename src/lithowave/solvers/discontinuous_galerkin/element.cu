@@ -4,10 +4,10 @@
 // LANES, QUANTITIES, which are STRESSES and VELOCITIES, and LAW, FACE_NUMBERS: values of an elastic law and of a face;
 // COLUMN: values from row to row of traces in shared memory; WORKERS: warps that process faces.
 // ORDER, ANISOTROPIC; LAYER: in an absorbing layer, with the gains of its memory variables from GAINS on, and JUMPS, with
-// gains, of anisotropic elements, DECAY and DAMPING; MIXED: some neighbors are in other clusters; BLOCKS: minimum per
-// multiprocessor; DIRECTIONS (1 or 3), FACES (2 or 4): number in shared memory at the same time; AT_ONCE: turns of the
-// work on faces whose coefficients a thread reads in one pass. MECHANISMS: of attenuation, with coefficients from WEIGHTS
-// on, and stresses by the faces in shared memory from FACE_STRESSES on.
+// gains, of anisotropic elements, DECAY and DAMPING; MIXED: SLOWER, FASTER if some neighbors step half, or twice as often;
+// BLOCKS: minimum per multiprocessor; SLOPE_ROWS, FACES (2 or 4): rows of derivatives, and faces, in shared memory at the
+// same time; AT_ONCE: turns of the work on faces whose coefficients a thread reads in one pass. MECHANISMS: of
+// attenuation, with coefficients from WEIGHTS on, and stresses by the faces in shared memory from FACE_STRESSES on.
 
 #include "reference.cuh"
 #include "faces.cuh"
@@ -237,8 +237,8 @@ __device__ __forceinline__ void load_memory(
 
 #endif
 
-// Compute Taylor term `level` + 1 from the term `level` in x: next[r] for r < B(level + 1), `SLOPE_ROWS` at a time. psi, gains,
-// decay : in a layer, memory variables that the first term updates and contains.
+// Compute Taylor term `level` + 1 from the term `level` in x: next[r] for r < B(level + 1), SLOPE_ROWS at a time. psi,
+// gains, decay : in a layer, memory variables that the first term updates and contains.
 template <int level, int count>
 __device__ __forceinline__ void next_term(
     real (&next)[Reference::B1], const real (&x)[count], const Law& law, real* shared
@@ -447,10 +447,9 @@ extern "C" __global__ __launch_bounds__(THREADS, BLOCKS) void step(
 #pragma unroll
     for (int r = 0; r < Reference::B1; r++) own_memory[r * LANES] = psi[r];
 #endif
-#if RELOAD
+    // Reading them again leaves registers to the terms.
 #pragma unroll
     for (int k = Reference::B1; k < MODES; k++) mean[k] = q[k * LANES];
-#endif
     send_all<false>(mean, f, shared);
 #if MIXED == FASTER
     __syncthreads();

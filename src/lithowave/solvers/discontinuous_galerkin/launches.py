@@ -6,6 +6,7 @@ The kernels are called as on the CPU, with the argument lists of `arguments.py`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import lru_cache, partial
 from itertools import product
 from types import SimpleNamespace
@@ -35,47 +36,66 @@ LANES, COLUMN = GPU_LANES, GPU_LANES + 1  # elements of a block; values per row 
 THREADS = LANES * QUANTITIES
 COMPILED_MECHANISMS = 3  # of the variants with attenuation in `variants`
 WORKERS = 8  # warps of a block that process faces
+VALUE_BYTES = {"single": 4, "double": 8}
 LAYOUT = {"LANES": LANES, "QUANTITIES": QUANTITIES, "STRESSES": STRESSES, "VELOCITIES": VELOCITIES}
 
 # By precision and order: minimum blocks per multiprocessor, which bounds the registers of a thread (one less for
-# elements that send both halves of a step, or with memory variables, which need more); rows of derivatives and faces in
-# shared memory at the same time; turns of the work on faces whose coefficients are read in one pass.
+# elements that send both halves of a step, or with memory variables, which need more); and turns of the work on faces
+# whose coefficients are read in one pass.
 SHAPES = {
-    "single": {2: (6, 1, 4, 4), 3: (4, 4, 4, 4), 4: (4, 10, 4, 4), 5: (3, 20, 4, 4), 6: (2, 35, 4, 4), 7: (1, 56, 4, 4)},
-    "double": {2: (4, 1, 4, 4), 3: (3, 4, 4, 4), 4: (2, 10, 4, 2), 5: (1, 20, 4, 2), 6: (1, 30, 2, 2), 7: (1, 30, 2, 2)},
+    "single": {2: (6, 4), 3: (4, 4), 4: (4, 4), 5: (3, 4), 6: (2, 4), 7: (1, 4)},
+    "double": {2: (4, 4), 3: (3, 4), 4: (2, 2), 5: (1, 2), 6: (1, 2), 7: (1, 2)},
 }
+SHARED_BYTES, BLOCK_BYTES, RESERVED_BYTES = 228 << 10, 163 << 10, 1 << 10  # of a multiprocessor; of a block, at most
 DERIVATIVES = {False: 18, True: 27}  # that quantities exchange, in isotropic and in anisotropic media
 
 
-def shared_values(order: int, precision: str, anisotropic: bool, mechanisms: int) -> tuple[int, int]:
-    """Return the number of values in shared memory of a block for derivatives or traces, and of all values: these are
-    followed by stresses by the faces in elements with attenuation."""
-    _, rows, faces, _ = SHAPES[precision][order]
-    slopes = DERIVATIVES[anisotropic] * rows * LANES
-    traces = faces * QUANTITIES * face_mode_count(order) * COLUMN
+@dataclass(frozen=True)
+class BlockShape:
+    """Shape of the blocks of a kernel.
+
+    blocks : minimum per multiprocessor. at_once : see `SHAPES`. rows, faces : of derivatives and of traces in shared
+    memory at the same time, as many as fit. values : in shared memory for these. stresses : values of stresses by the
+    faces, which follow in elements with attenuation.
+    """
+
+    blocks: int
+    at_once: int
+    rows: int
+    faces: int
+    values: int
+    stresses: int
+
+
+def block_shape(order: int, precision: str, anisotropic: bool, mixed: int, layer: bool, mechanisms: int) -> BlockShape:
+    """Return the shape of the blocks of a kernel."""
+    blocks, at_once = SHAPES[precision][order]
+    blocks = max(1, blocks - (mixed == FASTER) - layer - (mechanisms > 0))
     stresses = STRESSES * mode_count(order - 1) * LANES if mechanisms else 0
-    return max(slopes, traces, stresses), max(slopes, traces, stresses) + stresses
+    space = min(BLOCK_BYTES, SHARED_BYTES // blocks - RESERVED_BYTES) // VALUE_BYTES[precision] - stresses
+    of_row, of_face = DERIVATIVES[anisotropic] * LANES, QUANTITIES * face_mode_count(order) * COLUMN
+    rows, faces = min(mode_count(order - 1), space // of_row), 4 if 4 * of_face <= space else 2
+    return BlockShape(blocks, at_once, rows, faces, max(rows * of_row, faces * of_face, stresses), stresses)
 
 
-def shared_bytes(order: int, precision: str, anisotropic: bool, mechanisms: int = 0) -> int:
+def shared_bytes(precision: str, shape: BlockShape) -> int:
     """Return the shared memory of a block."""
-    return shared_values(order, precision, anisotropic, mechanisms)[1] * (4 if precision == "single" else 8)
+    return (shape.values + shape.stresses) * VALUE_BYTES[precision]
 
 
 def defines(
     order: int, precision: str, anisotropic: bool, mixed: int, layer: bool, mechanisms: int
 ) -> dict[str, str | int]:
     """Return the definitions for compiling `element.cu`."""
-    blocks, rows, faces, at_once = SHAPES[precision][order]
+    shape = block_shape(order, precision, anisotropic, mixed, layer, mechanisms)
     own = law_numbers(anisotropic, layer)
     return {
-        "ORDER": order, "ANISOTROPIC": int(anisotropic), "MIXED": mixed, "LAYER": int(layer),
-        "BLOCKS": max(1, blocks - (mixed == FASTER) - layer - (mechanisms > 0)), "SLOPE_ROWS": rows, "FACES": faces,
-        "AT_ONCE": at_once, "RELOAD": 1, "SLOWER": SLOWER, "FASTER": FASTER, "COLUMN": COLUMN, "WORKERS": WORKERS, "FACE_NUMBERS": PADDED_NUMBERS[anisotropic],
+        "ORDER": order, "ANISOTROPIC": int(anisotropic), "MIXED": mixed, "LAYER": int(layer), "SLOWER": SLOWER,
+        "FASTER": FASTER, "BLOCKS": shape.blocks, "SLOPE_ROWS": shape.rows, "FACES": shape.faces,
+        "AT_ONCE": shape.at_once, "COLUMN": COLUMN, "WORKERS": WORKERS, "FACE_NUMBERS": PADDED_NUMBERS[anisotropic],
         "LAW": law_numbers(anisotropic, layer, mechanisms), "GAINS": LAW_NUMBERS[anisotropic],
         "JUMPS": LAW_NUMBERS[anisotropic] + ANISOTROPIC_LAW, "DECAY": own - 2, "DAMPING": own - 1,
-        "MECHANISMS": mechanisms, "WEIGHTS": own, "FACE_STRESSES": shared_values(order, precision, anisotropic, mechanisms)[0],
-        **LAYOUT,
+        "MECHANISMS": mechanisms, "WEIGHTS": own, "FACE_STRESSES": shape.values, **LAYOUT,
     }  # fmt: skip
 
 
@@ -134,7 +154,8 @@ class ElementKernels:
     ) -> None:
         definitions = defines(order, backend.precision, anisotropic, mixed, layer, mechanisms)
         self.program = backend.program(PACKAGE, ELEMENT_FILE, definitions, generated_headers(definitions))
-        self.shared_bytes = shared_bytes(order, backend.precision, anisotropic, mechanisms)
+        shape = block_shape(order, backend.precision, anisotropic, mixed, layer, mechanisms)
+        self.shared_bytes = shared_bytes(backend.precision, shape)
 
     def _launch(self, kernel: str, blocks: int, named: dict[str, Any]) -> None:
         if blocks > 0:
