@@ -227,7 +227,7 @@ def test_steps_of_layers_with_little_shared_memory(
 def test_steps_in_two_kernels(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """As of high orders, for one block at a time."""
     monkeypatch.setattr(launches, "SPLIT_ORDER", ORDER)
-    monkeypatch.setattr(launches, "SPLIT_BLOCKS", 1)
+    monkeypatch.setattr(launches, "CHUNK", 1)
     compare_layers(ORDER, "double", device)
 
 

@@ -66,11 +66,6 @@ struct Turn {
     }
 };
 
-// Index of this thread's first value in an array of `count` values per quantity and element.
-__device__ __forceinline__ long long own_index(int place, int count) {
-    return (static_cast<long long>(place) * QUANTITIES + threadIdx.x / LANES) * count * LANES + threadIdx.x % LANES;
-}
-
 // Coefficient of an element of this block.
 __device__ __forceinline__ real number_of(const Fields& f, int number, int element) {
     return f.elastic[(static_cast<long long>(f.place) * LAW + number) * LANES + element];
@@ -322,8 +317,8 @@ struct Averages {
     real mean[MODES], half[Reference::B1];
 };
 
-// Add the Taylor term `level` + 1 to the averages and to total, Q with all terms, which is written to `to` as soon as
-// it is complete; and further terms.
+// Add the Taylor term `level` + 1 to the averages and to total, Q with all terms, which is written to `to` as soon as it
+// is complete; and further terms.
 template <int level>
 __device__ __forceinline__ void predict(
     const real (&term)[Reference::B1], real (&total)[Reference::B1], Averages& over, const Law& law, Relaxing& relaxing,
@@ -452,6 +447,11 @@ __device__ __forceinline__ void damp(real (&q)[MODES], const real* numbers) {
 #endif
 }
 
+// Index of this thread's first value in an array of `count` values per quantity and element.
+__device__ __forceinline__ long long own_index(int place, int count) {
+    return (static_cast<long long>(place) * QUANTITIES + threadIdx.x / LANES) * count * LANES + threadIdx.x % LANES;
+}
+
 extern "C" __global__ __launch_bounds__(THREADS, BLOCKS) void step(
     real* coefficients, real* own, real* even, real* odd, const real* elastic, const real* faces, const int* neighbor,
     const int* second, const int* cluster, int kind_first, real* memory, real* relaxation, const real* recursion,
@@ -545,16 +545,16 @@ extern "C" __global__ __launch_bounds__(THREADS, BLOCKS) void complete(
     const int block = blocks[blockIdx.x];
     const Fields f = {
         own, even, odd, elastic, faces, neighbor, second, block, block - kind_first, tick >> cluster[block]};
-    const real* const from = coefficients + own_index(block, MODES);
-    real* const to = out + own_index(out_first + blockIdx.x, MODES);
+    const long long within = threadIdx.x / LANES * MODES * LANES + threadIdx.x % LANES, size = QUANTITIES * MODES * LANES;
     real q[MODES];
 #if MECHANISMS
-    load_relaxing(q, from, f, pending, shared, shared + FACE_STRESSES);
+    load_relaxing(q, coefficients + block * size + within, f, pending, shared, shared + FACE_STRESSES);
 #else
-    load_complete(q, from, f, pending, shared);
+    load_complete(q, coefficients + block * size + within, f, pending, shared);
 #endif
 #pragma unroll
-    for (int k = 0; k < MODES; k++) to[k * LANES] = q[k];
+    for (int k = 0; k < MODES; k++)
+        out[(out_first + static_cast<long long>(blockIdx.x)) * size + within + k * LANES] = q[k];
 }
 
 extern "C" __global__ __launch_bounds__(THREADS, BLOCKS) void complete_memory(
@@ -567,11 +567,13 @@ extern "C" __global__ __launch_bounds__(THREADS, BLOCKS) void complete_memory(
     const int block = blocks[blockIdx.x];
     const Fields f = {
         own, even, odd, elastic, faces, neighbor, second, block, block - kind_first, tick >> cluster[block]};
-    real* const to = out + own_index(out_first + blockIdx.x, Reference::B1);
+    constexpr long long SIZE = QUANTITIES * Reference::B1 * LANES;
+    const long long within = threadIdx.x / LANES * Reference::B1 * LANES + threadIdx.x % LANES;
     real psi[Reference::B1];
-    load_memory(psi, memory + own_index(f.place, Reference::B1), f, pending, shared);
+    load_memory(psi, memory + f.place * SIZE + within, f, pending, shared);
 #pragma unroll
-    for (int r = 0; r < Reference::B1; r++) to[r * LANES] = psi[r];
+    for (int r = 0; r < Reference::B1; r++)
+        out[(out_first + static_cast<long long>(blockIdx.x)) * SIZE + within + r * LANES] = psi[r];
 #endif
 }
 
@@ -585,7 +587,8 @@ extern "C" __global__ __launch_bounds__(THREADS, BLOCKS) void complete_relaxatio
     const int block = blocks[blockIdx.x], stress = threadIdx.x / LANES;
     const Fields f = {
         own, even, odd, elastic, faces, neighbor, second, block, block - kind_first, tick >> cluster[block]};
-    const real* const q = coefficients + own_index(block, MODES);
+    const real* const q = coefficients +
+        (static_cast<long long>(block) * QUANTITIES + stress) * MODES * LANES + threadIdx.x % LANES;
     real ignored[MODES];
     load_relaxing(ignored, q, f, pending, shared, shared + FACE_STRESSES);
     if (stress >= STRESSES) return;

@@ -24,8 +24,6 @@ from lithowave.solvers.discontinuous_galerkin.element_layout import (
     GPU_LANES,
     PADDED_NUMBERS,
     SLOWER,
-    SPLIT_BLOCKS,
-    SPLIT_ORDER,
     device_layout,
 )
 from lithowave.solvers.discontinuous_galerkin.materials import QUANTITIES, STRESSES, VELOCITIES
@@ -49,6 +47,8 @@ SHAPES = {
     "double": {2: (4, 4), 3: (3, 4), 4: (2, 2), 5: (1, 2), 6: (1, 2), 7: (1, 2)},
 }
 SHARED_BYTES, BLOCK_BYTES, RESERVED_BYTES = 228 << 10, 163 << 10, 1 << 10  # of a multiprocessor; of a block, at most
+SPLIT_ORDER = 7  # from which the code of a step exceeds the instruction cache
+CHUNK = 1056  # blocks whose first Taylor term is stored at a time
 DERIVATIVES = {False: 18, True: 27}  # that quantities exchange, in isotropic and in anisotropic media
 
 
@@ -173,13 +173,13 @@ class ElementKernels:
         first, end = named["first"], named["end"]
         if not self.split:
             return self._launch("step", end - first, named)
-        blocks = min(SPLIT_BLOCKS, end - first)
+        blocks = min(CHUNK, end - first)
         if blocks > len(self.terms):
             self.terms = self.backend.zeros((blocks, QUANTITIES, self.modes, LANES))
-        for begin in range(first, end, SPLIT_BLOCKS):
+        for begin in range(first, end, CHUNK):
             part = named | {"first": begin, "terms": self.terms}
             for kernel in ("begin_step", "finish_step"):
-                self._launch(kernel, min(SPLIT_BLOCKS, end - begin), part)
+                self._launch(kernel, min(CHUNK, end - begin), part)
         return None
 
     def complete(self, *arguments: Any) -> None:

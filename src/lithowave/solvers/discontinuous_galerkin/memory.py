@@ -7,13 +7,7 @@ from typing import Any
 import numpy as np
 
 from lithowave.solvers.discontinuous_galerkin.basis import face_mode_count, mode_count
-from lithowave.solvers.discontinuous_galerkin.element_layout import (
-    PADDED_NUMBERS,
-    SPLIT_BLOCKS,
-    SPLIT_ORDER,
-    BlockLayout,
-    device_layout,
-)
+from lithowave.solvers.discontinuous_galerkin.element_layout import PADDED_NUMBERS, BlockLayout, device_layout
 from lithowave.solvers.discontinuous_galerkin.materials import QUANTITIES, STRESSES
 from lithowave.solvers.discontinuous_galerkin.riemann import FACE_NUMBERS, law_numbers
 from lithowave.solvers.discontinuous_galerkin.tables import PART, arrange
@@ -44,7 +38,6 @@ def array_bytes(plan: Any, backend: Any) -> int:
 
     Without a backend no slot of a block is empty and nothing is padded.
     """
-    terms = 0
     if backend is None:
         layout, kinds = BlockLayout(1, True), (anisotropic_path(plan), plan.layer.inside, plan.relaxing)
         found, counts = np.unique(np.stack(kinds), axis=1, return_counts=True)
@@ -55,16 +48,12 @@ def array_bytes(plan: Any, backend: Any) -> int:
     else:
         layout, slots = device_layout(backend.name, backend.precision), {}
         for group in arrange(plan, layout).groups:
-            blocks = group.end - group.first
-            slots[group.kind] = slots.get(group.kind, 0) + blocks * layout.lanes
-            if backend.own_memory and plan.order >= SPLIT_ORDER and not group.mechanisms:
-                terms += min(blocks, SPLIT_BLOCKS) * layout.lanes  # elements whose first Taylor term is stored
+            slots[group.kind] = slots.get(group.kind, 0) + (group.end - group.first) * layout.lanes
     face_numbers = PADDED_NUMBERS if backend is not None and backend.own_memory else FACE_NUMBERS
     # Second halves of traces; traces from other ranks; and the messages.
     halves = (COPIES - 1) * half_count(plan) + 2 * COPIES * plan.shared.count
     traces = halves * 3 * layout.trace_width(face_mode_count(plan.order)) * plan.value_bytes
-    terms *= QUANTITIES * mode_count(plan.order - 1) * plan.value_bytes
-    return traces + terms + sum(
+    return traces + sum(
         count * element_bytes(plan.order, plan.value_bytes, layout, _numbers(plan, *kind) + 4 * face_numbers[kind[0]])
         for kind, count in slots.items()
     )
