@@ -223,14 +223,6 @@ def test_steps_of_layers_with_little_shared_memory(
     compare_layers(order, "double", device, anisotropic, mixed=False)
 
 
-@pytest.mark.parametrize("device", DEVICES)
-def test_steps_in_two_kernels(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As of high orders, for one block at a time."""
-    monkeypatch.setattr(launches, "SPLIT_ORDER", ORDER)
-    monkeypatch.setattr(launches, "CHUNK", 1)
-    compare_layers(ORDER, "double", device)
-
-
 @pytest.mark.gpu
 @pytest.mark.parametrize("precision", ["single", "double"])
 @pytest.mark.parametrize("mixed", [False, True])

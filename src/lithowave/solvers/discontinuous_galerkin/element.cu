@@ -7,8 +7,7 @@
 // gains, of anisotropic elements, DECAY and DAMPING; MIXED: SLOWER, FASTER if some neighbors step half, or twice as often;
 // BLOCKS: minimum per multiprocessor; SLOPE_ROWS, FACES (2 or 4): rows of derivatives, and faces, in shared memory at the
 // same time; AT_ONCE: turns of the work on faces whose coefficients a thread reads in one pass. MECHANISMS: of
-// attenuation, with coefficients from WEIGHTS on, and stresses by the faces in shared memory from FACE_STRESSES on. SPLIT:
-// a step is two kernels.
+// attenuation, with coefficients from WEIGHTS on, and stresses by the faces in shared memory from FACE_STRESSES on.
 
 #include "reference.cuh"
 #include "faces.cuh"
@@ -439,14 +438,6 @@ __device__ __forceinline__ void finish(
     }
 }
 
-// Damp all quantities in an absorbing layer.
-__device__ __forceinline__ void damp(real (&q)[MODES], const real* numbers) {
-#if LAYER
-#pragma unroll
-    for (int k = 0; k < MODES; k++) q[k] *= numbers[DAMPING * LANES];
-#endif
-}
-
 // Index of this thread's first value in an array of `count` values per quantity and element.
 __device__ __forceinline__ long long own_index(int place, int count) {
     return (static_cast<long long>(place) * QUANTITIES + threadIdx.x / LANES) * count * LANES + threadIdx.x % LANES;
@@ -457,13 +448,13 @@ extern "C" __global__ __launch_bounds__(THREADS, BLOCKS) void step(
     const int* second, const int* cluster, int kind_first, real* memory, real* relaxation, const real* recursion,
     int first, int tick, int pending)
 {
-#if !SPLIT
     real* const shared = dynamic_shared<real>();
     const int block = first + blockIdx.x;
     const Fields f = {
         own, even, odd, elastic, faces, neighbor, second, block, block - kind_first, tick >> cluster[block]};
     real* const q = coefficients + own_index(block, MODES);
     const real* const numbers = elastic + static_cast<long long>(f.place) * LAW * LANES + threadIdx.x % LANES;
+    real* const own_memory = memory + own_index(f.place, Reference::B1);
     Averages over;
     real term[Reference::B1];
 #if MECHANISMS
@@ -474,66 +465,15 @@ extern "C" __global__ __launch_bounds__(THREADS, BLOCKS) void step(
     load_complete(over.mean, q, f, pending, shared);
     Relaxing relaxing;
 #endif
-    damp(over.mean, numbers);
+#if LAYER
+#pragma unroll
+    for (int k = 0; k < MODES; k++) over.mean[k] *= numbers[DAMPING * LANES];
+#endif
 #pragma unroll
     for (int k = Reference::B1; k < MODES; k++) q[k * LANES] = over.mean[k];  // no Taylor term changes these
     const Law law(numbers);
-    real* const psi = memory + own_index(f.place, Reference::B1);
-    first_term(term, over.mean, law, relaxing, numbers, psi, f, pending, shared);
+    first_term(term, over.mean, law, relaxing, numbers, own_memory, f, pending, shared);
     finish(term, over, law, relaxing, q, f, shared);
-#endif
-}
-
-// `step` in two kernels, whose code is short enough for the instruction cache. terms : the first Taylor term.
-extern "C" __global__ __launch_bounds__(THREADS, BLOCKS) void begin_step(
-    real* coefficients, real* own, real* even, real* odd, const real* elastic, const real* faces, const int* neighbor,
-    const int* second, const int* cluster, int kind_first, real* memory, real* relaxation, const real* recursion,
-    int first, int tick, int pending,
-    real* terms)
-{
-#if SPLIT
-    real* const shared = dynamic_shared<real>();
-    const int block = first + blockIdx.x;
-    const Fields f = {
-        own, even, odd, elastic, faces, neighbor, second, block, block - kind_first, tick >> cluster[block]};
-    real* const q = coefficients + own_index(block, MODES);
-    const real* const numbers = elastic + static_cast<long long>(f.place) * LAW * LANES + threadIdx.x % LANES;
-    real mean[MODES], term[Reference::B1];
-    Relaxing relaxing;
-    load_complete(mean, q, f, pending, shared);
-    damp(mean, numbers);
-#pragma unroll
-    for (int k = 0; k < MODES; k++) q[k * LANES] = mean[k];
-    real* const psi = memory + own_index(f.place, Reference::B1);
-    first_term(term, mean, Law(numbers), relaxing, numbers, psi, f, pending, shared);
-#pragma unroll
-    for (int r = 0; r < Reference::B1; r++) terms[own_index(blockIdx.x, Reference::B1) + r * LANES] = term[r];
-#endif
-}
-
-extern "C" __global__ __launch_bounds__(THREADS, BLOCKS) void finish_step(
-    real* coefficients, real* own, real* even, real* odd, const real* elastic, const real* faces, const int* neighbor,
-    const int* second, const int* cluster, int kind_first, real* memory, real* relaxation, const real* recursion,
-    int first, int tick, int pending,
-    real* terms)
-{
-#if SPLIT
-    real* const shared = dynamic_shared<real>();
-    const int block = first + blockIdx.x;
-    const Fields f = {
-        own, even, odd, elastic, faces, neighbor, second, block, block - kind_first, tick >> cluster[block]};
-    real* const q = coefficients + own_index(block, MODES);
-    const real* const numbers = elastic + static_cast<long long>(f.place) * LAW * LANES + threadIdx.x % LANES;
-    Averages over;
-    real term[Reference::B1];
-    Relaxing relaxing;
-#pragma unroll
-    for (int r = 0; r < Reference::B1; r++) {
-        over.mean[r] = q[r * LANES];
-        term[r] = terms[own_index(blockIdx.x, Reference::B1) + r * LANES];
-    }
-    finish(term, over, Law(numbers), relaxing, q, f, shared);
-#endif
 }
 
 extern "C" __global__ __launch_bounds__(THREADS, BLOCKS) void complete(

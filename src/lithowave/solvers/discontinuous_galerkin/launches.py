@@ -47,8 +47,6 @@ SHAPES = {
     "double": {2: (4, 4), 3: (3, 4), 4: (2, 2), 5: (1, 2), 6: (1, 2), 7: (1, 2)},
 }
 SHARED_BYTES, BLOCK_BYTES, RESERVED_BYTES = 228 << 10, 163 << 10, 1 << 10  # of a multiprocessor; of a block, at most
-SPLIT_ORDER = 7  # from which the code of a step exceeds the instruction cache
-CHUNK = 1056  # blocks whose first Taylor term is stored at a time
 DERIVATIVES = {False: 18, True: 27}  # that quantities exchange, in isotropic and in anisotropic media
 
 
@@ -58,7 +56,7 @@ class BlockShape:
 
     blocks : minimum per multiprocessor. at_once : see `SHAPES`. rows, faces : of derivatives and of traces in shared
     memory at the same time, as many as fit. values : in shared memory for these. stresses : values of stresses by the
-    faces, which follow in elements with attenuation. split : True if a step is two kernels.
+    faces, which follow in elements with attenuation.
     """
 
     blocks: int
@@ -67,7 +65,6 @@ class BlockShape:
     faces: int
     values: int
     stresses: int
-    split: bool
 
 
 def block_shape(order: int, precision: str, anisotropic: bool, mixed: int, layer: bool, mechanisms: int) -> BlockShape:
@@ -76,10 +73,9 @@ def block_shape(order: int, precision: str, anisotropic: bool, mixed: int, layer
     blocks = max(1, blocks - (mixed == FASTER) - layer - (mechanisms > 0))
     stresses = STRESSES * mode_count(order - 1) * LANES if mechanisms else 0
     space = min(BLOCK_BYTES, SHARED_BYTES // blocks - RESERVED_BYTES) // VALUE_BYTES[precision] - stresses
-    split = order >= SPLIT_ORDER and not mechanisms
     of_row, of_face = DERIVATIVES[anisotropic] * LANES, QUANTITIES * face_mode_count(order) * COLUMN
     rows, faces = min(mode_count(order - 1), space // of_row), 4 if 4 * of_face <= space else 2
-    return BlockShape(blocks, at_once, rows, faces, max(rows * of_row, faces * of_face, stresses), stresses, split)
+    return BlockShape(blocks, at_once, rows, faces, max(rows * of_row, faces * of_face, stresses), stresses)
 
 
 def shared_bytes(precision: str, shape: BlockShape) -> int:
@@ -99,7 +95,7 @@ def defines(
         "AT_ONCE": shape.at_once, "COLUMN": COLUMN, "WORKERS": WORKERS, "FACE_NUMBERS": PADDED_NUMBERS[anisotropic],
         "LAW": law_numbers(anisotropic, layer, mechanisms), "GAINS": LAW_NUMBERS[anisotropic],
         "JUMPS": LAW_NUMBERS[anisotropic] + ANISOTROPIC_LAW, "DECAY": own - 2, "DAMPING": own - 1,
-        "MECHANISMS": mechanisms, "WEIGHTS": own, "FACE_STRESSES": shape.values, "SPLIT": int(shape.split), **LAYOUT,
+        "MECHANISMS": mechanisms, "WEIGHTS": own, "FACE_STRESSES": shape.values, **LAYOUT,
     }  # fmt: skip
 
 
@@ -159,9 +155,7 @@ class ElementKernels:
         definitions = defines(order, backend.precision, anisotropic, mixed, layer, mechanisms)
         self.program = backend.program(PACKAGE, ELEMENT_FILE, definitions, generated_headers(definitions))
         shape = block_shape(order, backend.precision, anisotropic, mixed, layer, mechanisms)
-        self.backend, self.split, self.modes = backend, shape.split, mode_count(order - 1)
         self.shared_bytes = shared_bytes(backend.precision, shape)
-        self.terms = ()
 
     def _launch(self, kernel: str, blocks: int, named: dict[str, Any]) -> None:
         if blocks > 0:
@@ -170,17 +164,7 @@ class ElementKernels:
     def step(self, *arguments: Any) -> None:
         """See `element_kernels.make_step`."""
         named = named_arguments(ARGUMENTS, "step", arguments)
-        first, end = named["first"], named["end"]
-        if not self.split:
-            return self._launch("step", end - first, named)
-        blocks = min(CHUNK, end - first)
-        if blocks > len(self.terms):
-            self.terms = self.backend.zeros((blocks, QUANTITIES, self.modes, LANES))
-        for begin in range(first, end, CHUNK):
-            part = named | {"first": begin, "terms": self.terms}
-            for kernel in ("begin_step", "finish_step"):
-                self._launch(kernel, min(CHUNK, end - begin), part)
-        return None
+        self._launch("step", named["end"] - named["first"], named)
 
     def complete(self, *arguments: Any) -> None:
         """See `element_kernels.make_complete`."""
