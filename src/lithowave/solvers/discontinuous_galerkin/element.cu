@@ -19,9 +19,6 @@ typedef REAL real;
 
 #if MECHANISMS
 #include "relaxation.cuh"
-typedef Relaxation<real> Relaxing;
-#else
-struct Relaxing {};
 #endif
 
 constexpr int THREADS = LANES * QUANTITIES;
@@ -246,16 +243,19 @@ __device__ __forceinline__ void load_memory(
 
 #endif
 
-// Compute Taylor term `level` + 1 from the term `level` in x: next[r] for r < B(level + 1), SLOPE_ROWS at a time.
-// rate(r, row) : of the quantity, from row `row` of the derivatives in shared memory.
-template <int level, int count, class Rate>
+// Compute Taylor term `level` + 1 from the term `level` in x: next[r] for r < B(level + 1), SLOPE_ROWS at a time. psi,
+// gains, decay : in a layer, memory variables that the first term updates and contains.
+template <int level, int count>
 __device__ __forceinline__ void next_term(
-    real (&next)[Reference::B1], const real (&x)[count], const Law& law, real* shared, const Rate& rate)
+    real (&next)[Reference::B1], const real (&x)[count], const Law& law, real* shared
+#if LAYER
+    , real (&psi)[Reference::B1], const Law::Gains& gains, real decay
+#endif
+)
 {
     constexpr int COUNT = Reference::level[level + 1], BEFORE = Reference::level[level];
     unrolled<0, (COUNT + SLOPE_ROWS - 1) / SLOPE_ROWS>([&](auto part) {
-        constexpr int first = decltype(part)::value * SLOPE_ROWS;
-        constexpr int end = first + SLOPE_ROWS < COUNT ? first + SLOPE_ROWS : COUNT;
+        constexpr int first = decltype(part)::value * SLOPE_ROWS, end = first + SLOPE_ROWS < COUNT ? first + SLOPE_ROWS : COUNT;
         unrolled<first, end>([&](auto row) {
             constexpr int r = decltype(row)::value;
             const real derivatives[3] = {
@@ -266,79 +266,71 @@ __device__ __forceinline__ void next_term(
         });
         __syncthreads();
 #pragma unroll
-        for (int r = first; r < end; r++) next[r] = rate(r, (r - first) * LANES);
+        for (int r = first; r < end; r++) {
+#if LAYER
+            if constexpr (level == 0) {
+                real slower;
+                next[r] = law.rate(shared, (r - first) * LANES, gains, slower);
+                psi[r] = decay * (psi[r] - slower), next[r] += psi[r];
+                continue;
+            }
+#endif
+            next[r] = law.rate(shared, (r - first) * LANES);
+        }
         __syncthreads();
     });
 }
 
-// Subtract relaxation from the Taylor term `term`.
-template <int term>
-__device__ __forceinline__ void relax(real (&next)[Reference::B1], Relaxing& relaxing, real* shared) {
-#if MECHANISMS
-    if (threadIdx.x / LANES < STRESSES) {
-#pragma unroll
-        for (int r = 0; r < Reference::level[term]; r++)
-            shared[threadIdx.x / LANES * KEPT + r * LANES + threadIdx.x % LANES] = next[r];
-    }
-    __syncthreads();
-    if (threadIdx.x / LANES < STRESSES) relaxing.template relax<term>(next, shared);
-    __syncthreads();
-#endif
-}
-
-// The first Taylor term. numbers, memory : of this thread.
-__device__ __forceinline__ void first_term(
-    real (&next)[Reference::B1], const real (&mean)[MODES], const Law& law, Relaxing& relaxing, const real* numbers,
-    real* memory, const Fields& f, int pending, real* shared)
-{
 #if LAYER
-    real psi[Reference::B1];
-    Law::Gains gains;
-    const real decay = numbers[DECAY * LANES];
-    load_memory(psi, memory, f, pending, shared);
-    Law::load_gains(gains, numbers + GAINS * LANES);
-    next_term<0>(next, mean, law, shared, [&](int r, int row) {
-        real slower;
-        const real rate = law.rate(shared, row, gains, slower);
-        psi[r] = decay * (psi[r] - slower);
-        return rate + psi[r];
-    });
-#pragma unroll
-    for (int r = 0; r < Reference::B1; r++) memory[r * LANES] = psi[r];
+#define PSI_ARGUMENTS , psi, gains, decay
 #else
-    next_term<0>(next, mean, law, shared, [&](int, int row) { return law.rate(shared, row); });
+#define PSI_ARGUMENTS
 #endif
-    relax<1>(next, relaxing, shared);
-}
+#if MECHANISMS
+#define RELAXING_ARGUMENT , relaxing
+#else
+#define RELAXING_ARGUMENT
+#endif
 
-// Averages over a step and its first half.
-struct Averages {
-    real mean[MODES], half[Reference::B1];
-};
-
-// Add the Taylor term `level` + 1 to the averages and to total, Q with all terms, which is written to `to` as soon as it
-// is complete; and further terms.
-template <int level>
+// Taylor terms from `level` + 1: total : Q with all of them, written to `to` as soon as they are complete; mean, half :
+// averages over the step and its first half.
+template <int level, int count>
 __device__ __forceinline__ void predict(
-    const real (&term)[Reference::B1], real (&total)[Reference::B1], Averages& over, const Law& law, Relaxing& relaxing,
-    real* to, real* shared)
-{
-    constexpr int COUNT = Reference::level[level + 1], BEYOND = Reference::level[level + 2];
-#pragma unroll
-    for (int r = 0; r < COUNT; r++) {
-        total[r] = (level == 0 ? over.mean[r] : total[r]) + term[r];
-#if MIXED == FASTER
-        over.half[r] = (level == 0 ? over.mean[r] : over.half[r]) + real(1.0 / (2 << level) / (level + 2)) * term[r];
+    const real (&term)[count], real (&total)[Reference::B1], real (&mean)[MODES], real (&half)[Reference::B1],
+    const Law& law, real* to, real* shared
+#if LAYER
+    , real (&psi)[Reference::B1], const Law::Gains& gains, real decay
 #endif
-        over.mean[r] += real(1.0 / (level + 2)) * term[r];
-    }
-#pragma unroll
-    for (int r = BEYOND; r < COUNT; r++) to[r * LANES] = total[r];  // no later term changes these
-    if constexpr (level + 2 < ORDER) {
+#if MECHANISMS
+    , Relaxation<real>& relaxing
+#endif
+)
+{
+    if constexpr (level + 1 < ORDER) {
+        constexpr int COUNT = Reference::level[level + 1], BEYOND = Reference::level[level + 2];
         real next[Reference::B1];
-        next_term<level + 1>(next, term, law, shared, [&](int, int row) { return law.rate(shared, row); });
-        relax<level + 2>(next, relaxing, shared);
-        predict<level + 1>(next, total, over, law, relaxing, to, shared);
+        next_term<level>(next, term, law, shared PSI_ARGUMENTS);
+#if MECHANISMS
+        if (threadIdx.x / LANES < STRESSES) {
+#pragma unroll
+            for (int r = 0; r < COUNT; r++)
+                shared[threadIdx.x / LANES * KEPT + r * LANES + threadIdx.x % LANES] = next[r];
+        }
+        __syncthreads();
+        if (threadIdx.x / LANES < STRESSES) relaxing.relax<level + 1>(next, shared);
+        __syncthreads();
+#endif
+#pragma unroll
+        for (int r = 0; r < COUNT; r++) {
+            total[r] = (level == 0 ? mean[r] : total[r]) + next[r];
+#if MIXED == FASTER
+            half[r] = (level == 0 ? mean[r] : half[r]) + real(1.0 / (2 << level) / (level + 2)) * next[r];
+#endif
+            mean[r] += real(1.0 / (level + 2)) * next[r];
+        }
+#pragma unroll
+        for (int r = BEYOND; r < COUNT; r++) to[r * LANES] = total[r];  // no later term changes these
+        predict<level + 1>(next, total, mean, half, law, to, shared PSI_ARGUMENTS RELAXING_ARGUMENT);
     }
 }
 
@@ -363,8 +355,8 @@ __device__ __forceinline__ void store_traces(const real (&mean)[MODES], real* sh
 }
 
 // Store and send traces of elements at FACES faces. early : those of the first half of the step, after the full step.
-template <int first_face>
-__device__ __forceinline__ void send(const Fields& f, const real* shared, bool early) {
+template <int first_face, bool early>
+__device__ __forceinline__ void send(const Fields& f, const real* shared) {
     if (threadIdx.x >= WORKERS * LANES) return;
 #pragma unroll 1
     for (int batch = 0; batch < TURNS; batch += BATCH) {
@@ -409,38 +401,17 @@ __device__ __forceinline__ void send(const Fields& f, const real* shared, bool e
     }
 }
 
-// All further terms, and the traces. term : the first one; q : of this thread.
-__device__ __forceinline__ void finish(
-    const real (&term)[Reference::B1], Averages& over, const Law& law, Relaxing& relaxing, real* q, const Fields& f,
-    real* shared)
-{
-    real total[Reference::B1];
-    predict<0>(term, total, over, law, relaxing, q, shared);
-    // Reading them again leaves registers to the terms.
-#pragma unroll
-    for (int k = Reference::B1; k < MODES; k++) over.mean[k] = q[k * LANES];
-#pragma unroll 1
-    for (int early = 0; early < (MIXED == FASTER ? 2 : 1); early++) {
-        if (early) {
-            __syncthreads();
-#pragma unroll
-            for (int r = 0; r < Reference::B1; r++) over.mean[r] = over.half[r];
-        }
-        store_traces<0>(over.mean, shared);
-        __syncthreads();
-        send<0>(f, shared, early);
+template <bool early>
+__device__ __forceinline__ void send_all(const real (&mean)[MODES], const Fields& f, real* shared) {
+    store_traces<0>(mean, shared);
+    __syncthreads();
+    send<0, early>(f, shared);
 #if FACES == 2
-        __syncthreads();
-        store_traces<2>(over.mean, shared);
-        __syncthreads();
-        send<2>(f, shared, early);
+    __syncthreads();
+    store_traces<2>(mean, shared);
+    __syncthreads();
+    send<2, early>(f, shared);
 #endif
-    }
-}
-
-// Index of this thread's first value in an array of `count` values per quantity and element.
-__device__ __forceinline__ long long own_index(int place, int count) {
-    return (static_cast<long long>(place) * QUANTITIES + threadIdx.x / LANES) * count * LANES + threadIdx.x % LANES;
 }
 
 extern "C" __global__ __launch_bounds__(THREADS, BLOCKS) void step(
@@ -452,28 +423,46 @@ extern "C" __global__ __launch_bounds__(THREADS, BLOCKS) void step(
     const int block = first + blockIdx.x;
     const Fields f = {
         own, even, odd, elastic, faces, neighbor, second, block, block - kind_first, tick >> cluster[block]};
-    real* const q = coefficients + own_index(block, MODES);
-    const real* const numbers = elastic + static_cast<long long>(f.place) * LAW * LANES + threadIdx.x % LANES;
-    real* const own_memory = memory + own_index(f.place, Reference::B1);
-    Averages over;
-    real term[Reference::B1];
+    real* const q = coefficients +
+        (static_cast<long long>(block) * QUANTITIES + threadIdx.x / LANES) * MODES * LANES + threadIdx.x % LANES;
+    real mean[MODES], total[Reference::B1], half[Reference::B1];
 #if MECHANISMS
     const real* const rates = recursion + cluster[block] * (MECHANISMS * ORDER);
-    load_relaxing(over.mean, q, f, pending, shared, shared + FACE_STRESSES);
-    Relaxing relaxing = load_relaxation(f, relaxation, rates, shared + FACE_STRESSES);
+    load_relaxing(mean, q, f, pending, shared, shared + FACE_STRESSES);
+    Relaxation<real> relaxing = load_relaxation(f, relaxation, rates, shared + FACE_STRESSES);
 #else
-    load_complete(over.mean, q, f, pending, shared);
-    Relaxing relaxing;
+    load_complete(mean, q, f, pending, shared);
 #endif
+    const real* const numbers = f.elastic + static_cast<long long>(f.place) * LAW * LANES + threadIdx.x % LANES;
+#if LAYER
+    const real damping = numbers[DAMPING * LANES], decay = numbers[DECAY * LANES];
+#pragma unroll
+    for (int k = 0; k < MODES; k++) mean[k] *= damping;
+    real psi[Reference::B1];
+    Law::Gains gains;
+    real* const own_memory = memory +
+        (static_cast<long long>(f.place) * QUANTITIES + threadIdx.x / LANES) * Reference::B1 * LANES + threadIdx.x % LANES;
+    load_memory(psi, own_memory, f, pending, shared);
+    Law::load_gains(gains, numbers + GAINS * LANES);
+#endif
+    const Law law(numbers);
+#pragma unroll
+    for (int k = Reference::B1; k < MODES; k++) q[k * LANES] = mean[k];  // no Taylor term changes these
+    predict<0>(mean, total, mean, half, law, q, shared PSI_ARGUMENTS RELAXING_ARGUMENT);
 #if LAYER
 #pragma unroll
-    for (int k = 0; k < MODES; k++) over.mean[k] *= numbers[DAMPING * LANES];
+    for (int r = 0; r < Reference::B1; r++) own_memory[r * LANES] = psi[r];
 #endif
+    // Reading them again leaves registers to the terms.
 #pragma unroll
-    for (int k = Reference::B1; k < MODES; k++) q[k * LANES] = over.mean[k];  // no Taylor term changes these
-    const Law law(numbers);
-    first_term(term, over.mean, law, relaxing, numbers, own_memory, f, pending, shared);
-    finish(term, over, law, relaxing, q, f, shared);
+    for (int k = Reference::B1; k < MODES; k++) mean[k] = q[k * LANES];
+    send_all<false>(mean, f, shared);
+#if MIXED == FASTER
+    __syncthreads();
+#pragma unroll
+    for (int r = 0; r < Reference::B1; r++) mean[r] = half[r];
+    send_all<true>(mean, f, shared);
+#endif
 }
 
 extern "C" __global__ __launch_bounds__(THREADS, BLOCKS) void complete(
