@@ -67,30 +67,25 @@ __device__ __forceinline__ real number_of(const Fields& f, int number, int eleme
     return f.elastic[(static_cast<long long>(f.place) * LAW + number) * LANES + element];
 }
 
-// Slots from which the turns from `batch` on read; with other clusters twice that and the parity to read.
-template <int first_face>
-__device__ __forceinline__ void load_slots(int (&from)[BATCH], const Fields& f, int batch) {
-#pragma unroll
-    for (int i = 0; i < BATCH; i++) {
-        const Turn t(batch + i);
-        const int face = (f.block * LANES + t.element) * 4 + first_face + t.face;
-        from[i] = f.neighbor[face];
-#if MIXED
-        const int link = f.second[face], before = f.count - 1;
-        if ((link & 3) == SLOWER && (before & 1)) from[i] = link >> 2;
-        from[i] = 2 * from[i] + (((link & 3) == SLOWER ? before >> 1 : before) & 1);
-#endif
-    }
-}
-
 // Apply the elastic law of the faces to the difference of received and stored traces, into shared memory. stretched : the
-// part that counts for memory variables. The loop is short code: see the documentation.
+// part that counts for memory variables.
 template <int first_face, bool stretched = false>
 __device__ __forceinline__ void load_jumps(const Fields& f, real* shared) {
     if (threadIdx.x >= WORKERS * LANES) return;
-    int from[BATCH];
-    load_slots<first_face>(from, f, 0);
-#pragma unroll 1
+    const int before = f.count - 1;
+    int from[TURNS];  // slots; with other clusters twice that and the parity to read
+#pragma unroll
+    for (int turn = 0; turn < TURNS; turn++) {
+        const Turn t(turn);
+        const int face = (f.block * LANES + t.element) * 4 + first_face + t.face;
+        from[turn] = f.neighbor[face];
+#if MIXED
+        const int link = f.second[face];
+        if ((link & 3) == SLOWER && (before & 1)) from[turn] = link >> 2;
+        from[turn] = 2 * from[turn] + (((link & 3) == SLOWER ? before >> 1 : before) & 1);
+#endif
+    }
+#pragma unroll
     for (int batch = 0; batch < TURNS; batch += BATCH) {
         real jump[BATCH][3];
         Face numbers[BATCH];
@@ -99,9 +94,9 @@ __device__ __forceinline__ void load_jumps(const Fields& f, real* shared) {
             const Turn t(batch + i);
             const int face = (f.block * LANES + t.element) * 4 + first_face + t.face, row = t.row < FACE ? t.row : 0;
 #if MIXED
-            const real* const sent = (from[i] & 1 ? f.odd : f.even) + static_cast<long long>(from[i] >> 1) * SLOT + row;
+            const real* const sent = (from[batch + i] & 1 ? f.odd : f.even) + static_cast<long long>(from[batch + i] >> 1) * SLOT + row;
 #else
-            const real* const sent = (f.count & 1 ? f.even : f.odd) + static_cast<long long>(from[i]) * SLOT + row;
+            const real* const sent = (before & 1 ? f.odd : f.even) + static_cast<long long>(from[batch + i]) * SLOT + row;
 #endif
             const real* const kept = f.own + static_cast<long long>(face) * SLOT + row;
 #pragma unroll
@@ -109,7 +104,6 @@ __device__ __forceinline__ void load_jumps(const Fields& f, real* shared) {
             const int own_face = (f.place * LANES + t.element) * 4 + first_face + t.face;
             numbers[i].load(f.faces + static_cast<long long>(own_face) * FACE_NUMBERS);
         }
-        if (batch + BATCH < TURNS) load_slots<first_face>(from, f, batch + BATCH);
 #pragma unroll
         for (int i = 0; i < BATCH; i++) {
             const Turn t(batch + i);
@@ -358,7 +352,7 @@ __device__ __forceinline__ void store_traces(const real (&mean)[MODES], real* sh
 template <int first_face, bool early>
 __device__ __forceinline__ void send(const Fields& f, const real* shared) {
     if (threadIdx.x >= WORKERS * LANES) return;
-#pragma unroll 1
+#pragma unroll
     for (int batch = 0; batch < TURNS; batch += BATCH) {
         Face numbers[BATCH];
 #pragma unroll
