@@ -77,7 +77,7 @@ def test_steps_of_isotropic_elements(device: str) -> None:
 @pytest.mark.parametrize("seed", [0, pytest.param(3, marks=pytest.mark.slow)])
 def test_steps_of_anisotropic_elements(device: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """With little shared memory, as of high orders, threads in any order, and one block at a time."""
-    shapes = launches.SHAPES | {"single": launches.SHAPES["single"] | {ANISOTROPIC_ORDER: (1, 2)}}
+    shapes = launches.SHAPES | {"single": launches.SHAPES["single"] | {ANISOTROPIC_ORDER: (1, 1, 2)}}
     monkeypatch.setattr(launches, "SHAPES", shapes)
     monkeypatch.setattr(launches, "BLOCK_BYTES", 10 << 10)
     options = {"seed": seed, "multiprocessors": 1 + seed} if device == "emulated" else {}
@@ -217,7 +217,7 @@ def test_steps_of_layers_with_little_shared_memory(
     device: str, anisotropic: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     order = ANISOTROPIC_ORDER if anisotropic else ORDER
-    shapes = launches.SHAPES | {"double": launches.SHAPES["double"] | {order: (1, 2)}}
+    shapes = launches.SHAPES | {"double": launches.SHAPES["double"] | {order: (1, 1, 2)}}
     monkeypatch.setattr(launches, "SHAPES", shapes)
     monkeypatch.setattr(launches, "BLOCK_BYTES", 30 << 10)
     compare_layers(order, "double", device, anisotropic, mixed=False)

@@ -2,9 +2,10 @@
 
 Elements that use the same kernel are contiguous: isotropic ones, and those that are anisotropic or have an anisotropic
 neighbor; among each those in the domain, and those in an absorbing layer; among each of these elastic ones, and those
-with attenuation; among each of these those whose neighbors are all in the same cluster, those some of which step half as
-often, and those some of which step twice as often; and among these the outer elements, for which other ranks wait, before the inner ones. In each of these groups they are sorted by
-cluster, so that at any time those whose step begins are the first blocks of the group.
+with attenuation; among each of these those whose neighbors are all in the same cluster, those that also have neighbors
+with longer steps, and those that have neighbors with shorter steps; and among these the outer elements, for which other
+ranks wait, before the inner ones. In each of these groups they are sorted by cluster, so that at any time those whose
+step begins are the first blocks of the group.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ LANES = {"single": 16, "double": 8}  # elements of a block on a CPU
 GPU_LANES = 32  # and on a GPU: those of a warp
 PADDED_NUMBERS = {False: 16, True: 44}  # values of a face on a GPU, padded for alignment
 
-# Steps of an element's neighbor at a face, or of the fastest neighbor that is in another cluster: as often, half as often,
-# twice as often.
+# Step of an element's neighbor at a face: as often, half as often, twice as often. Of an element: FASTER if any of its
+# neighbors is, else SLOWER if any is.
 ALIKE, SLOWER, FASTER = 0, 1, 2
 
 
@@ -70,9 +71,11 @@ class BlockLayout:
 
 @dataclass(frozen=True)
 class Group:
-    """Blocks that use the same kernel: first; ends : end of each cluster's blocks, (clusters,); anisotropic : itself or
-    a neighbor; layer : in an absorbing layer; mechanisms : of attenuation; mixed : ALIKE if all neighbors are in the same
-    cluster, FASTER if one of them steps faster, else SLOWER; outer : a neighbor is on another rank."""
+    """Blocks that use the same kernel.
+
+    first. ends : end of each cluster's blocks, (clusters,). anisotropic : itself or a neighbor. layer : in an absorbing
+    layer. mechanisms : of attenuation. mixed : ALIKE, SLOWER or FASTER. outer : a neighbor is on another rank.
+    """
 
     first: int
     ends: tuple[int, ...]

@@ -39,12 +39,12 @@ WORKERS = 8  # warps of a block that process faces
 VALUE_BYTES = {"single": 4, "double": 8}
 LAYOUT = {"LANES": LANES, "QUANTITIES": QUANTITIES, "STRESSES": STRESSES, "VELOCITIES": VELOCITIES}
 
-# By precision and order: minimum blocks per multiprocessor, which bounds the registers of a thread (one less for
-# elements that send both halves of a step, or with memory variables, which need more); and turns of the work on faces
-# whose coefficients are read in one pass.
+# By precision and order: minimum blocks per multiprocessor, which bounds the registers of a thread; the same for
+# elements with neighbors that step twice as often, which send both halves of a step; and turns of the work on faces whose
+# coefficients are read in one pass. In an absorbing layer and with attenuation there is one block less.
 SHAPES = {
-    "single": {2: (6, 4), 3: (4, 4), 4: (4, 4), 5: (3, 4), 6: (2, 4), 7: (1, 4)},
-    "double": {2: (4, 4), 3: (3, 4), 4: (2, 2), 5: (1, 2), 6: (1, 2), 7: (1, 2)},
+    "single": {2: (6, 5, 4), 3: (4, 3, 4), 4: (4, 3, 4), 5: (3, 2, 4), 6: (2, 2, 4), 7: (2, 1, 4)},
+    "double": {2: (4, 3, 4), 3: (3, 2, 4), 4: (2, 1, 2), 5: (1, 1, 2), 6: (1, 1, 2), 7: (1, 1, 2)},
 }
 SHARED_BYTES, BLOCK_BYTES, RESERVED_BYTES = 228 << 10, 163 << 10, 1 << 10  # of a multiprocessor; of a block, at most
 DERIVATIVES = {False: 18, True: 27}  # that quantities exchange, in isotropic and in anisotropic media
@@ -69,8 +69,8 @@ class BlockShape:
 
 def block_shape(order: int, precision: str, anisotropic: bool, mixed: int, layer: bool, mechanisms: int) -> BlockShape:
     """Return the shape of the blocks of a kernel."""
-    blocks, at_once = SHAPES[precision][order]
-    blocks = max(1, blocks - (mixed == FASTER) - layer - (mechanisms > 0))
+    usual, faster, at_once = SHAPES[precision][order]
+    blocks = max(1, (faster if mixed == FASTER else usual) - layer - (mechanisms > 0))
     stresses = STRESSES * mode_count(order - 1) * LANES if mechanisms else 0
     space = min(BLOCK_BYTES, SHARED_BYTES // blocks - RESERVED_BYTES) // VALUE_BYTES[precision] - stresses
     of_row, of_face = DERIVATIVES[anisotropic] * LANES, QUANTITIES * face_mode_count(order) * COLUMN

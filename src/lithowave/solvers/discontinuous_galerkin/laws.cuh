@@ -1,9 +1,10 @@
 // Rates of the quantities of an element, from derivatives that their warps exchange in shared memory: see
 // riemann.elastic_matrices. A warp computes one quantity.
 //
-// A law writes the derivatives of its quantity along the three directions of the reference element to shared memory,
-// where derivatives of LANES elements take SLOPE_ROWS rows; and computes the rate of its quantity from those of others. `row` :
-// first value of a row of LANES. Gains: of the memory variables in an absorbing layer, of whose decrease `slower` is.
+// A law writes the derivatives of its quantity to shared memory, SLOPE_ROWS rows of LANES elements for each, and computes
+// the rate of its quantity from those of others. numbers : coefficients of the element. d : derivatives along the three
+// directions of the reference element. row : index of a row's first value. gains : of the memory variables in an
+// absorbing layer. slower : what they subtract from the rate.
 #pragma once
 
 constexpr int SPAN = SLOPE_ROWS * LANES;
