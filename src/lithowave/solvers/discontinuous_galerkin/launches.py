@@ -40,12 +40,16 @@ VALUE_BYTES = {"single": 4, "double": 8}
 LAYOUT = {"LANES": LANES, "QUANTITIES": QUANTITIES, "STRESSES": STRESSES, "VELOCITIES": VELOCITIES}
 
 # By precision and order: minimum blocks per multiprocessor, which bounds the registers of a thread; the same for
-# elements with neighbors that step twice as often, which send both halves of a step; and turns of the work on faces whose
-# coefficients are read in one pass. In an absorbing layer and with attenuation there is one block less.
+# elements with neighbors that step twice as often, which send both halves of a step; and turns of the work on faces
+# whose coefficients are read in one pass. In an absorbing layer and with attenuation there is one block less.
 SHAPES = {
-    "single": {2: (6, 5, 4), 3: (4, 3, 4), 4: (4, 3, 4), 5: (3, 2, 4), 6: (2, 2, 4), 7: (2, 1, 4)},
-    "double": {2: (4, 3, 4), 3: (3, 2, 4), 4: (2, 1, 2), 5: (1, 1, 2), 6: (1, 1, 2), 7: (1, 1, 2)},
-}
+    "single": {
+        2: (6, 5, 4), 3: (4, 3, 4), 4: (4, 3, 4), 5: (3, 2, 4), 6: (2, 2, 4), 7: (2, 1, 4),
+    },
+    "double": {
+        2: (4, 3, 4), 3: (3, 2, 4), 4: (2, 1, 2), 5: (1, 1, 2), 6: (1, 1, 2), 7: (1, 1, 2),
+    },
+}  # fmt: skip
 SHARED_BYTES, BLOCK_BYTES, RESERVED_BYTES = 228 << 10, 163 << 10, 1 << 10  # of a multiprocessor; of a block, at most
 DERIVATIVES = {False: 18, True: 27}  # that quantities exchange, in isotropic and in anisotropic media
 
@@ -149,9 +153,7 @@ def _numbers(kind: str, name: str, values: Any) -> str:
 class ElementKernels:
     """`step` and `complete` for one kind of blocks, compiled when they are created, before the time loop."""
 
-    def __init__(
-        self, backend: Any, order: int, anisotropic: bool, mixed: int, layer: bool, mechanisms: int
-    ) -> None:
+    def __init__(self, backend: Any, order: int, anisotropic: bool, mixed: int, layer: bool, mechanisms: int) -> None:
         definitions = defines(order, backend.precision, anisotropic, mixed, layer, mechanisms)
         self.program = backend.program(PACKAGE, ELEMENT_FILE, definitions, generated_headers(definitions))
         shape = block_shape(order, backend.precision, anisotropic, mixed, layer, mechanisms)
