@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import product
 from types import SimpleNamespace
 from typing import Any
 
@@ -19,6 +20,7 @@ from lithowave.solvers.common.kernel_arguments import named_arguments
 from lithowave.solvers.discontinuous_galerkin import element_kernels, launches, point_kernels
 from lithowave.solvers.discontinuous_galerkin.arguments import ARGUMENTS
 from lithowave.solvers.discontinuous_galerkin.basis import ORDERS, basis_values, mode_count
+from lithowave.solvers.discontinuous_galerkin.element_layout import ALIKE, FASTER, SLOWER
 from lithowave.solvers.discontinuous_galerkin.layer import AbsorbingLayer
 from lithowave.solvers.discontinuous_galerkin.materials import FROM_VOIGT, ElementMaterials
 from lithowave.solvers.discontinuous_galerkin.measure import synthetic_plan
@@ -65,9 +67,9 @@ def compare(
 
 @pytest.mark.parametrize("device", DEVICES)
 def test_steps_of_isotropic_elements(device: str) -> None:
-    """In four kinds of blocks on a device: those with neighbours in other clusters are compiled apart."""
+    """In three kinds of blocks on a device: those with neighbours in other clusters are compiled apart."""
     plan = mixed_plan(ORDER, "double")
-    assert {group.mixed for group in make_solver(plan).tables.arrangement.groups} == {False, True}
+    assert {group.mixed for group in make_solver(plan).tables.arrangement.groups} == {ALIKE, SLOWER, FASTER}
     compare(ORDER, "double", device)
 
 
@@ -75,8 +77,9 @@ def test_steps_of_isotropic_elements(device: str) -> None:
 @pytest.mark.parametrize("seed", [0, pytest.param(3, marks=pytest.mark.slow)])
 def test_steps_of_anisotropic_elements(device: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """With little shared memory, as of high orders, threads in any order, and one block at a time."""
-    shapes = launches.SHAPES | {"single": launches.SHAPES["single"] | {ANISOTROPIC_ORDER: (1, 1, 2, 2)}}
+    shapes = launches.SHAPES | {"single": launches.SHAPES["single"] | {ANISOTROPIC_ORDER: (1, 1, 2)}}
     monkeypatch.setattr(launches, "SHAPES", shapes)
+    monkeypatch.setattr(launches, "BLOCK_BYTES", 10 << 10)
     options = {"seed": seed, "multiprocessors": 1 + seed} if device == "emulated" else {}
     compare(ANISOTROPIC_ORDER, "single", device, anisotropic=0.5, **options)
 
@@ -214,8 +217,9 @@ def test_steps_of_layers_with_little_shared_memory(
     device: str, anisotropic: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     order = ANISOTROPIC_ORDER if anisotropic else ORDER
-    shapes = launches.SHAPES | {"double": launches.SHAPES["double"] | {order: (1, 1, 2, 2)}}
+    shapes = launches.SHAPES | {"double": launches.SHAPES["double"] | {order: (1, 1, 2)}}
     monkeypatch.setattr(launches, "SHAPES", shapes)
+    monkeypatch.setattr(launches, "BLOCK_BYTES", 30 << 10)
     compare_layers(order, "double", device, anisotropic, mixed=False)
 
 
@@ -486,10 +490,9 @@ def test_every_kernel_has_a_twin_with_the_same_arguments() -> None:
 
 
 def test_high_orders_have_room_for_what_they_share() -> None:
-    """Of a multiprocessor: 227 KiB for a block, 228 for as many as it should hold."""
-    for precision in ("single", "double"):
-        for order in ORDERS:
-            for mechanisms in (0, 3):
-                size = launches.shared_bytes(order, precision, mechanisms)
-                blocks = launches.defines(order, precision, False, False, False, mechanisms)["BLOCKS"]
-                assert size <= 227 * 1024 and blocks * (size + 1024) <= 228 * 1024
+    """Of a multiprocessor of an H200: 227 KiB for a block, 228 for as many as it should hold."""
+    for precision, order in product(("single", "double"), ORDERS):
+        for kind in product((False, True), (ALIKE, SLOWER, FASTER), (False, True), (0, 3)):
+            shape = launches.block_shape(order, precision, *kind)
+            size = launches.shared_bytes(precision, shape)
+            assert shape.rows > 0 and size <= 227 * 1024 and shape.blocks * (size + 1024) <= 228 * 1024

@@ -4,14 +4,15 @@
 // LANES, QUANTITIES, which are STRESSES and VELOCITIES, and LAW, FACE_NUMBERS: values of an elastic law and of a face;
 // COLUMN: values from row to row of traces in shared memory; WORKERS: warps that process faces.
 // ORDER, ANISOTROPIC; LAYER: in an absorbing layer, with the gains of its memory variables from GAINS on, and JUMPS, with
-// gains, of anisotropic elements, DECAY and DAMPING; MIXED: some neighbors are in other clusters; BLOCKS: minimum per
-// multiprocessor; DIRECTIONS (1 or 3), FACES (2 or 4): number in shared memory at the same time; AT_ONCE: turns of the
-// work on faces whose coefficients a thread reads in one pass. MECHANISMS: of attenuation, with coefficients from WEIGHTS
-// on, and stresses by the faces in shared memory from FACE_STRESSES on.
+// gains, of anisotropic elements, DECAY and DAMPING; MIXED: SLOWER, FASTER if some neighbors step half, or twice as often;
+// BLOCKS: minimum per multiprocessor; SLOPE_ROWS, FACES (2 or 4): rows of derivatives, and faces, in shared memory at the
+// same time; AT_ONCE: turns of the work on faces whose coefficients a thread reads in one pass. MECHANISMS: of
+// attenuation, with coefficients from WEIGHTS on, and stresses by the faces in shared memory from FACE_STRESSES on.
 
 #include "reference.cuh"
 #include "faces.cuh"
 #include "hopper.cuh"
+#include "laws.cuh"
 #include "unrolled.cuh"
 
 typedef REAL real;
@@ -27,12 +28,13 @@ constexpr int ROWS = FACE <= 4 ? 4 : FACE <= 8 ? 8 : FACE <= 16 ? 16 : 32;  // l
 constexpr int SIDE_BY_SIDE = LANES / ROWS;  // traces of a warp
 constexpr int TURNS = ROWS * FACES / WORKERS;
 constexpr int BATCH = TURNS < AT_ONCE ? TURNS : AT_ONCE;
-constexpr int ALIKE = 0, SLOWER = 1, FASTER = 2;
 
 #if ANISOTROPIC
 typedef AnyFace<real> Face;
+typedef MatrixLaw<real> Law;
 #else
 typedef IsotropicFace<real> Face;
+typedef AxisLaw<real> Law;
 #endif
 
 struct Fields {
@@ -210,17 +212,6 @@ __device__ __forceinline__ Relaxation<real> load_relaxation(
 }
 #endif
 
-#if ANISOTROPIC
-// Coefficients from `first` on for the quantity of this warp: see riemann.elastic_matrices.
-__device__ __forceinline__ void load_matrix(real (&matrix)[3][3], const Fields& f, int first) {
-    const int quantity = threadIdx.x / LANES, lane = threadIdx.x % LANES;
-#pragma unroll
-    for (int c = 0; c < 3; c++)
-#pragma unroll
-        for (int j = 0; j < 3; j++) matrix[c][j] = number_of(f, first + quantity * 9 + c * 3 + j, lane);
-}
-#endif
-
 #if LAYER
 // Memory variables with the jumps of the step in progress.
 __device__ __forceinline__ void load_memory(
@@ -244,152 +235,44 @@ __device__ __forceinline__ void load_memory(
     for (int r = 0; r < Reference::B1; r++) psi[r] = from[r * LANES] - psi[r];
 }
 
-#if ANISOTROPIC
-typedef real Gains[3][3];  // as the law
-
-__device__ __forceinline__ void load_gains(Gains& gains, const Fields& f) { load_matrix(gains, f, GAINS); }
-#else
-typedef real Gains[3];  // of the directions of the three derivatives that this warp's quantity needs
-
-__device__ __forceinline__ void load_gains(Gains& gains, const Fields& f) {
-    const int quantity = threadIdx.x / LANES, lane = threadIdx.x % LANES;
-    gains[0] = number_of(f, GAINS + (quantity == 3 ? 1 : quantity == 4 ? 2 : 0), lane);
-    gains[1] = number_of(f, GAINS + (quantity == 3 ? 0 : quantity == 5 ? 2 : 1), lane);
-    gains[2] = number_of(f, GAINS + (quantity == 4 ? 0 : quantity == 5 ? 1 : 2), lane);
-}
-#endif
 #endif
 
-// Law of the quantity of this warp: see riemann.elastic_matrices.
-__device__ __forceinline__ void load_law(real (&law)[3][3], const Fields& f) {
-#if ANISOTROPIC
-    load_matrix(law, f, 0);
-#else
-    const int quantity = threadIdx.x / LANES, lane = threadIdx.x % LANES;
-    const real* const numbers = f.elastic + static_cast<long long>(f.place) * LAW * LANES + lane;
-    // lambda and 2 mu for a normal stress, mu with the two axes exchanged for a shear stress, 1 / rho for a velocity.
-    const real lambda = numbers[9 * LANES], mu = numbers[10 * LANES];
-    const int along_x = quantity == 3 ? 1 : quantity == 4 ? 2 : 0;
-    const int along_y = quantity == 3 ? 0 : quantity == 5 ? 2 : 1;
-    const int along_z = quantity == 4 ? 0 : quantity == 5 ? 1 : 2;
-    real x, y, z;
-    if (quantity < 3) {
-        x = quantity == 0 ? lambda + 2 * mu : lambda;
-        y = quantity == 1 ? lambda + 2 * mu : lambda;
-        z = quantity == 2 ? lambda + 2 * mu : lambda;
-    } else if (quantity < STRESSES) {
-        x = quantity == 5 ? real(0) : mu;
-        y = quantity == 4 ? real(0) : mu;
-        z = quantity == 3 ? real(0) : mu;
-    } else {
-        x = y = z = numbers[11 * LANES];
-    }
-#pragma unroll
-    for (int c = 0; c < 3; c++) {
-        law[c][0] = x * numbers[(c * 3 + along_x) * LANES];
-        law[c][1] = y * numbers[(c * 3 + along_y) * LANES];
-        law[c][2] = z * numbers[(c * 3 + along_z) * LANES];
-    }
-#endif
-}
-
-// Quantities whose derivatives this warp's quantity needs.
-__device__ __forceinline__ int source(int j) {
-    const int quantity = threadIdx.x / LANES;
-    if (quantity < STRESSES) return STRESSES + j;
-    return j == quantity - STRESSES ? j : quantity + j - STRESSES + 2;  // rows xx xy xz, xy yy yz, xz yz zz of the stress
-}
-
-// Compute Taylor term `level` + 1 from the term `level` in x: x[r] for r < B(level + 1). psi, gains, decay : in a layer,
-// memory variables that the first term updates and contains.
+// Compute Taylor term `level` + 1 from the term `level` in x: next[r] for r < B(level + 1), SLOPE_ROWS at a time. psi,
+// gains, decay : in a layer, memory variables that the first term updates and contains.
 template <int level, int count>
 __device__ __forceinline__ void next_term(
-    real (&next)[Reference::B1], const real (&x)[count], const real (&law)[3][3], real* shared
+    real (&next)[Reference::B1], const real (&x)[count], const Law& law, real* shared
 #if LAYER
-    , real (&psi)[Reference::B1], const Gains& gains, real decay
+    , real (&psi)[Reference::B1], const Law::Gains& gains, real decay
 #endif
 )
 {
     constexpr int COUNT = Reference::level[level + 1], BEFORE = Reference::level[level];
-    constexpr int SPAN = Reference::B1 * LANES;
-    const int quantity = threadIdx.x / LANES, lane = threadIdx.x % LANES;
-    real* const own = shared + quantity * SPAN + lane;
-    const real *const a = shared + source(0) * SPAN + lane, *const b = shared + source(1) * SPAN + lane,
-               *const c = shared + source(2) * SPAN + lane;
-#if DIRECTIONS == 3
-    constexpr int NEXT = QUANTITIES * SPAN;
-    unrolled<0, COUNT>([&](auto row) {
-        constexpr int r = decltype(row)::value;
-        own[r * LANES] = row_sum<Reference::Derivative0, r, BEFORE, level + 1>(x);
-    });
-    unrolled<0, COUNT>([&](auto row) {
-        constexpr int r = decltype(row)::value;
-        own[NEXT + r * LANES] = row_sum<Reference::Derivative1, r, BEFORE, level + 1>(x);
-    });
-    unrolled<0, COUNT>([&](auto row) {
-        constexpr int r = decltype(row)::value;
-        own[2 * NEXT + r * LANES] = row_sum<Reference::Derivative2, r, BEFORE, level + 1>(x);
-    });
-    __syncthreads();
-#pragma unroll
-    for (int r = 0; r < COUNT; r++) {
-        const int o = r * LANES;
-#if LAYER && !ANISOTROPIC
-        if constexpr (level == 0) {
-            const real x = law[0][0] * a[o] + law[1][0] * a[NEXT + o] + law[2][0] * a[2 * NEXT + o];
-            const real y = law[0][1] * b[o] + law[1][1] * b[NEXT + o] + law[2][1] * b[2 * NEXT + o];
-            const real z = law[0][2] * c[o] + law[1][2] * c[NEXT + o] + law[2][2] * c[2 * NEXT + o];
-            psi[r] = decay * (psi[r] - (gains[0] * x + gains[1] * y + gains[2] * z));
-            next[r] = x + y + z + psi[r];
-            continue;
-        }
-#endif
-        const auto product = [&](const real (&matrix)[3][3]) {
-            return matrix[0][0] * a[o] + matrix[0][1] * b[o] + matrix[0][2] * c[o] + matrix[1][0] * a[NEXT + o] +
-                   matrix[1][1] * b[NEXT + o] + matrix[1][2] * c[NEXT + o] + matrix[2][0] * a[2 * NEXT + o] +
-                   matrix[2][1] * b[2 * NEXT + o] + matrix[2][2] * c[2 * NEXT + o];
-        };
-        next[r] = product(law);
-#if LAYER && ANISOTROPIC
-        if constexpr (level == 0) psi[r] = decay * (psi[r] - product(gains)), next[r] += psi[r];
-#endif
-    }
-    __syncthreads();
-#else
-    real sum[COUNT];
-    unrolled<0, 3>([&](auto direction) {
-        constexpr int d = decltype(direction)::value;
-        unrolled<0, COUNT>([&](auto row) {
+    unrolled<0, (COUNT + SLOPE_ROWS - 1) / SLOPE_ROWS>([&](auto part) {
+        constexpr int first = decltype(part)::value * SLOPE_ROWS, end = first + SLOPE_ROWS < COUNT ? first + SLOPE_ROWS : COUNT;
+        unrolled<first, end>([&](auto row) {
             constexpr int r = decltype(row)::value;
-            if constexpr (d == 0) own[r * LANES] = row_sum<Reference::Derivative0, r, BEFORE, level + 1>(x);
-            if constexpr (d == 1) own[r * LANES] = row_sum<Reference::Derivative1, r, BEFORE, level + 1>(x);
-            if constexpr (d == 2) own[r * LANES] = row_sum<Reference::Derivative2, r, BEFORE, level + 1>(x);
+            const real derivatives[3] = {
+                row_sum<Reference::Derivative0, r, BEFORE, level + 1>(x),
+                row_sum<Reference::Derivative1, r, BEFORE, level + 1>(x),
+                row_sum<Reference::Derivative2, r, BEFORE, level + 1>(x)};
+            law.write(derivatives, shared, (r - first) * LANES);
         });
         __syncthreads();
 #pragma unroll
-        for (int r = 0; r < COUNT; r++) {
-            const int o = r * LANES;
+        for (int r = first; r < end; r++) {
 #if LAYER
-            if constexpr (level == 0)
-#if ANISOTROPIC
-                psi[r] -= gains[d][0] * a[o] + gains[d][1] * b[o] + gains[d][2] * c[o];
-#else
-                psi[r] -= gains[0] * law[d][0] * a[o] + gains[1] * law[d][1] * b[o] + gains[2] * law[d][2] * c[o];
+            if constexpr (level == 0) {
+                real slower;
+                next[r] = law.rate(shared, (r - first) * LANES, gains, slower);
+                psi[r] = decay * (psi[r] - slower), next[r] += psi[r];
+                continue;
+            }
 #endif
-#endif
-            const real more = law[d][0] * a[o] + law[d][1] * b[o] + law[d][2] * c[o];
-            sum[r] = d == 0 ? more : sum[r] + more;
+            next[r] = law.rate(shared, (r - first) * LANES);
         }
         __syncthreads();
     });
-#pragma unroll
-    for (int r = 0; r < COUNT; r++) {
-        next[r] = sum[r];
-#if LAYER
-        if constexpr (level == 0) psi[r] *= decay, next[r] += psi[r];
-#endif
-    }
-#endif
 }
 
 #if LAYER
@@ -408,9 +291,9 @@ __device__ __forceinline__ void next_term(
 template <int level, int count>
 __device__ __forceinline__ void predict(
     const real (&term)[count], real (&total)[Reference::B1], real (&mean)[MODES], real (&half)[Reference::B1],
-    const real (&law)[3][3], real* to, real* shared
+    const Law& law, real* to, real* shared
 #if LAYER
-    , real (&psi)[Reference::B1], const Gains& gains, real decay
+    , real (&psi)[Reference::B1], const Law::Gains& gains, real decay
 #endif
 #if MECHANISMS
     , Relaxation<real>& relaxing
@@ -434,7 +317,7 @@ __device__ __forceinline__ void predict(
 #pragma unroll
         for (int r = 0; r < COUNT; r++) {
             total[r] = (level == 0 ? mean[r] : total[r]) + next[r];
-#if MIXED
+#if MIXED == FASTER
             half[r] = (level == 0 ? mean[r] : half[r]) + real(1.0 / (2 << level) / (level + 2)) * next[r];
 #endif
             mean[r] += real(1.0 / (level + 2)) * next[r];
@@ -488,6 +371,7 @@ __device__ __forceinline__ void send(const Fields& f, const real* shared) {
             real* to = (f.count & 1 ? f.odd : f.even) + static_cast<long long>(face) * SLOT + t.row;
 #if MIXED
             const int link = f.second[face], relation = link & 3;
+#if MIXED == FASTER
             real* const further = (f.count & 1 ? f.odd : f.even) + static_cast<long long>(link >> 2) * SLOT + t.row;
             if (early) {
                 if (relation == FASTER)
@@ -498,6 +382,7 @@ __device__ __forceinline__ void send(const Fields& f, const real* shared) {
                 continue;
             }
             if (relation == FASTER) to = further;
+#endif
             if (relation == SLOWER) {
                 to = (f.count >> 1 & 1 ? f.odd : f.even) + static_cast<long long>(face) * SLOT + t.row;
                 for (int c = 0; c < 3; c++) sent[c] = real(0.5) * sent[c] + (f.count & 1 ? to[c * WIDTH] : real(0));
@@ -534,7 +419,7 @@ extern "C" __global__ __launch_bounds__(THREADS, BLOCKS) void step(
         own, even, odd, elastic, faces, neighbor, second, block, block - kind_first, tick >> cluster[block]};
     real* const q = coefficients +
         (static_cast<long long>(block) * QUANTITIES + threadIdx.x / LANES) * MODES * LANES + threadIdx.x % LANES;
-    real mean[MODES], total[Reference::B1], half[Reference::B1], law[3][3];
+    real mean[MODES], total[Reference::B1], half[Reference::B1];
 #if MECHANISMS
     const real* const rates = recursion + cluster[block] * (MECHANISMS * ORDER);
     load_relaxing(mean, q, f, pending, shared, shared + FACE_STRESSES);
@@ -542,21 +427,19 @@ extern "C" __global__ __launch_bounds__(THREADS, BLOCKS) void step(
 #else
     load_complete(mean, q, f, pending, shared);
 #endif
+    const real* const numbers = f.elastic + static_cast<long long>(f.place) * LAW * LANES + threadIdx.x % LANES;
 #if LAYER
-    const real damping = number_of(f, DAMPING, threadIdx.x % LANES);
+    const real damping = numbers[DAMPING * LANES], decay = numbers[DECAY * LANES];
 #pragma unroll
     for (int k = 0; k < MODES; k++) mean[k] *= damping;
-#endif
-#if LAYER
     real psi[Reference::B1];
-    Gains gains;
-    const real decay = number_of(f, DECAY, threadIdx.x % LANES);
+    Law::Gains gains;
     real* const own_memory = memory +
         (static_cast<long long>(f.place) * QUANTITIES + threadIdx.x / LANES) * Reference::B1 * LANES + threadIdx.x % LANES;
     load_memory(psi, own_memory, f, pending, shared);
-    load_gains(gains, f);
+    Law::load_gains(gains, numbers + GAINS * LANES);
 #endif
-    load_law(law, f);
+    const Law law(numbers);
 #pragma unroll
     for (int k = Reference::B1; k < MODES; k++) q[k * LANES] = mean[k];  // no Taylor term changes these
     predict<0>(mean, total, mean, half, law, q, shared PSI_ARGUMENTS RELAXING_ARGUMENT);
@@ -564,8 +447,11 @@ extern "C" __global__ __launch_bounds__(THREADS, BLOCKS) void step(
 #pragma unroll
     for (int r = 0; r < Reference::B1; r++) own_memory[r * LANES] = psi[r];
 #endif
+    // Reading them again leaves registers to the terms.
+#pragma unroll
+    for (int k = Reference::B1; k < MODES; k++) mean[k] = q[k * LANES];
     send_all<false>(mean, f, shared);
-#if MIXED
+#if MIXED == FASTER
     __syncthreads();
 #pragma unroll
     for (int r = 0; r < Reference::B1; r++) mean[r] = half[r];

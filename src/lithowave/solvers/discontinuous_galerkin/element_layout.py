@@ -2,9 +2,10 @@
 
 Elements that use the same kernel are contiguous: isotropic ones, and those that are anisotropic or have an anisotropic
 neighbor; among each those in the domain, and those in an absorbing layer; among each of these elastic ones, and those
-with attenuation; among each of these those whose neighbors are all in the same cluster, and the others; and among these
-the outer elements, for which other ranks wait, before the inner ones. In each of these groups they are sorted by
-cluster, so that at any time those whose step begins are the first blocks of the group.
+with attenuation; among each of these those whose neighbors are all in the same cluster, those that also have neighbors
+with longer steps, and those that have neighbors with shorter steps; and among these the outer elements, for which other
+ranks wait, before the inner ones. In each of these groups they are sorted by cluster, so that at any time those whose
+step begins are the first blocks of the group.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ LANES = {"single": 16, "double": 8}  # elements of a block on a CPU
 GPU_LANES = 32  # and on a GPU: those of a warp
 PADDED_NUMBERS = {False: 16, True: 44}  # values of a face on a GPU, padded for alignment
 
-# Step of an element's neighbor at a face: as often, half as often, twice as often.
+# Step of an element's neighbor at a face: as often, half as often, twice as often. Of an element: FASTER if any of its
+# neighbors is, else SLOWER if any is.
 ALIKE, SLOWER, FASTER = 0, 1, 2
 
 
@@ -69,16 +71,18 @@ class BlockLayout:
 
 @dataclass(frozen=True)
 class Group:
-    """Blocks that use the same kernel: first; ends : end of each cluster's blocks, (clusters,); anisotropic : itself or
-    a neighbor; layer : in an absorbing layer; mechanisms : of attenuation; mixed : a neighbor is in another cluster;
-    outer : a neighbor is on another rank."""
+    """Blocks that use the same kernel.
+
+    first. ends : end of each cluster's blocks, (clusters,). anisotropic : itself or a neighbor. layer : in an absorbing
+    layer. mechanisms : of attenuation. mixed : ALIKE, SLOWER or FASTER. outer : a neighbor is on another rank.
+    """
 
     first: int
     ends: tuple[int, ...]
     anisotropic: bool
     layer: bool
     mechanisms: int
-    mixed: bool
+    mixed: int
     outer: bool = False
 
     @property
@@ -87,7 +91,7 @@ class Group:
         return self.anisotropic, self.layer, self.mechanisms
 
     @property
-    def variant(self) -> tuple[bool, bool, bool, int]:
+    def variant(self) -> tuple[bool, int, bool, int]:
         """Anisotropic, mixed, in a layer, and mechanisms: blocks with the same kernel."""
         return self.anisotropic, self.mixed, self.layer, self.mechanisms
 
@@ -140,11 +144,12 @@ def make_arrangement(
     layered = np.zeros(elements, bool) if layer is None else layer
     own_cluster = cluster[:elements]
     near = anisotropic[:elements] | (there & anisotropic[neighbors]).any(axis=1)
-    mixed = (there & (cluster[neighbors] != own_cluster[:, None])).any(axis=1)
+    further = np.where(there, cluster[neighbors] - own_cluster[:, None], 0)
+    mixed = np.select([(further < 0).any(axis=1), (further > 0).any(axis=1)], [FASTER, SLOWER], ALIKE)
     outer = (neighbors >= elements).any(axis=1)
     count = max(clusters, int(cluster.max(initial=0)) + 1)
     groups, slots, clusters, blocks = [], [], [], 0
-    kinds = product((False, True), (False, True), np.unique(relaxing).tolist(), (False, True), (True, False))
+    kinds = product((False, True), (False, True), np.unique(relaxing).tolist(), (ALIKE, SLOWER, FASTER), (True, False))
     for kind in kinds:
         each = zip((near, layered, relaxing, mixed, outer), kind, strict=True)
         member = np.logical_and.reduce([values == value for values, value in each])

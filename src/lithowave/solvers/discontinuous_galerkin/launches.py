@@ -6,6 +6,7 @@ The kernels are called as on the CPU, with the argument lists of `arguments.py`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import lru_cache, partial
 from itertools import product
 from types import SimpleNamespace
@@ -17,7 +18,14 @@ from lithowave.solvers.common.kernel_arguments import named_arguments
 from lithowave.solvers.common.point_launches import WARP, PointKernels
 from lithowave.solvers.discontinuous_galerkin.arguments import ARGUMENTS
 from lithowave.solvers.discontinuous_galerkin.basis import ORDERS, face_mode_count, mode_count, modes
-from lithowave.solvers.discontinuous_galerkin.element_layout import GPU_LANES, PADDED_NUMBERS, device_layout
+from lithowave.solvers.discontinuous_galerkin.element_layout import (
+    ALIKE,
+    FASTER,
+    GPU_LANES,
+    PADDED_NUMBERS,
+    SLOWER,
+    device_layout,
+)
 from lithowave.solvers.discontinuous_galerkin.materials import QUANTITIES, STRESSES, VELOCITIES
 from lithowave.solvers.discontinuous_galerkin.reference import make_reference
 from lithowave.solvers.discontinuous_galerkin.riemann import ANISOTROPIC_LAW, FACE_NUMBERS, LAW_NUMBERS, law_numbers
@@ -28,46 +36,70 @@ LANES, COLUMN = GPU_LANES, GPU_LANES + 1  # elements of a block; values per row 
 THREADS = LANES * QUANTITIES
 COMPILED_MECHANISMS = 3  # of the variants with attenuation in `variants`
 WORKERS = 8  # warps of a block that process faces
+VALUE_BYTES = {"single": 4, "double": 8}
 LAYOUT = {"LANES": LANES, "QUANTITIES": QUANTITIES, "STRESSES": STRESSES, "VELOCITIES": VELOCITIES}
 
-# By precision and order: minimum blocks per multiprocessor, which bounds the registers of a thread (one less with LTS,
-# which needs more); directions of derivatives and faces in shared memory at the same time; turns of the work on faces
-# whose coefficients are read in one pass.
+# By precision and order: minimum blocks per multiprocessor, which bounds the registers of a thread; the same for
+# elements with neighbors that step twice as often, which send both halves of a step; and turns of the work on faces
+# whose coefficients are read in one pass. In an absorbing layer and with attenuation there is one block less.
 SHAPES = {
-    "single": {2: (6, 3, 4, 4), 3: (4, 3, 4, 4), 4: (4, 3, 4, 4), 5: (3, 3, 4, 4), 6: (1, 3, 4, 4), 7: (2, 1, 2, 4)},
-    "double": {2: (4, 3, 4, 4), 3: (3, 3, 4, 4), 4: (2, 3, 4, 2), 5: (1, 3, 4, 2), 6: (1, 1, 2, 2), 7: (1, 1, 2, 2)},
-}
+    "single": {
+        2: (6, 5, 4), 3: (4, 3, 4), 4: (4, 3, 4), 5: (3, 2, 4), 6: (2, 2, 4), 7: (2, 1, 4),
+    },
+    "double": {
+        2: (4, 3, 4), 3: (3, 2, 4), 4: (2, 1, 2), 5: (1, 1, 2), 6: (1, 1, 2), 7: (1, 1, 2),
+    },
+}  # fmt: skip
+SHARED_BYTES, BLOCK_BYTES, RESERVED_BYTES = 228 << 10, 163 << 10, 1 << 10  # of a multiprocessor; of a block, at most
+DERIVATIVES = {False: 18, True: 27}  # that quantities exchange, in isotropic and in anisotropic media
 
 
-def shared_values(order: int, precision: str, mechanisms: int) -> tuple[int, int]:
-    """Return the number of values in shared memory of a block for derivatives or traces, and of all values: these are
-    followed by stresses by the faces in elements with attenuation."""
-    _, directions, faces, _ = SHAPES[precision][order]
-    slopes = directions * QUANTITIES * mode_count(order - 1) * LANES
-    traces = faces * QUANTITIES * face_mode_count(order) * COLUMN
+@dataclass(frozen=True)
+class BlockShape:
+    """Shape of the blocks of a kernel.
+
+    blocks : minimum per multiprocessor. at_once : see `SHAPES`. rows, faces : of derivatives and of traces in shared
+    memory at the same time, as many as fit. values : in shared memory for these. stresses : values of stresses by the
+    faces, which follow in elements with attenuation.
+    """
+
+    blocks: int
+    at_once: int
+    rows: int
+    faces: int
+    values: int
+    stresses: int
+
+
+def block_shape(order: int, precision: str, anisotropic: bool, mixed: int, layer: bool, mechanisms: int) -> BlockShape:
+    """Return the shape of the blocks of a kernel."""
+    usual, faster, at_once = SHAPES[precision][order]
+    blocks = max(1, (faster if mixed == FASTER else usual) - layer - (mechanisms > 0))
     stresses = STRESSES * mode_count(order - 1) * LANES if mechanisms else 0
-    return max(slopes, traces), max(slopes, traces) + stresses
+    space = min(BLOCK_BYTES, SHARED_BYTES // blocks - RESERVED_BYTES) // VALUE_BYTES[precision] - stresses
+    of_row, of_face = DERIVATIVES[anisotropic] * LANES, QUANTITIES * face_mode_count(order) * COLUMN
+    rows, faces = min(mode_count(order - 1), space // of_row), 4 if 4 * of_face <= space else 2
+    return BlockShape(blocks, at_once, rows, faces, max(rows * of_row, faces * of_face, stresses), stresses)
 
 
-def shared_bytes(order: int, precision: str, mechanisms: int = 0) -> int:
+def shared_bytes(precision: str, shape: BlockShape) -> int:
     """Return the shared memory of a block."""
-    return shared_values(order, precision, mechanisms)[1] * (4 if precision == "single" else 8)
+    return (shape.values + shape.stresses) * VALUE_BYTES[precision]
 
 
 def defines(
-    order: int, precision: str, anisotropic: bool, mixed: bool, layer: bool, mechanisms: int
+    order: int, precision: str, anisotropic: bool, mixed: int, layer: bool, mechanisms: int
 ) -> dict[str, str | int]:
     """Return the definitions for compiling `element.cu`."""
-    blocks, directions, faces, at_once = SHAPES[precision][order]
+    shape = block_shape(order, precision, anisotropic, mixed, layer, mechanisms)
     own = law_numbers(anisotropic, layer)
     return {
-        "ORDER": order, "ANISOTROPIC": int(anisotropic), "MIXED": int(mixed), "LAYER": int(layer),
-        "BLOCKS": max(1, blocks - mixed - layer - (mechanisms > 0)), "DIRECTIONS": directions, "FACES": faces,
-        "AT_ONCE": at_once, "COLUMN": COLUMN, "WORKERS": WORKERS, "FACE_NUMBERS": PADDED_NUMBERS[anisotropic],
+        "ORDER": order, "ANISOTROPIC": int(anisotropic), "MIXED": mixed, "LAYER": int(layer), "SLOWER": SLOWER,
+        "FASTER": FASTER, "BLOCKS": shape.blocks, "SLOPE_ROWS": shape.rows, "FACES": shape.faces,
+        "AT_ONCE": shape.at_once, "COLUMN": COLUMN, "WORKERS": WORKERS, "FACE_NUMBERS": PADDED_NUMBERS[anisotropic],
         "LAW": law_numbers(anisotropic, layer, mechanisms), "GAINS": LAW_NUMBERS[anisotropic],
         "JUMPS": LAW_NUMBERS[anisotropic] + ANISOTROPIC_LAW, "DECAY": own - 2, "DAMPING": own - 1,
-        "MECHANISMS": mechanisms, "WEIGHTS": own, "FACE_STRESSES": shared_values(order, precision, mechanisms)[0],
-        **LAYOUT,
+        "MECHANISMS": mechanisms, "WEIGHTS": own, "FACE_STRESSES": shape.values, **LAYOUT,
     }  # fmt: skip
 
 
@@ -76,7 +108,7 @@ def variants() -> Iterator[tuple[str, dict[str, Any], tuple[int, int]]]:
     for precision, real in (("single", "float"), ("double", "double")):
         yield PointKernels.file, {"REAL": real} | LAYOUT, (0, 0)
         for order in ORDERS:
-            for kind in product((False, True), (False, True), (False, True), (0, COMPILED_MECHANISMS)):
+            for kind in product((False, True), (ALIKE, SLOWER, FASTER), (False, True), (0, COMPILED_MECHANISMS)):
                 yield ELEMENT_FILE, {"REAL": real} | defines(order, precision, *kind), (0, 0)
 
 
@@ -121,12 +153,11 @@ def _numbers(kind: str, name: str, values: Any) -> str:
 class ElementKernels:
     """`step` and `complete` for one kind of blocks, compiled when they are created, before the time loop."""
 
-    def __init__(
-        self, backend: Any, order: int, anisotropic: bool, mixed: bool, layer: bool, mechanisms: int
-    ) -> None:
+    def __init__(self, backend: Any, order: int, anisotropic: bool, mixed: int, layer: bool, mechanisms: int) -> None:
         definitions = defines(order, backend.precision, anisotropic, mixed, layer, mechanisms)
         self.program = backend.program(PACKAGE, ELEMENT_FILE, definitions, generated_headers(definitions))
-        self.shared_bytes = shared_bytes(order, backend.precision, mechanisms)
+        shape = block_shape(order, backend.precision, anisotropic, mixed, layer, mechanisms)
+        self.shared_bytes = shared_bytes(backend.precision, shape)
 
     def _launch(self, kernel: str, blocks: int, named: dict[str, Any]) -> None:
         if blocks > 0:
@@ -184,9 +215,9 @@ class TetrahedralPointKernels(PointKernels):
 def make_kernels(backend: Any, order: int, precision: str) -> SimpleNamespace:
     """Return the CUDA kernels, callable like those on the CPU, and the layout of blocks and faces."""
     points = TetrahedralPointKernels(backend, PACKAGE, ARGUMENTS, LAYOUT)
-    made: dict[tuple[bool, bool, bool, int], ElementKernels] = {}
+    made: dict[tuple[bool, int, bool, int], ElementKernels] = {}
 
-    def of(anisotropic: bool, mixed: bool, layer: bool = False, mechanisms: int = 0) -> ElementKernels:
+    def of(anisotropic: bool, mixed: int, layer: bool = False, mechanisms: int = 0) -> ElementKernels:
         key = anisotropic, mixed, layer, mechanisms
         if key not in made:
             made[key] = ElementKernels(backend, order, *key)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,6 +30,15 @@ if TYPE_CHECKING:
 PACKAGE = "lithowave.solvers.discontinuous_galerkin"
 KERNELS = ("element_kernels", "point_kernels")
 CHUNK = 1024  # blocks that are completed at a time for a checkpoint
+
+
+def _run_side_by_side(backend: Any, largest: Launch, *others: Launch) -> None:
+    """Run independent launches at the same time, so that the last blocks of one do not leave the device idle."""
+    with backend.on_side_stream():
+        for launch in others:
+            launch()
+    largest()
+    backend.join_side_stream()
 
 
 class DiscontinuousGalerkinSolver(ElementSolver):
@@ -141,14 +151,17 @@ class DiscontinuousGalerkinSolver(ElementSolver):
 
     def _cluster_launches(self, tick: int, last: int, pending: bool, outer: bool) -> list[Launch]:
         """Return steps of the outer, or the inner, elements of the clusters up to `last`, which begin at this tick."""
-        launches: list[Launch] = []
+        steps: list[tuple[int, Launch]] = []
         for group in self.tables.arrangement.groups:
             if group.outer == outer and group.ends[last] > group.first:
                 step, kind = self.kernels.step(*group.variant), self.tables.kinds[group.kind]
                 state = kind.memory, kind.relaxation, self.tables.recursion
-                launches.append(
-                    partial(step, *self._fields(group), *state, group.first, group.ends[last], tick, int(pending))
-                )
+                end = group.ends[last]
+                launch = partial(step, *self._fields(group), *state, group.first, end, tick, int(pending))
+                steps.append((end - group.first, launch))
+        launches = [launch for _, launch in sorted(steps, key=itemgetter(0), reverse=True)]
+        if len(launches) > 1 and not self.tables.outer.any():
+            launches = [partial(_run_side_by_side, self.backend, *launches)]
         for sources in self.sources:
             if sources.outer == outer and sources.cluster <= last:
                 launches += self._injection_launches(sources, tick)
