@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 from cuda_devices import DEVICES, closeness, make_device
 from fluid_boxes import fluid_points, sea_plan
 from lithowave.backends import make_backend
-from lithowave.solvers.spectral_element import point_kernels
+from lithowave.solvers.spectral_element import elements, point_kernels
 from lithowave.solvers.spectral_element.arguments import ARGUMENTS
 from lithowave.solvers.spectral_element.element_layout import BLOCKS, device_layout
 from lithowave.solvers.spectral_element.elements import ElementKind
@@ -205,6 +206,40 @@ def test_records_and_the_watch(device: str, precision: str) -> None:
         found.append(solver.records(2).wait() | {"largest": np.array(solver.largest_velocity())})
     for name in found[0]:
         assert closeness(found[1][name], found[0][name]) < (SINGLE if precision == "single" else DOUBLE), name
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("kind", [USUAL[1], FLUIDS[-1]], ids=str)
+def test_points_move_during_the_forces_on_earlier_elements(device: str, kind: ElementKind, monkeypatch) -> None:
+    monkeypatch.setattr(elements, "LEAST_BLOCKS", 7)
+    plan = synthetic_plan((5, 6, 5), 4, "single", kind)
+    made = [SpectralElementSolver(plan, None, backend) for backend in (
+        make_backend("cpu", "single", 2), make_device(device, "single"))]  # fmt: skip
+    cpu, gpu = (solver.tables for solver in made)
+    assert cpu.moved_first == plan.shared
+    (group,) = gpu.groups
+    assert len(group.begin) == len(group.moved) == 5 and group.begin[-1] == 30 and group.moved[-1] == plan.shared
+    assert 0.2 < gpu.moved_first / plan.shared < 0.5 and (np.diff(group.moved) >= 0).all()
+    points = np.asarray(made[1].backend.download(made[1].points))
+    for number, (begin, end) in enumerate(itertools.pairwise(group.begin)):
+        used = points[begin:end]
+        assert used[used < plan.shared].max() < group.moved[number]
+        assert group.moved[number + 1] - group.moved[number] <= 2 * 128 * (end - begin)
+    for solver in made:
+        fill_with_noise(solver)
+        for step in range(3):
+            solver.advance(step)
+    compare(made, "single")
+
+
+def test_no_launch_moves_more_points_than_it_can() -> None:
+    reach, capacity = np.array([10, 12, 40, 90]), np.array([5, 100, 30, 7])
+    np.testing.assert_array_equal(elements.moved_points(reach, capacity, 100), [10, 12, 63, 93, 100])
+    np.testing.assert_array_equal(elements.moved_points(reach, 0 * capacity, 100), [100] * 5)
+    np.testing.assert_array_equal(elements.division(2 * elements.LEAST_BLOCKS - 1), [0, 2 * elements.LEAST_BLOCKS - 1])
+    sizes = np.diff(elements.division(100_000))
+    assert len(sizes) == elements.LAUNCHES and sizes.sum() == 100_000
+    np.testing.assert_allclose(sizes[1:] / sizes[:-1], elements.GROWTH, rtol=1e-3)
 
 
 def placed(solver: SpectralElementSolver) -> Any:

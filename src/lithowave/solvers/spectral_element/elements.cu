@@ -10,6 +10,7 @@
 // With attenuation (MECHANISMS > 0), the stresses of some points relax.
 // In a fluid (COMPONENTS = 1), u is the potential, and the velocity takes the place of the stresses: see
 // fluid_kernels.py.
+// Each block also updates the displacements of some points that only later launches load: see `launches`.
 // Definitions: REAL, DEGREE, MAP, COMPONENTS, ANISOTROPIC, VARYING, AXES, those of `relaxation.cuh`, ATOMIC, ELEMENTS,
 // THREADS, BLOCKS, POINT_STRIDE, and ROUNDS, the number of tasks of a thread.
 
@@ -98,6 +99,31 @@ struct PackedLine {
     }
 };
 
+// u + dt^2 / mass * p of a point.
+__device__ __forceinline__ Point advanced(const Point& u, const Point& p) {
+    return {u.x + u.w * p.x, u.y + u.w * p.y, u.z + u.w * p.z, u.w};
+}
+
+// The points of a thread among those that this launch moves for later ones.
+struct MovedPoints {
+    Point u[MOVED], p[MOVED];
+    const unsigned first, end;
+
+    __device__ __forceinline__ MovedPoints(
+        const Point* displacement, const Point* momentum, unsigned begin, unsigned end, int thread)
+        : first(begin + blockIdx.x * (MOVED * THREADS) + thread), end(end)
+    {
+#pragma unroll
+        for (int n = 0; n < MOVED; n++)
+            if (first + n * THREADS < end) u[n] = displacement[first + n * THREADS], p[n] = momentum[first + n * THREADS];
+    }
+    __device__ __forceinline__ void store(Point* displacement) const {
+#pragma unroll
+        for (int n = 0; n < MOVED; n++)
+            if (first + n * THREADS < end) displacement[first + n * THREADS] = advanced(u[n], p[n]);
+    }
+};
+
 __device__ __forceinline__ void add(Point* target, const real (&force)[COMPONENTS]) {
 #if COMPONENTS == 1
     if (ATOMIC)
@@ -130,9 +156,7 @@ __device__ __forceinline__ void gather(
 #pragma unroll
     for (int k = 1; k < DEGREE; k++) {
         if (point[k] < shared) continue;
-        here[k].x += here[k].w * gained[k].x;
-        here[k].y += here[k].w * gained[k].y;
-        here[k].z += here[k].w * gained[k].z;
+        here[k] = advanced(here[k], gained[k]);
         displacement[point[k]] = here[k];
     }
 #pragma unroll
@@ -150,7 +174,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) add_forces(
     Point* displacement, Point* momentum, const unsigned* points, const real* moduli, const real* geometry,
     const unsigned short* tasks, real* memory, const real* filters, const real* relaxing, real* relaxation,
     const real* recursion, int first_axis,
-    unsigned first_block, unsigned own_block, unsigned shared)
+    unsigned first_block, unsigned own_block, unsigned shared, unsigned move_begin, unsigned move_end)
 {
     Pack* const u = dynamic_shared<Pack>();
     Pack* const along = u + FIELD;
@@ -177,10 +201,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) add_forces(
     for (int n = 0; n < MAP_VECTORS; n++)
         if (thread + n * THREADS < ELEMENTS * MAP_SIZE / 4)
             terms[n] = reinterpret_cast<const Point*>(geometry + own * ELEMENTS * MAP_SIZE)[thread + n * THREADS];
+    const MovedPoints moved(displacement, momentum, move_begin, move_end, thread);
     const Relaxation mechanisms(relaxation, relaxing, recursion, own, relaxed);
     mechanisms.begin(thread);
     real line[COMPONENTS][N], sum[COMPONENTS][N];
     gather(displacement, momentum, point, shared, works, first_axis, line);
+    moved.store(displacement);
 #pragma unroll
     for (int n = 0; n < MAP_VECTORS; n++)
         if (thread + n * THREADS < ELEMENTS * MAP_SIZE / 4) reinterpret_cast<Point*>(maps)[thread + n * THREADS] = terms[n];

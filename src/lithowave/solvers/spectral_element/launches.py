@@ -5,6 +5,7 @@ The kernels are called as on the CPU, with the argument lists of `arguments.py`.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import lru_cache, partial
@@ -24,8 +25,9 @@ PACKAGE = "lithowave.solvers.spectral_element"
 ELEMENTS_FILE = "elements.cu"
 MAPS = ("affine", "trilinear", "triquadratic")
 VALUE_BYTES = {"single": 4, "double": 8}
-CURVED_BLOCKS = {4: 5}  # in single precision for triquadratic maps, which need more registers
+CURVED_BLOCKS = {4: 5}  # in single precision for other maps than affine ones, which need more registers
 
+MOVED = 2  # points that a thread of the element kernel moves for later launches
 PACK_BYTES, PACKS_AT_ONCE = 16, 8  # which shared memory moves at once, if they are in different banks
 ALONG_J, NO_TASK = 0x8000, 0xFFFF
 
@@ -45,13 +47,13 @@ def defines(degree: int, precision: str, kind: ElementKind, atomic: bool) -> dic
     """Return the definitions for compiling `elements.cu`."""
     own = device_layout("cuda", degree)
     blocks = BLOCKS[degree][1 if precision == "single" else 2]
-    if precision == "single" and kind.map == "triquadratic":
+    if precision == "single" and kind.map != "affine":
         blocks = CURVED_BLOCKS.get(degree, blocks)
     return {
         "DEGREE": degree, "MAP": MAPS.index(kind.map), "COMPONENTS": kind.components,
         "ANISOTROPIC": int(kind.anisotropic),
         "VARYING": int(kind.varying), "AXES": kind.axes,
-        "ATOMIC": int(atomic), "ELEMENTS": own.elements, "THREADS": own.lanes,
+        "ATOMIC": int(atomic), "MOVED": MOVED, "ELEMENTS": own.elements, "THREADS": own.lanes,
         "BLOCKS": blocks, "POINT_STRIDE": point_stride(degree, kind.components, VALUE_BYTES[precision]),
         "ROUNDS": len(task_table(degree, kind.components, VALUE_BYTES[precision])), **carrier_defines(degree, kind),
     }  # fmt: skip
@@ -156,9 +158,9 @@ class ElementKernel:
     def __call__(self, *arguments: Any) -> None:
         """See `element_kernels.make_add_forces`. The blocks of each color are a separate launch."""
         named = named_arguments(ARGUMENTS, "add_forces", arguments) | {"tasks": self.tasks}
-        begin = named["begin"]
-        for first, end in zip(begin[:-1], begin[1:], strict=True):
-            named["own_block"] = int(first)
+        begin, moved = named["begin"], named["moved"]
+        for number, (first, end) in enumerate(itertools.pairwise(begin)):
+            named |= {"own_block": int(first), "move_begin": int(moved[number]), "move_end": int(moved[number + 1])}
             self.program.launch("add_forces", (int(end - first),), (self.threads,), named, self.shared_bytes)
 
 
@@ -246,8 +248,8 @@ def make_kernels(backend: Any, degree: int, precision: str, deterministic: bool 
     listed = {name: partial(points.listed, name) for name in LISTED}
     listed |= {name: partial(points.paired, name) for name in PAIRED}
     return SimpleNamespace(
-        **points.by_name(), **listed, arrangement=own, pack_moduli=pack_moduli, pack_maps=pack_maps,
-        add_forces=add_forces,
+        **points.by_name(), **listed, arrangement=own, moved_by_block=MOVED * own.lanes,
+        pack_moduli=pack_moduli, pack_maps=pack_maps, add_forces=add_forces,
     )  # fmt: skip
 
 
