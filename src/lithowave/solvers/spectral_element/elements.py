@@ -137,7 +137,8 @@ class ElementGroup:
 
     order : block indices by color; begin : offset of each color or launch in `order`, and the end. moved : see
     `arguments`. members : elements; places : their slots in the blocks of this group. memory, filters : arrays of an
-    absorbing layer (`arguments`), empty outside. relaxing, relaxation, recursion : arrays of attenuation, empty in elastic elements.
+    absorbing layer (`arguments`), empty outside. relaxing, relaxation, recursion : arrays of attenuation, empty in
+    elastic elements.
     """
 
     kind: ElementKind
