@@ -182,7 +182,6 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) add_forces(
     Pack* const along = u + FIELD;
     real* const maps = reinterpret_cast<real*>(along + 2 * FIELD);
     real* const relaxed = maps + ELEMENTS * MAP_SIZE;
-    unsigned* const index = reinterpret_cast<unsigned*>(relaxed + Relaxation::SIZE);
 
     const int thread = threadIdx.x, element = thread / LINES, place = thread - element * LINES;
     const int j = place / N, i = place - j * N, start = thread * POINT_STRIDE;
@@ -216,7 +215,6 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) add_forces(
         PackedLine packed(u + start);
 #pragma unroll
         for (int k = 0; k < N; k++) {
-            index[k * THREADS + thread] = point[k];
 #pragma unroll
             for (int c = 0; c < COMPONENTS; c++) packed.at(k, c) = line[c][k];
             packed.store(k);
@@ -291,8 +289,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) add_forces(
 #if COMPONENTS == 3
             if (AXES) rotate(force[0], force[1], force[2], 3 - first_axis);
 #endif
-            const unsigned at = index[k * THREADS + thread];
-            add(momentum + at, force, k > 0 && k < DEGREE && at >= shared);
+            add(momentum + point[k], force, k > 0 && k < DEGREE && point[k] >= shared);
         }
     }
 }

@@ -153,7 +153,7 @@ class ElementKernel:
         relaxing = 8 * (1 + kind.mechanisms) * shared_carriers(degree, kind)  # values, see `relaxation.cuh`
         fields = 3 * PACK_BYTES * (degree + 1) ** 2 * point_stride(degree, kind.components, value_bytes)
         element = fields + value_bytes * (MAP_VALUES["cuda"][kind.map] + relaxing)
-        self.shared_bytes = own.elements * element + 4 * (degree + 1) * own.lanes
+        self.shared_bytes = own.elements * element
 
     def __call__(self, *arguments: Any) -> None:
         """See `element_kernels.make_add_forces`. The blocks of each color are a separate launch."""
