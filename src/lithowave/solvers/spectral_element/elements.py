@@ -18,7 +18,7 @@ from lithowave.solvers.spectral_element.materials import ElementMaterials
 from lithowave.solvers.spectral_element.relaxation import COMPONENTS, carrier_count, lame_moduli, recursion
 
 PART = 4096  # elements that are examined at a time
-LAUNCHES, LEAST_BLOCKS, GROWTH = 4, 3000, 1.4  # of a group on a GPU: see `division`
+LAUNCHES, LEAST_BLOCKS, GROWTH = 3, 30_000, 1.4  # of a group on a GPU: see `division`
 
 
 @dataclass(frozen=True)
@@ -210,9 +210,10 @@ def _filled(elements: np.ndarray, size: int) -> np.ndarray:
 
 
 def division(blocks: int) -> np.ndarray:
-    """Return the offsets of the launches of a group on a GPU: up to four of increasing size.
+    """Return the offsets of the launches of a group on a GPU: up to three of increasing size.
 
-    Each moves the points of the next one while it computes forces, so that only those of the first move before.
+    Each moves the points of the next one while it computes forces, so that only those of the first move before. At the
+    end of a launch the device is partly idle, so that small groups are not divided.
     """
     launches = max(1, min(LAUNCHES, blocks // LEAST_BLOCKS))
     return np.rint(blocks * (GROWTH ** np.arange(launches + 1) - 1) / (GROWTH**launches - 1)).astype(np.int64)
@@ -266,7 +267,7 @@ class ElementTables:
         for group in self.groups:
             group.moved[:] = shared
         first = self.groups[0] if self.groups else None
-        if first is not None and self.kernels.moved_by_block:
+        if first is not None and self.kernels.moved_by_block and len(first.begin) > 2:
             own = (points[begin:end] for begin, end in itertools.pairwise(first.begin))
             last = [max(int(some[some < shared].max(initial=-1)) for some in _in_parts(blocks)) for blocks in own]
             reach = np.maximum.accumulate(np.array(last)) + 1
@@ -285,7 +286,8 @@ class ElementTables:
     def _group(self, kind: ElementKind, members: np.ndarray) -> ElementGroup:
         """Return the elements `members`, all of one kind, in blocks after those of the previous groups."""
         plan, backend, kernels = self.plan, self.backend, self.kernels
-        divided = self._blocks == 0  # the other groups also have points that the first one has
+        # Later groups have points of the first one. Ranks set momenta to zero before their first launch (`exchange`).
+        divided = self._blocks == 0 and not plan.border.with_rank
         slots = place_elements(members, plan.mesh.elements, self.arrangement, plan.deterministic, divided)
         if kind.fluid:
             moduli = plan.materials.mobility(members)

@@ -25,7 +25,7 @@ PACKAGE = "lithowave.solvers.spectral_element"
 ELEMENTS_FILE = "elements.cu"
 MAPS = ("affine", "trilinear", "triquadratic")
 VALUE_BYTES = {"single": 4, "double": 8}
-CURVED_BLOCKS = {4: 5}  # in single precision for other maps than affine ones, which need more registers
+ADAPTED_DEGREES = (3, 4)  # in single precision: see `blocks_per_multiprocessor`
 
 MOVED = 2  # points that a thread of the element kernel moves for later launches
 PACK_BYTES, PACKS_AT_ONCE = 16, 8  # which shared memory moves at once, if they are in different banks
@@ -46,17 +46,28 @@ def point_stride(degree: int, components: int, value_bytes: int) -> int:
 def defines(degree: int, precision: str, kind: ElementKind, atomic: bool) -> dict[str, str | int]:
     """Return the definitions for compiling `elements.cu`."""
     own = device_layout("cuda", degree)
-    blocks = BLOCKS[degree][1 if precision == "single" else 2]
-    if precision == "single" and kind.map != "affine":
-        blocks = CURVED_BLOCKS.get(degree, blocks)
     return {
         "DEGREE": degree, "MAP": MAPS.index(kind.map), "COMPONENTS": kind.components,
         "ANISOTROPIC": int(kind.anisotropic),
         "VARYING": int(kind.varying), "AXES": kind.axes,
         "ATOMIC": int(atomic), "MOVED": MOVED, "ELEMENTS": own.elements, "THREADS": own.lanes,
-        "BLOCKS": blocks, "POINT_STRIDE": point_stride(degree, kind.components, VALUE_BYTES[precision]),
+        "BLOCKS": blocks_per_multiprocessor(degree, precision, kind),
+        "POINT_STRIDE": point_stride(degree, kind.components, VALUE_BYTES[precision]),
         "ROUNDS": len(task_table(degree, kind.components, VALUE_BYTES[precision])), **carrier_defines(degree, kind),
     }  # fmt: skip
+
+
+def blocks_per_multiprocessor(degree: int, precision: str, kind: ElementKind) -> int:
+    """Return the minimum number of blocks that a multiprocessor processes at a time, which bounds the registers.
+
+    Maps other than affine ones, attenuation, and these maps in an absorbing layer need more registers: variables in
+    memory instead of registers cost more time than fewer blocks.
+    """
+    blocks = BLOCKS[degree][1 if precision == "single" else 2]
+    if precision == "double" or degree not in ADAPTED_DEGREES:
+        return blocks
+    curved = kind.map != "affine"
+    return blocks - curved - (kind.mechanisms > 0 or (curved and kind.layer > 0))
 
 
 def carrier_defines(degree: int, kind: ElementKind) -> dict[str, str | int]:
