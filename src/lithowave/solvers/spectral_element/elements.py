@@ -266,12 +266,19 @@ class ElementTables:
         shared = self.plan.shared
         for group in self.groups:
             group.moved[:] = shared
-        first = self.groups[0] if self.groups else None
-        if first is not None and self.kernels.moved_by_block and len(first.begin) > 2:
+        if self._divides and self.groups:
+            first = self.groups[0]
             own = (points[begin:end] for begin, end in itertools.pairwise(first.begin))
             last = [max(int(some[some < shared].max(initial=-1)) for some in _in_parts(blocks)) for blocks in own]
             reach = np.maximum.accumulate(np.array(last)) + 1
             first.moved[:] = moved_points(reach, self.kernels.moved_by_block * np.diff(first.begin), shared)
+
+    @property
+    def _divides(self) -> bool:
+        """True if launches may move points of later ones: with other ranks, momenta of shared points are set to zero
+        before the first launch (see `exchange`), and the elements of a color are everywhere in the mesh."""
+        plan = self.plan
+        return self.kernels.moved_by_block > 0 and not plan.deterministic and not plan.border.with_rank
 
     @property
     def moved_first(self) -> int:
@@ -286,8 +293,7 @@ class ElementTables:
     def _group(self, kind: ElementKind, members: np.ndarray) -> ElementGroup:
         """Return the elements `members`, all of one kind, in blocks after those of the previous groups."""
         plan, backend, kernels = self.plan, self.backend, self.kernels
-        # Later groups have points of the first one. Ranks set momenta to zero before their first launch (`exchange`).
-        divided = self._blocks == 0 and not plan.border.with_rank
+        divided = self._divides and self._blocks == 0  # later groups have points of the first one
         slots = place_elements(members, plan.mesh.elements, self.arrangement, plan.deterministic, divided)
         if kind.fluid:
             moduli = plan.materials.mobility(members)
