@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 from typing import Any
 
 import numpy as np
@@ -11,11 +12,11 @@ import pytest
 from cuda_devices import DEVICES, closeness, make_device
 from fluid_boxes import fluid_points, sea_plan
 from lithowave.backends import make_backend
-from lithowave.solvers.spectral_element import point_kernels
+from lithowave.solvers.spectral_element import elements, point_kernels
 from lithowave.solvers.spectral_element.arguments import ARGUMENTS
 from lithowave.solvers.spectral_element.element_layout import BLOCKS, device_layout
 from lithowave.solvers.spectral_element.elements import ElementKind
-from lithowave.solvers.spectral_element.launches import ELEMENTS_FILE, STRIDES, line_table
+from lithowave.solvers.spectral_element.launches import ALONG_J, ELEMENTS_FILE, NO_TASK, packs, point_stride, task_table
 from lithowave.solvers.spectral_element.measure import fill_with_noise, synthetic_plan
 from lithowave.solvers.spectral_element.relaxation import carrier_count
 from lithowave.solvers.spectral_element.samples import HexahedralSamples
@@ -207,6 +208,40 @@ def test_records_and_the_watch(device: str, precision: str) -> None:
         assert closeness(found[1][name], found[0][name]) < (SINGLE if precision == "single" else DOUBLE), name
 
 
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("kind", [USUAL[1], FLUIDS[-1]], ids=str)
+def test_points_move_during_the_forces_on_earlier_elements(device: str, kind: ElementKind, monkeypatch) -> None:
+    monkeypatch.setattr(elements, "LEAST_BLOCKS", 7)
+    plan = synthetic_plan((5, 6, 5), 4, "single", kind)
+    made = [SpectralElementSolver(plan, None, backend) for backend in (
+        make_backend("cpu", "single", 2), make_device(device, "single"))]  # fmt: skip
+    cpu, gpu = (solver.tables for solver in made)
+    assert cpu.moved_first == plan.shared
+    (group,) = gpu.groups
+    assert len(group.begin) == len(group.moved) == 4 and group.begin[-1] == 30 and group.moved[-1] == plan.shared
+    assert 0.2 < gpu.moved_first / plan.shared < 0.5 and (np.diff(group.moved) >= 0).all()
+    points = np.asarray(made[1].backend.download(made[1].points))
+    for number, (begin, end) in enumerate(itertools.pairwise(group.begin)):
+        used = points[begin:end]
+        assert used[used < plan.shared].max() < group.moved[number]
+        assert group.moved[number + 1] - group.moved[number] <= 2 * 128 * (end - begin)
+    for solver in made:
+        fill_with_noise(solver)
+        for step in range(3):
+            solver.advance(step)
+    compare(made, "single")
+
+
+def test_a_launch_moves_only_points_that_it_does_not_have() -> None:
+    reach, capacity = np.array([10, 12, 40, 90]), np.array([5, 100, 30, 7])
+    np.testing.assert_array_equal(elements.moved_points(reach, capacity, 100), [10, 12, 63, 93, 100])
+    np.testing.assert_array_equal(elements.moved_points(reach, 0 * capacity, 100), [100] * 5)
+    np.testing.assert_array_equal(elements.division(2 * elements.LEAST_BLOCKS - 1), [0, 2 * elements.LEAST_BLOCKS - 1])
+    sizes = np.diff(elements.division(100_000))
+    assert len(sizes) == elements.LAUNCHES and sizes.sum() == 100_000
+    np.testing.assert_allclose(sizes[1:] / sizes[:-1], elements.GROWTH, rtol=1e-3)
+
+
 def placed(solver: SpectralElementSolver) -> Any:
     random = np.random.default_rng(3)
     vertices = solver.plan.mesh.vertices
@@ -223,12 +258,22 @@ def test_every_kernel_has_a_twin_with_the_same_arguments() -> None:
 
 
 @pytest.mark.parametrize("degree", BLOCKS)
-def test_every_line_is_differentiated_once_and_banks_rarely_meet(degree: int) -> None:
-    own, n, table = device_layout("cuda", degree), degree + 1, line_table(degree)
-    lines = own.elements * n * n
-    plane, element = STRIDES[degree]
-    planes = np.add.outer(element * np.arange(own.elements), plane * np.arange(n))
-    np.testing.assert_array_equal(np.sort(table[0, :lines]), np.add.outer(planes, n * np.arange(n)).ravel())
-    assert len(np.unique(table[1, :lines])) == lines
-    banks = [np.bincount(warp % 32).max() for warp in table[:, : lines // 32 * 32].reshape(-1, 32)]
-    assert np.mean(banks) <= (1.5 if degree == 4 else 4.0)
+@pytest.mark.parametrize("components", [1, 3])
+@pytest.mark.parametrize("value_bytes", [4, 8])
+def test_every_line_is_differentiated_once_without_bank_conflicts(
+    degree: int, components: int, value_bytes: int
+) -> None:
+    own, n, table = device_layout("cuda", degree), degree + 1, task_table(degree, components, value_bytes)
+    each, stride = packs(degree, components, value_bytes), point_stride(degree, components, value_bytes)
+    assert 16 * each >= components * n * value_bytes and stride >= each
+    points = np.arange(own.elements * n * n).reshape(own.elements, n, n)
+    for along_j, first in ((0, points[:, :, 0]), (ALONG_J, points[:, 0, :])):
+        found = table[(table != NO_TASK) & (table & ALONG_J == along_j)] - along_j
+        np.testing.assert_array_equal(np.sort(found), np.add.outer(first * stride, np.arange(each)).ravel())
+    moved = 0  # times that shared memory serves eight threads, whose packs of 16 bytes move together
+    for group in table.reshape(-1, 8):
+        here = group[group != NO_TASK]
+        assert len(np.unique(here & ALONG_J)) <= 1
+        moved += np.bincount(here % 8).max(initial=0)
+    assert moved <= (table != NO_TASK).sum() / 8 * (1.1 if degree in (4, 6, 8) and components == 3 else 3.0)
+    assert len(np.unique(stride * np.arange(8) % 8)) == 8

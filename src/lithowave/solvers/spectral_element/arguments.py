@@ -4,7 +4,9 @@ displacement : (points + 1, 4): u, m, and dt^2 over the mass of the point, s^2/k
 momentum : (points + 1, 4): p, such that dt^2 / mass * p is the change of u in a step; the fourth entry is the factor
 from the rate of u to a velocity, 1 in a solid. The last point of both belongs to no element and serves the padding of
 blocks. points : indices of points (see `element_layout.py`). shared : index of the first point that belongs to only one
-element, whose kernel also updates its displacement; the points before it belong to several.
+element, whose kernel also updates its displacement; the points before it belong to several. moved : for each color, and
+after the last, the number of points whose displacements are up to date before its launch; the launch moves those from
+there to the next number, which its elements do not have.
 
 A fluid has the potential phi, Pa s, instead of u in the first component of its own points, and zeros in the others. Its
 mass has 1 / kappa instead of rho, its rate is -P, the factor of velocities 1 / (rho c), and `moduli` 1 / rho. solid,
@@ -27,7 +29,7 @@ ARGUMENTS: dict[str, tuple[str, ...]] = {
     "update_displacement": ("displacement", "momentum", "count"),
     "add_forces": (
         "displacement", "momentum", "points", "moduli", "geometry", "memory", "filters", "relaxing", "relaxation",
-        "recursion", "first_axis", "first_block", "shared", "order", "begin",
+        "recursion", "first_axis", "first_block", "shared", "moved", "order", "begin",
     ),
     "damp": ("momentum", "history", "point", "matrix"),
     "uncouple": ("momentum", "coupled", "solid", "fluid"),

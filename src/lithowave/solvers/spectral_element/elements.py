@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +18,7 @@ from lithowave.solvers.spectral_element.materials import ElementMaterials
 from lithowave.solvers.spectral_element.relaxation import COMPONENTS, carrier_count, lame_moduli, recursion
 
 PART = 4096  # elements that are examined at a time
+LAUNCHES, LEAST_BLOCKS, GROWTH = 3, 30_000, 1.4  # of a group on a GPU: see `division`
 
 
 @dataclass(frozen=True)
@@ -132,15 +135,17 @@ def is_affine(coefficients: np.ndarray) -> np.ndarray:
 class ElementGroup:
     """Blocks of elements of one kind, and their order of execution.
 
-    order : block indices by color; begin : offset of each color in `order`, and the end. members : elements; places :
-    their slots in the blocks of this group. memory, filters : arrays of an absorbing layer (`arguments`),
-    empty outside. relaxing, relaxation, recursion : arrays of attenuation, empty in elastic elements.
+    order : block indices by color; begin : offset of each color or launch in `order`, and the end. moved : see
+    `arguments`. members : elements; places : their slots in the blocks of this group. memory, filters : arrays of an
+    absorbing layer (`arguments`), empty outside. relaxing, relaxation, recursion : arrays of attenuation, empty in
+    elastic elements.
     """
 
     kind: ElementKind
     first_block: int
     order: Any
     begin: np.ndarray
+    moved: np.ndarray
     moduli: Any
     geometry: Any
     memory: Any
@@ -155,8 +160,8 @@ class ElementGroup:
         """Return the arguments of `add_forces`."""
         return (
             displacement, momentum, points, self.moduli, self.geometry, self.memory, self.filters,
-            self.relaxing, self.relaxation, self.recursion, self.kind.first_axis, self.first_block, shared, self.order,
-            self.begin,
+            self.relaxing, self.relaxation, self.recursion, self.kind.first_axis, self.first_block, shared, self.moved,
+            self.order, self.begin,
         )  # fmt: skip
 
 
@@ -169,12 +174,15 @@ class Slots:
     begin: np.ndarray
 
 
-def place_elements(members: np.ndarray, corners: np.ndarray, arrangement: ElementLayout, conflict_free: bool) -> Slots:
+def place_elements(
+    members: np.ndarray, corners: np.ndarray, arrangement: ElementLayout, conflict_free: bool, divided: bool = False
+) -> Slots:
     """Assign slots to the elements of a group.
 
     corners : vertices (elements, 8) of all elements. On a CPU elements retain their order, and blocks get colors, so
     that threads never update the same point. On a GPU blocks may share points, since additions are atomic, unless
-    conflict_free is set: then the elements of a block, and all blocks of a color, have one color.
+    conflict_free is set: then the elements of a block, and all blocks of a color, have one color. divided : see
+    `division`.
     """
     size = arrangement.elements
     if arrangement.lanes and conflict_free:
@@ -186,15 +194,41 @@ def place_elements(members: np.ndarray, corners: np.ndarray, arrangement: Elemen
     slots = _filled(members, size)
     blocks = len(slots) // size
     if arrangement.lanes:
-        return Slots(slots, np.arange(blocks), np.array([0, blocks]))
+        return Slots(slots, np.arange(blocks), division(blocks) if divided else np.array([0, blocks]))
     held = np.where(slots[:, None] >= 0, corners[np.maximum(slots, 0)], -1).reshape(blocks, -1)
     colors = color_greedily(held)
     begin = np.concatenate([[0], np.cumsum(np.bincount(colors))]) if blocks else np.array([0, 0])
     return Slots(slots, np.argsort(colors, kind="stable"), begin)
 
 
+def _in_parts(points: np.ndarray) -> Iterator[np.ndarray]:
+    return (points[first : first + PART] for first in range(0, len(points), PART))
+
+
 def _filled(elements: np.ndarray, size: int) -> np.ndarray:
     return np.concatenate([elements, np.full(-len(elements) % size, -1, np.int64)])
+
+
+def division(blocks: int) -> np.ndarray:
+    """Return the offsets of the launches of a group on a GPU: up to three of increasing size.
+
+    Each moves the points of the next one while it computes forces, so that only those of the first move before. At the
+    end of a launch the device is partly idle, so that small groups are not divided.
+    """
+    launches = max(1, min(LAUNCHES, blocks // LEAST_BLOCKS))
+    return np.rint(blocks * (GROWTH ** np.arange(launches + 1) - 1) / (GROWTH**launches - 1)).astype(np.int64)
+
+
+def moved_points(reach: np.ndarray, capacity: np.ndarray, shared: int) -> np.ndarray:
+    """Return the number of moved points before each launch and after the last, which is `shared`.
+
+    reach : number of points up to the last one that a launch and those before it have. capacity : points that a launch
+    can move, none of which it may have itself.
+    """
+    moved = np.append(reach, shared)
+    for number in reversed(range(len(reach))):
+        moved[number] = max(reach[number], moved[number + 1] - capacity[number])
+    return moved
 
 
 class ElementTables:
@@ -221,10 +255,35 @@ class ElementTables:
         )  # fmt: skip
         order = np.concatenate(self._slots)
         packed = self.arrangement.of_points(plan.numbers, order, plan.total_points)
+        self._divide_moves(packed)
         self.points = backend.upload(packed.view(np.uint32), np.uint32)  # without a copy: indices are below 2^31
         places = np.empty(plan.element_count, np.int64)
         places[order[order >= 0]] = np.flatnonzero(order >= 0)
         self._base = self.arrangement.base(places)
+
+    def _divide_moves(self, points: np.ndarray) -> None:
+        """Set `moved` of the launches: those of the first group, if it is divided, move points of later ones."""
+        shared = self.plan.shared
+        for group in self.groups:
+            group.moved[:] = shared
+        if self._divides and self.groups:
+            first = self.groups[0]
+            own = (points[begin:end] for begin, end in itertools.pairwise(first.begin))
+            last = [max(int(some[some < shared].max(initial=-1)) for some in _in_parts(blocks)) for blocks in own]
+            reach = np.maximum.accumulate(np.array(last)) + 1
+            first.moved[:] = moved_points(reach, self.kernels.moved_by_block * np.diff(first.begin), shared)
+
+    @property
+    def _divides(self) -> bool:
+        """True if launches may move points of later ones: with other ranks, momenta of shared points are set to zero
+        before the first launch (see `exchange`), and the elements of a color are everywhere in the mesh."""
+        plan = self.plan
+        return self.kernels.moved_by_block > 0 and not plan.deterministic and not plan.border.with_rank
+
+    @property
+    def moved_first(self) -> int:
+        """Number of points that move before the first launch."""
+        return int(self.groups[0].moved[0]) if self.groups else self.plan.shared
 
     @property
     def groups(self) -> list[ElementGroup]:
@@ -234,7 +293,8 @@ class ElementTables:
     def _group(self, kind: ElementKind, members: np.ndarray) -> ElementGroup:
         """Return the elements `members`, all of one kind, in blocks after those of the previous groups."""
         plan, backend, kernels = self.plan, self.backend, self.kernels
-        slots = place_elements(members, plan.mesh.elements, self.arrangement, plan.deterministic)
+        divided = self._divides and self._blocks == 0  # later groups have points of the first one
+        slots = place_elements(members, plan.mesh.elements, self.arrangement, plan.deterministic, divided)
         if kind.fluid:
             moduli = plan.materials.mobility(members)
         else:
@@ -254,6 +314,7 @@ class ElementTables:
         places[own[own >= 0]] = np.flatnonzero(own >= 0)
         return ElementGroup(
             kind, first, backend.upload(slots.order + first, np.int64), slots.begin,
+            np.zeros(len(slots.begin), np.int64),
             backend.upload(kernels.pack_moduli(moduli, own)),
             backend.upload(kernels.pack_maps(maps, in_maps, kind)),
             *self._layer_arrays(kind, members, own), *self._relaxation_arrays(kind, members, own), members, places,

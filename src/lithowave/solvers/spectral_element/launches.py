@@ -5,9 +5,10 @@ The kernels are called as on the CPU, with the argument lists of `arguments.py`.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -23,28 +24,50 @@ from lithowave.solvers.spectral_element.relaxation import carrier_count, carrier
 PACKAGE = "lithowave.solvers.spectral_element"
 ELEMENTS_FILE = "elements.cu"
 MAPS = ("affine", "trilinear", "triquadratic")
-BANKS = 32
-CURVED_BLOCKS = {4: 5}  # in single precision for triquadratic maps, which need more registers
+VALUE_BYTES = {"single": 4, "double": 8}
+ADAPTED_DEGREES = (3, 4)  # in single precision: see `blocks_per_multiprocessor`
 
-# Strides of planes and elements in shared memory that minimize bank conflicts between the threads of a warp: at their
-# own points, and on the lines that they differentiate.
-STRIDES = {2: (11, 41), 3: (19, 80), 4: (29, 153), 5: (47, 292), 6: (53, 401), 7: (65, 520), 8: (89, 806)}
+MOVED = 2  # points that a thread of the element kernel moves for later launches
+PACK_BYTES, PACKS_AT_ONCE = 16, 8  # which shared memory moves at once, if they are in different banks
+ALONG_J, NO_TASK = 0x8000, 0xFFFF
+
+
+def packs(degree: int, components: int, value_bytes: int) -> int:
+    """Return the number of packs of a thread's line in shared memory."""
+    return -(-components * (degree + 1) * value_bytes // PACK_BYTES)
+
+
+def point_stride(degree: int, components: int, value_bytes: int) -> int:
+    """Return the distance in packs between the lines of two threads: odd, so that equal packs of the eight threads that
+    are served at once are in different banks."""
+    return packs(degree, components, value_bytes) | 1
 
 
 def defines(degree: int, precision: str, kind: ElementKind, atomic: bool) -> dict[str, str | int]:
     """Return the definitions for compiling `elements.cu`."""
     own = device_layout("cuda", degree)
-    blocks = BLOCKS[degree][1 if precision == "single" else 2]
-    if precision == "single" and kind.map == "triquadratic":
-        blocks = CURVED_BLOCKS.get(degree, blocks)
     return {
         "DEGREE": degree, "MAP": MAPS.index(kind.map), "COMPONENTS": kind.components,
         "ANISOTROPIC": int(kind.anisotropic),
         "VARYING": int(kind.varying), "AXES": kind.axes,
-        "ATOMIC": int(atomic), "ELEMENTS": own.elements, "THREADS": own.lanes,
-        "BLOCKS": blocks, "PLANE_STRIDE": STRIDES[degree][0],
-        "ELEMENT_STRIDE": STRIDES[degree][1], **carrier_defines(degree, kind),
+        "ATOMIC": int(atomic), "MOVED": MOVED, "ELEMENTS": own.elements, "THREADS": own.lanes,
+        "BLOCKS": blocks_per_multiprocessor(degree, precision, kind),
+        "POINT_STRIDE": point_stride(degree, kind.components, VALUE_BYTES[precision]),
+        "ROUNDS": len(task_table(degree, kind.components, VALUE_BYTES[precision])), **carrier_defines(degree, kind),
     }  # fmt: skip
+
+
+def blocks_per_multiprocessor(degree: int, precision: str, kind: ElementKind) -> int:
+    """Return the minimum number of blocks that a multiprocessor processes at a time, which bounds the registers.
+
+    Maps other than affine ones, attenuation, and these maps in an absorbing layer need more registers: variables in
+    memory instead of registers cost more time than fewer blocks.
+    """
+    blocks = BLOCKS[degree][1 if precision == "single" else 2]
+    if precision == "double" or degree not in ADAPTED_DEGREES:
+        return blocks
+    curved = kind.map != "affine"
+    return blocks - curved - (kind.mechanisms > 0 or (curved and kind.layer > 0))
 
 
 def carrier_defines(degree: int, kind: ElementKind) -> dict[str, str | int]:
@@ -91,57 +114,64 @@ def _kind_variants(degree: int) -> Iterator[tuple[ElementKind, bool]]:
                         yield replace(kind, fluid=True), False
 
 
-def line_table(degree: int) -> np.ndarray:
-    """Return the offsets in shared memory of the lines along i and j that each thread differentiates, (2, threads).
+@lru_cache
+def task_table(degree: int, components: int, value_bytes: int) -> np.ndarray:
+    """Return the packs that each thread differentiates, (rounds, threads): the place of the first pack of a line in
+    shared memory, plus ALONG_J on lines along j; NO_TASK for none.
 
-    Lines that start in the same bank are distributed to different warps.
+    The threads that are served at once have lines of one direction, as far as possible with packs in different banks.
     """
     own, n = device_layout("cuda", degree), degree + 1
-    plane, element = STRIDES[degree]
-    k, a = np.meshgrid(np.arange(n), np.arange(n), indexing="ij")
-    table = np.zeros((2, own.lanes), np.uint16)
-    for direction, in_plane in enumerate((a * n, a)):
-        first = (np.arange(own.elements)[:, None] * element + (k * plane + in_plane).ravel()).ravel()
-        lines = [line for hand in _dealt(first.tolist(), own.lanes // WARP) for line in hand]
-        table[direction, : len(lines)] = lines
-    return table
+    stride = point_stride(degree, components, value_bytes)
+    element, a, q = np.indices((own.elements, n, packs(degree, components, value_bytes)))
+    fewest = -(-element.size // PACKS_AT_ONCE)
+    rounds = -(-2 * fewest * PACKS_AT_ONCE // own.lanes)
+    table = np.full((2, rounds * own.lanes // (2 * PACKS_AT_ONCE), PACKS_AT_ONCE), NO_TASK, np.uint16)
+    for rows, (direction, step) in zip(table, ((0, n), (ALONG_J, 1)), strict=True):
+        first = ((element * n * n + a * step) * stride + q).ravel() + direction
+        for row, group in zip(rows, _dealt(first.tolist(), fewest, len(rows)), strict=False):
+            row[: len(group)] = group
+    return table.reshape(rounds, own.lanes)
 
 
-def _dealt(lines: list[int], warps: int) -> list[list[int]]:
-    """Return the lines of each warp, one per thread; those of one bank in different warps, the largest groups first."""
-    room = [min(WARP, max(0, len(lines) - WARP * warp)) for warp in range(warps)]
-    hands: list[list[int]] = [[] for _ in range(warps)]
+def _dealt(places: list[int], fewest: int, most: int) -> list[list[int]]:
+    """Divide packs into groups of at most eight, those of one bank into different groups if there are enough."""
     banks: dict[int, list[int]] = {}
-    for line in lines:
-        banks.setdefault(line % BANKS, []).append(line)
-    for group in sorted(banks.values(), key=len, reverse=True):
-        used = [0] * warps
-        for line in group:
-            free = [warp for warp in range(warps) if len(hands[warp]) < room[warp]]
-            warp = min(free, key=lambda one: (used[one], len(hands[one]) - room[one]))
-            hands[warp].append(line)
-            used[warp] += 1
-    return hands
+    for place in places:
+        banks.setdefault(place % PACKS_AT_ONCE, []).append(place)
+    largest = sorted(banks.items(), key=lambda bank: -len(bank[1]))
+    groups: list[list[int]] = [[] for _ in range(max(fewest, min(most, len(largest[0][1]))))]
+    used = np.zeros((len(groups), PACKS_AT_ONCE), int)
+    for bank, members in largest:
+        for place in members:
+            cost = used[:, bank] * PACKS_AT_ONCE + used.sum(axis=1)
+            cost[[len(group) == PACKS_AT_ONCE for group in groups]] = np.iinfo(int).max
+            chosen = int(cost.argmin())
+            groups[chosen].append(place)
+            used[chosen, bank] += 1
+    return groups
 
 
 class ElementKernel:
     """Kernel `add_forces` for one kind of elements, compiled when it is created, before the time loop."""
 
-    def __init__(self, backend: Any, degree: int, kind: ElementKind, deterministic: bool, lines: Any) -> None:
-        own = device_layout("cuda", degree)
-        self.lines, self.threads = lines, own.lanes
+    def __init__(self, backend: Any, degree: int, kind: ElementKind, deterministic: bool) -> None:
+        own, value_bytes = device_layout("cuda", degree), backend.dtype.itemsize
+        tasks = task_table(degree, kind.components, value_bytes)
+        self.tasks, self.threads = backend.upload(tasks, np.uint16), own.lanes
         definitions = defines(degree, backend.precision, kind, not deterministic)
         self.program = backend.program(PACKAGE, ELEMENTS_FILE, definitions)
         relaxing = 8 * (1 + kind.mechanisms) * shared_carriers(degree, kind)  # values, see `relaxation.cuh`
-        numbers = own.elements * (3 * kind.components * STRIDES[degree][1] + MAP_VALUES["cuda"][kind.map] + relaxing)
-        self.shared_bytes = numbers * backend.dtype.itemsize + 4 * (degree + 1) * own.lanes
+        fields = 3 * PACK_BYTES * (degree + 1) ** 2 * point_stride(degree, kind.components, value_bytes)
+        element = fields + value_bytes * (MAP_VALUES["cuda"][kind.map] + relaxing)
+        self.shared_bytes = own.elements * element
 
     def __call__(self, *arguments: Any) -> None:
         """See `element_kernels.make_add_forces`. The blocks of each color are a separate launch."""
-        named = named_arguments(ARGUMENTS, "add_forces", arguments) | {"lines": self.lines}
-        begin = named["begin"]
-        for first, end in zip(begin[:-1], begin[1:], strict=True):
-            named["own_block"] = int(first)
+        named = named_arguments(ARGUMENTS, "add_forces", arguments) | {"tasks": self.tasks}
+        begin, moved = named["begin"], named["moved"]
+        for number, (first, end) in enumerate(itertools.pairwise(begin)):
+            named |= {"own_block": int(first), "move_begin": int(moved[number]), "move_end": int(moved[number + 1])}
             self.program.launch("add_forces", (int(end - first),), (self.threads,), named, self.shared_bytes)
 
 
@@ -206,7 +236,6 @@ class HexahedralPointKernels(PointKernels):
 def make_kernels(backend: Any, degree: int, precision: str, deterministic: bool = False) -> SimpleNamespace:
     """Return the CUDA kernels, callable like those on the CPU, and the layout and packing of blocks."""
     own, points = device_layout("cuda", degree), HexahedralPointKernels(backend, PACKAGE, ARGUMENTS)
-    lines = backend.upload(line_table(degree), np.uint16)
     made: dict[ElementKind, ElementKernel] = {}
 
     def pack_moduli(moduli: np.ndarray, slots: np.ndarray) -> np.ndarray:
@@ -224,14 +253,14 @@ def make_kernels(backend: Any, degree: int, precision: str, deterministic: bool 
 
     def add_forces(kind: ElementKind) -> Callable[..., None]:
         if kind not in made:
-            made[kind] = ElementKernel(backend, degree, kind, deterministic, lines)
+            made[kind] = ElementKernel(backend, degree, kind, deterministic)
         return made[kind]
 
     listed = {name: partial(points.listed, name) for name in LISTED}
     listed |= {name: partial(points.paired, name) for name in PAIRED}
     return SimpleNamespace(
-        **points.by_name(), **listed, arrangement=own, pack_moduli=pack_moduli, pack_maps=pack_maps,
-        add_forces=add_forces,
+        **points.by_name(), **listed, arrangement=own, moved_by_block=MOVED * own.lanes,
+        pack_moduli=pack_moduli, pack_maps=pack_maps, add_forces=add_forces,
     )  # fmt: skip
 
 

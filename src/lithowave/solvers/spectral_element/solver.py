@@ -175,8 +175,10 @@ class SpectralElementSolver(ElementSolver):
         self._absorb()
 
     def displacement_launches(self) -> list[Launch]:
-        """Return launches of u += dt M^-1 p at shared points; points of one element are updated with its forces."""
-        return [partial(self.kernels.update_displacement, self.displacement, self.momentum, self.plan.shared)]
+        """Return launches of u += dt M^-1 p at points that the first elements share; points of one element are updated
+        with its forces, and on a GPU those of later elements with the forces of earlier ones."""
+        first = self.tables.moved_first
+        return [partial(self.kernels.update_displacement, self.displacement, self.momentum, first)]
 
     def force_launches(self, groups: Sequence[ElementGroup]) -> list[Launch]:
         """Return launches of p -= dt K u."""
