@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from lithowave.mesh.tetrahedra import TetrahedralMesh, dot, edge_vectors, face_normals
+from lithowave.mesh.tetrahedra import TetrahedralMesh, dot, face_normals, over_edges
 
 # Values of the regular tetrahedron, which maximizes the ratio of insphere radius to edge and the smallest angle.
 REGULAR_RATIO = 1 / np.sqrt(24)
@@ -77,7 +77,8 @@ def element_measures(mesh: TetrahedralMesh) -> dict[str, np.ndarray]:
     names = ("shortest_edge", "longest_edge", "insphere_radius", "radius_ratio", "dihedral_angle", "widest_angle")
     found = {name: np.empty(mesh.element_count) for name in (*names, "volume")}
     tiny = np.finfo(float).tiny
-    for part, edges in edge_vectors(mesh.vertices, mesh.elements):
+
+    def compute(part: slice, edges: np.ndarray) -> None:
         a, b, c = edges
         squares = np.stack([dot(edge, edge) for edge in (a, b, c, b - a, c - a, c - b)])
         normals = face_normals(edges)
@@ -94,6 +95,8 @@ def element_measures(mesh: TetrahedralMesh) -> dict[str, np.ndarray]:
         found["dihedral_angle"][part] = angle(cosines.max(axis=0))
         found["widest_angle"][part] = angle(cosines.min(axis=0))
         found["volume"][part] = volume / 6
+
+    over_edges(compute, mesh.vertices, mesh.elements)
     return found
 
 

@@ -246,12 +246,9 @@ def plan(
     InputError : the mesh cannot be used, or the time step is above the limit, or there are too many ranks.
     """
     solver = simulation.solver
-    clusters = partial(model_clusters, simulation)
-    model = make_local_mesh(simulation, ranks, lambda model: clusters(model).cluster, backend.name)
-    made = make_plan(
-        model, solver.order, lambda *_: clusters(model), simulation.compute.precision,
-        **plan_entries(simulation),
-    )  # fmt: skip
+    model = make_local_mesh(simulation, ranks, lambda part: model_clusters(simulation, part).cluster, backend.name)
+    clusters = partial(clusters_of, simulation, model.shared)
+    made = make_plan(model, solver.order, clusters, simulation.compute.precision, **plan_entries(simulation))
     coarsest = made.mesh_statistics.resolution
     worst = f"{coarsest.place} (slowest wave {coarsest.speed:g} m/s)"
     refuse_coarse_mesh(simulation, made.points_per_wavelength(), "order", worst)
@@ -261,11 +258,15 @@ def plan(
 
 def model_clusters(simulation: Simulation, model: MeshedModel) -> Clustering:
     """Return the clusters of a mesh, or of this rank's part of it, for a simulation."""
+    return clusters_of(simulation, model.shared, *limits_and_neighbors(model, simulation.solver.order))
+
+
+def clusters_of(simulation: Simulation, shared: SharedFaces, limits: np.ndarray, neighbors: np.ndarray) -> Clustering:
+    """Return the clusters for a simulation; see `make_clusters` for the other parameters."""
     solver = simulation.solver
-    limits, neighbors = limits_and_neighbors(model, solver.order)
     return make_clusters(
         limits, neighbors, simulation.duration, solver.safety, solver.time_step, simulation.output.sampling_interval,
-        solver.local_time_steps, solver.max_frequency, model.shared,
+        solver.local_time_steps, solver.max_frequency, shared,
     )  # fmt: skip
 
 
