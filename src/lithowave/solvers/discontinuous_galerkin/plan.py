@@ -14,6 +14,7 @@ from lithowave.mesh.shared_faces import SharedFaces
 from lithowave.mesh.tetrahedra import TetrahedralMesh
 from lithowave.parallel.collective import collective_call
 from lithowave.parallel.ranks import SINGLE_RANK, Ranks
+from lithowave.phases import phase
 from lithowave.solvers.clock import Schedule
 from lithowave.solvers.common.layer_warnings import damped_media
 from lithowave.solvers.common.near_source_warnings import TETRAHEDRA, near_source_warnings
@@ -292,11 +293,13 @@ def limits_and_neighbors(model: MeshedModel, order: int) -> tuple[np.ndarray, np
 
 def make_plan(model: MeshedModel, order: int, clusters: Any, precision: str, **more: Any) -> DiscontinuousGalerkinPlan:
     """Return the plan for a mesh with materials. clusters : function of stable time steps, s, and neighbors."""
-    limits, neighbors = limits_and_neighbors(model, order)
+    with phase("time step"):
+        limits, neighbors = limits_and_neighbors(model, order)
+        clustering = clusters(limits, neighbors)
     size = model.element_size or usual_size(model.mesh)
     collective_call(model.shared.ranks, lambda: require_positive(model.materials, model.mesh))
     return DiscontinuousGalerkinPlan(
-        model.mesh, order, model.materials, model.faces, model.face_neighbors(), limits, clusters(limits, neighbors),
+        model.mesh, order, model.materials, model.faces, model.face_neighbors(), limits, clustering,
         model.layer_rates(), value_bytes=4 if precision == "single" else 8, surface_spacing=size / order,
         shared=model.shared, mesh_ends=model.mesh_ends, no_layer=model.no_layer, **more,
     )  # fmt: skip

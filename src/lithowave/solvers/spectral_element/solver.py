@@ -82,7 +82,8 @@ class SpectralElementSolver(ElementSolver):
         with phase("absorbing faces"):
             self._prepare_damping()
         self.exchange = SharedMomenta(backend, self.kernels, plan, halo or single_rank_halo(backend))
-        self._prepare_sources(simulation)
+        with phase("sources"):
+            self._prepare_sources(simulation)
         self.prepare_readings(simulation)
         self._prepare_step()
 
