@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from lithowave.solvers.discontinuous_galerkin.basis import basis_values
-from lithowave.solvers.discontinuous_galerkin.materials import QUANTITIES, STRESSES
+from lithowave.solvers.discontinuous_galerkin.materials import STRESSES
 from lithowave.solvers.placement import FORCE, MOMENT, Placement
 
 

@@ -134,8 +134,8 @@ def _entries(target: np.ndarray, weight: np.ndarray, first: np.ndarray, owner: n
     target : (elements, n), -1 for none. weight : (pairs, terms, n), those of an element from first[element] on. owner :
     (pairs, terms) column of the amplitudes.
     """
-    weight = np.where((target >= 0).T[:, np.repeat(np.arange(len(first)), np.diff(np.append(first, len(weight)))), None],
-                      weight.transpose(2, 0, 1), 0.0)  # fmt: skip
+    element = np.repeat(np.arange(len(first)), np.diff(np.append(first, len(weight))))
+    weight = np.where((target >= 0).T[:, element, None], weight.transpose(2, 0, 1), 0.0)
     acting = weight != 0
     counts = np.add.reduceat(acting.sum(axis=2), first, axis=1)
     owners = np.broadcast_to(owner, weight.shape)[acting]

@@ -67,7 +67,8 @@ class FiniteDifferencePlan:
     ``z_max``. coefficients : stencils along x, y, z. passes : passes over the grid in a step, ``one`` or ``two``.
     law : constitutive law, a name in `fields.LAWS`.
     law_reason : why it was chosen. averaged_planes : planes in memory while the medium is averaged. attenuation :
-    mechanisms of the nodes; None in elastic media. concurrent : threads average several planes at once. subdomain : subdomain of this rank; None for one rank.
+    mechanisms of the nodes; None in elastic media. concurrent : threads average several planes at once. subdomain :
+    subdomain of this rank; None for one rank.
     """
 
     grid: Grid
