@@ -41,9 +41,7 @@ def pair_sets(elements: np.ndarray, table: np.ndarray, found: np.ndarray) -> np.
     return np.sort(members[places[0] : places[0] + 3]) if len(places) else places
 
 
-def sorted_sets(
-    elements: np.ndarray, table: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+def sorted_sets(elements: np.ndarray, table: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Return the sets of `identify_sets` with sorted vertices, the first place in `members` of each lowest vertex, the
     members sorted by their vertices, and the number of distinct sets of each lowest vertex."""
     elements = np.ascontiguousarray(elements)
