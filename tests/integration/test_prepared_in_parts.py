@@ -82,8 +82,8 @@ def test_parts_and_threads_do_not_change_a_run(threads: int, tmp_path: Path, mon
 
 
 TETRAHEDRA_SIZES = {
-    "mesh.tetrahedra.PART": 40, "mesh.tetrahedral_quality.PART": 30, "mesh.numbering_kernels.ROWS": 50,
-    "mesh.numbering_kernels.VERTICES": 7, "solvers.discontinuous_galerkin.element_layout.PART": 30,
+    "mesh.tetrahedra.PART": 40, "mesh.tetrahedral_quality.PART": 30,
+    "solvers.discontinuous_galerkin.element_layout.PART": 30,
     "solvers.discontinuous_galerkin.meshing.PART": 25, "solvers.discontinuous_galerkin.point_location.PART": 35,
     "solvers.discontinuous_galerkin.tables.PART": 32,
 }  # fmt: skip

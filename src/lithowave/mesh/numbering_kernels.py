@@ -13,37 +13,9 @@ ROWS, VERTICES = 65_536, 16_384  # of a part
 def identify_sets(elements: np.ndarray, table: np.ndarray) -> tuple[np.ndarray, int]:
     """Return an index, from 0, for each distinct set of vertices, (n * sets,), and the number of distinct sets.
 
-    elements : vertices (n, c). table : columns (sets, 2 to 4) of the vertices of each set. Indices ascend with the
+    elements : vertices (n, c). table : columns (sets, 2 or 4) of the vertices of each set. Indices ascend with the
     sorted vertices of the sets, which are distributed by their lowest vertex, then compared.
     """
-    sets, begin, members, distinct = sorted_sets(elements, table)
-    first = np.cumsum(distinct) - distinct
-    numbers = np.empty(len(sets), np.int64)
-    over_parts(
-        lambda part: number_members(part.start, part.stop, sets, begin, members, first, numbers),
-        len(distinct), VERTICES,
-    )  # fmt: skip
-    return numbers, int(distinct.sum())
-
-
-def pair_sets(elements: np.ndarray, table: np.ndarray, found: np.ndarray) -> np.ndarray:
-    """Compute the index of the other set with the same vertices, found[n * sets], -1 for none, in threads.
-
-    elements, table : see `identify_sets`. Return indices of three sets with the same vertices; of none if there are no
-    three such sets.
-    """
-    sets, begin, members, distinct = sorted_sets(elements, table)
-    crowded = np.full(len(distinct), -1, np.int64)
-    over_parts(
-        lambda part: pair_members(part.start, part.stop, sets, begin, members, found, crowded), len(distinct), VERTICES
-    )
-    places = crowded[crowded >= 0]
-    return np.sort(members[places[0] : places[0] + 3]) if len(places) else places
-
-
-def sorted_sets(elements: np.ndarray, table: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return the sets of `identify_sets` with sorted vertices, the first place in `members` of each lowest vertex, the
-    members sorted by their vertices, and the number of distinct sets of each lowest vertex."""
     elements = np.ascontiguousarray(elements)
     count, vertices = len(elements) * len(table), int(elements.max(initial=-1)) + 1
     sets = np.empty((count, table.shape[1]), np.int32 if vertices < 2**31 else np.int64)
@@ -58,7 +30,12 @@ def sorted_sets(elements: np.ndarray, table: np.ndarray) -> tuple[np.ndarray, np
     distribute(sets, begin, members)
     distinct = np.empty(vertices, np.int64)
     over_parts(lambda part: sort_members(part.start, part.stop, sets, begin, members, distinct), vertices, VERTICES)
-    return sets, begin, members, distinct
+    first = np.cumsum(distinct) - distinct
+    numbers = np.empty(count, np.int64)
+    over_parts(
+        lambda part: number_members(part.start, part.stop, sets, begin, members, first, numbers), vertices, VERTICES
+    )
+    return numbers, int(distinct.sum())
 
 
 @exact_part
@@ -102,23 +79,6 @@ def number_members(first, end, sets, begin, members, base, numbers):  # pragma: 
             if place > begin[vertex] and _compare(sets, members[place], members[place - 1]) != 0:
                 number += 1
             numbers[members[place]] = number
-
-
-@exact_part
-def pair_members(first, end, sets, begin, members, found, crowded):  # pragma: no cover - compiled
-    """Pair equal sets of some vertices; crowded[vertex] : place of the first of three equal ones, unchanged if there
-    are none."""
-    for vertex in range(first, end):
-        last = begin[vertex + 1]
-        for place in range(begin[vertex], last):
-            row = members[place]
-            found[row] = -1
-            if place > begin[vertex] and _compare(sets, row, members[place - 1]) == 0:
-                found[row] = members[place - 1]
-                if place > begin[vertex] + 1 and _compare(sets, row, members[place - 2]) == 0:
-                    crowded[vertex] = place - 2
-            if place + 1 < last and _compare(sets, row, members[place + 1]) == 0:
-                found[row] = members[place + 1]
 
 
 @exact_part
