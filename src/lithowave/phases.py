@@ -5,6 +5,7 @@ Phases may be nested: the time of an inner phase is not part of the outer one, s
 
 from __future__ import annotations
 
+import os
 import resource
 import sys
 import time
@@ -45,7 +46,6 @@ class Phases:
             self.peak_bytes[name] = peak_bytes()
             self._inner = before[0] + elapsed[0], before[1] + elapsed[1]
 
-
     def table(self) -> list[dict[str, Any]]:
         """Return the phases: name, wall_s, cpu_s and peak_bytes of each."""
         return [
@@ -84,6 +84,18 @@ def phase(name: str) -> Iterator[None]:
         return
     with phases.measured(name):
         yield
+
+
+def start_of_process() -> list[dict[str, Any]]:
+    """Return the time since the start of this process as a phase of `Phases.table`; none if the system does not report
+    it."""
+    try:
+        with open("/proc/self/stat", encoding="ascii", errors="replace") as file:
+            ticks = int(file.read().rpartition(")")[2].split()[19])
+        wall = time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK")
+    except (OSError, AttributeError, ValueError, IndexError):
+        return []
+    return [{"name": "start", "wall_s": wall, "cpu_s": time.process_time(), "peak_bytes": peak_bytes()}]
 
 
 def peak_bytes() -> int:

@@ -518,7 +518,8 @@ def test_a_profile_shows_all_phases_of_a_run(tmp_path: Path) -> None:
     folder = tmp_path / "out"
     text = lithowave("run", write_small(tmp_path), "--output", folder, "--profile")
     phases = report_of(folder)["phases"]
-    assert {"plan", "first step", "other steps"} <= {one["name"] for one in phases}
+    names = {"plan", "materials", "kernels", "sources", "first step", "other steps"}
+    assert names <= {one["name"] for one in phases}
     rows = {line[:24].strip(): line[24:].split()[0] for line in text.splitlines() if "%" in line[24:48]}
     for one in phases:
         assert float(rows[one["name"]]) == pytest.approx(one["wall_s"], abs=6e-4)

@@ -1,4 +1,4 @@
-"""The preparation of spectral elements does not depend on the number of threads or the size of the parts."""
+"""The preparation of a run does not depend on the number of threads or the size of the parts."""
 
 from __future__ import annotations
 
@@ -11,6 +11,10 @@ import pytest
 import lithowave as lw
 from lithowave.backends import host_threads
 from lithowave.backends.cpu import CpuBackend
+from lithowave.solvers.discontinuous_galerkin.plan import plan as tetrahedra_plan
+from lithowave.solvers.discontinuous_galerkin.solver import DiscontinuousGalerkinSolver
+from lithowave.solvers.finite_difference import medium
+from lithowave.solvers.finite_difference.plan import plan as grid_plan
 from lithowave.solvers.spectral_element.plan import plan
 from lithowave.solvers.spectral_element.solver import SpectralElementSolver
 
@@ -75,3 +79,72 @@ def test_parts_and_threads_do_not_change_a_run(threads: int, tmp_path: Path, mon
     for name, values in expected.items():
         assert values.dtype == found[name].dtype
         assert values.tobytes() == found[name].tobytes(), name
+
+
+TETRAHEDRA_SIZES = {
+    "mesh.tetrahedra.PART": 40, "mesh.tetrahedral_quality.PART": 30,
+    "solvers.discontinuous_galerkin.element_layout.PART": 30,
+    "solvers.discontinuous_galerkin.meshing.PART": 25, "solvers.discontinuous_galerkin.point_location.PART": 35,
+    "solvers.discontinuous_galerkin.tables.PART": 32,
+}  # fmt: skip
+
+
+def prepared_tetrahedra() -> dict[str, np.ndarray]:
+    """The arrays of the plan and the solver of tetrahedra with local time steps and many sources."""
+    gaussian = {"time_function": {"gaussian": {"sigma": 0.05, "delay": 0.2}}}
+    places = np.random.default_rng(0).uniform([150, 150, -300], [450, 350, -100], (40, 3)).tolist()
+    described = lw.Simulation(
+        domain={"x": [0, 600], "y": [0, 500], "z": [-400, 0]},
+        material={"layers": [{"top": 0, "vp": 1500, "vs": 0, "rho": 1000},
+                             {"top": -100, "vp": 4000, "vs": 2300, "rho": 2500, "gradient": {"vp": 0.3, "vs": 0.2}}]},
+        sources=[{"position": one, "moment_tensor": {"xy": 1e15, "zz": 1e14}} | gaussian for one in places]
+        + [{"position": [310, 240, -150], "force": [1e9, 2e9, 3e9]} | gaussian],
+        receivers=[{"network": "XX", "name": "R1", "position": [200, 200, -130]}], duration=0.2,
+        boundaries={"absorption": "stacey"}, output={"sampling_interval": None},
+        solver={"method": "discontinuous_galerkin", "order": 3, "spacing": 100, "local_time_steps": True},
+    )  # fmt: skip
+    backend = CpuBackend("single", 1)
+    made = tetrahedra_plan(described, backend)
+    solver = DiscontinuousGalerkinSolver(made, described, backend)
+    lists = [array for one in solver.sources for _, arrays in one.arguments() for array in arrays[:4]]
+    kinds = [array for kind in solver.tables.kinds.values() for array in (kind.elastic, kind.faces)]
+    links = (solver.tables.neighbor, solver.tables.second, made.clustering.cluster, made.mesh.neighbors)
+    assert made.clustering.count > 1
+    return {
+        "sources": np.concatenate([array.astype(float).ravel() for array in lists]),
+        "tables": np.concatenate([array.ravel() for array in kinds]),
+        "links": np.concatenate([array.ravel() for array in links]), "vs": made.materials.mu, "limits": made.limits,
+        "receivers": solver.receivers.locations.reference, "statistics": np.array(repr(made.mesh_statistics)),
+    }  # fmt: skip
+
+
+def test_parts_and_threads_do_not_change_tetrahedra(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Sums over Taylor terms may depend on the number of sources that are processed together.
+    monkeypatch.setattr("lithowave.solvers.discontinuous_galerkin.sources.PAIRS", 5)
+    monkeypatch.setattr(host_threads, "get_num_threads", lambda: 1)
+    expected = prepared_tetrahedra()
+    monkeypatch.setattr(host_threads, "get_num_threads", lambda: 3)
+    for name, size in TETRAHEDRA_SIZES.items():
+        monkeypatch.setattr(f"lithowave.{name}", size)
+    found = prepared_tetrahedra()
+    for name, values in expected.items():
+        assert values.tobytes() == found[name].tobytes(), name
+
+
+@pytest.mark.parametrize("law", ["isotropic", "transverse"])
+def test_threads_do_not_change_the_planes_of_a_grid(law: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    x, z = np.linspace(-100, 700, 9), np.linspace(-500, 100, 7)
+    vs = 2300 + 100 * np.sin(x[:, None, None] / 90) * np.cos(x[:, None] / 70) - 0.2 * z
+    material = {"x": x, "y": x, "z": z, "vp": 1.8 * vs, "vs": vs, "rho": 2300 + 0 * vs, "axes": ["x", "y", "z"]}
+    described = lw.Simulation(
+        domain={"x": [0, 600], "y": [0, 600], "z": [-400, 0]}, material=material, sources=[], receivers=[],
+        duration=0.1, solver={"method": "finite_difference", "spacing": 20, "effective_medium": law},
+    )  # fmt: skip
+    made, found = grid_plan(described, CpuBackend("single", 1)), []
+    for threads in (1, 3):
+        for module in (host_threads, medium):
+            monkeypatch.setattr(module, "get_num_threads", lambda threads=threads: threads)
+        planes = medium.medium_planes(described, made.grid, made.halo, made.law_fields)
+        found.append([{name: values.tobytes() for name, values in plane.items()} for plane in planes])
+    assert made.setup_bytes() == made.averaged_planes * 8 * np.prod(made.padded_shape()[1:]) * (1 + 2 * made.concurrent)
+    assert found[0] == found[1] and made.concurrent == (law == "isotropic")

@@ -169,10 +169,10 @@ def change_spectral_element(monkeypatch: pytest.MonkeyPatch, factor: float) -> N
 
 
 def change_discontinuous_galerkin(monkeypatch: pytest.MonkeyPatch, factor: float) -> None:
-    from lithowave.solvers.discontinuous_galerkin.sources import Response
+    from lithowave.solvers.discontinuous_galerkin.source_responses import Responses
 
-    shape = Response.source_shape
-    monkeypatch.setattr(Response, "source_shape", lambda *arguments: factor * shape(*arguments))
+    shapes = Responses.source_shapes
+    monkeypatch.setattr(Responses, "source_shapes", lambda *arguments: factor * shapes(*arguments))
 
 
 CHANGES: dict[str, Callable[[pytest.MonkeyPatch, float], None]] = {

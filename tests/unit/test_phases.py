@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import ast
+import subprocess
+import sys
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
@@ -42,3 +46,14 @@ def test_phases_are_those_of_one_thread() -> None:
         other.join()
         assert recorded_phases() is phases
     assert phases.seconds == {} and recorded_phases() is not phases
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="the system does not report the start of a process")
+def test_the_start_of_a_process_is_a_phase() -> None:
+    code = "import time; time.sleep(0.2); from lithowave.phases import start_of_process; print(start_of_process())"
+    begin = time.perf_counter()
+    text = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    elapsed = time.perf_counter() - begin
+    [found] = ast.literal_eval(text)
+    assert found["name"] == "start" and 0.19 <= found["wall_s"] <= elapsed + 0.02
+    assert 0 < found["cpu_s"] <= found["wall_s"]

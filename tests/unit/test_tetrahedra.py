@@ -187,3 +187,10 @@ def test_a_quarter_million_elements_take_seconds() -> None:
     assert mesh.volumes().sum() == pytest.approx(28**3)
     assert mesh.neighbors.shape == (12 * 28**3, 4)
     assert time.process_time() - start < 10
+
+
+def test_neighbours_follow_a_new_order(mesh: TetrahedralMesh) -> None:
+    order = np.random.default_rng(3).permutation(mesh.element_count)
+    expected = replace(mesh).reordered(order).neighbors
+    assert mesh.neighbors.max() >= 0  # known from here on
+    np.testing.assert_array_equal(mesh.reordered(order).neighbors, expected)

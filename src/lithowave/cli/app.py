@@ -236,11 +236,13 @@ def run(
     from lithowave.cli.reading import located, read_simulation
     from lithowave.cli.run_summary import print_phases
     from lithowave.cli.survey import refuse_profile, refuse_scheduler, run_all_shots, run_one_shot, shot_number
+    from lithowave.phases import start_of_process
 
     if with_report:
         require_report()
     options = _options_of(backend, precision, threads, output)
     simulation, overrides = read_simulation(file, changes, options)
+    before = start_of_process()
     if dry_run:
         with located(file, overrides):
             chosen = simulation if shot is None else simulation.shot(shot_number(shot))
@@ -255,7 +257,7 @@ def run(
         refuse_scheduler(scheduler, "the description has no survey")
         folder = _run_simulation(simulation, overwrite, located(file, overrides))
     if profile:
-        print_phases(folder)
+        print_phases(folder, before)
     if with_report:
         print_report(folder)
 

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from shlex import quote
 from signal import Signals
+from typing import Any
 
 import typer
 
@@ -59,9 +60,12 @@ def print_run_summary(result: Result) -> None:
     print_text(f"next:    lithowave plot {folder}")
 
 
-def print_phases(directory: Path) -> None:
-    """Print the times of the phases of a complete run, their shares of the total, and the largest memory until then."""
-    phases = read_report(directory)["phases"]
+def print_phases(directory: Path, before: list[dict[str, Any]]) -> None:
+    """Print the times of the phases of a complete run, their shares of the total, and the largest memory until then.
+
+    before : phases of the process before the run.
+    """
+    phases = [*before, *read_report(directory)["phases"]]
     total = sum(one["wall_s"] for one in phases)
     print_text(f"{'phase':<24} {'time, s':>10} {'share':>7} {'CPU time, s':>12} {'memory, GB':>11}")
     for one in phases:

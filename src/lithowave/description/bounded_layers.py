@@ -6,7 +6,6 @@ prevails: layer k begins at the minimum of z_1, ..., z_k. The first layer reache
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -16,6 +15,7 @@ import numpy as np
 
 from lithowave.description.media import DomainExtent, Sample, value_problem
 from lithowave.description.quality_values import WAVES, InverseQuality, inverse_quality_of, quality_problem
+from lithowave.description.recent_results import RecentResults
 from lithowave.description.stacked_layers import StackedLayers
 from lithowave.errors import InputError
 from lithowave.readers.surfaces import Surface
@@ -121,7 +121,9 @@ class BoundedLayers(StackedLayers):
     losses: np.ndarray
     speeds: np.ndarray
     anisotropic: np.ndarray
-    _known: OrderedDict[tuple[Any, ...], np.ndarray] = field(default_factory=OrderedDict, repr=False)
+    _known: RecentResults[np.ndarray] = field(
+        default_factory=lambda: RecentResults(KEPT_BYTES, lambda heights: heights.nbytes), repr=False
+    )
     _profiles: dict[tuple[Any, ...], LayerProfile] = field(default_factory=dict, repr=False)
 
     @property
@@ -147,12 +149,7 @@ class BoundedLayers(StackedLayers):
         if 4 * (x.size + y.size) > size:
             return np.asarray(top(x, y))
         key = (index, x.shape, y.shape, x.tobytes(), y.tobytes())
-        if key not in self._known:
-            self._known[key] = np.asarray(top(x, y))
-            while sum(array.nbytes for array in self._known.values()) > KEPT_BYTES:
-                self._known.popitem(last=False)
-        self._known.move_to_end(key)
-        return self._known[key]
+        return self._known.get(key, lambda: np.asarray(top(x, y)))
 
     def boundaries(self, x: np.ndarray, y: np.ndarray) -> Iterator[np.ndarray | float]:
         """Yield z, m, at which each layer begins, from the first, and -inf for the end of the last one."""

@@ -6,7 +6,6 @@ values are interpolated trilinearly. Beyond the edges of the model they are thos
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
@@ -17,6 +16,7 @@ from lithowave.description.footprint import Footprint, bilinear, filled, model_c
 from lithowave.description.gridded_medium import GriddedMedium
 from lithowave.description.media import DomainExtent, Medium, Sample
 from lithowave.description.quality_values import InverseQuality
+from lithowave.description.recent_results import RecentResults
 from lithowave.errors import InputError
 from lithowave.readers.gridded_model import GriddedModel
 
@@ -107,8 +107,8 @@ class PlacedMedium(Medium):
     footprint: Footprint
     depth_origin: DepthOrigin = "sea_level"
     extrapolate: bool = False
-    _known: OrderedDict[tuple[object, ...], tuple[np.ndarray, np.ndarray]] = field(
-        default_factory=OrderedDict, repr=False
+    _known: RecentResults[tuple[np.ndarray, np.ndarray]] = field(
+        default_factory=lambda: RecentResults(_REMEMBERED_POINTS, lambda found: found[0].size), repr=False
     )
 
     @property
@@ -120,6 +120,11 @@ class PlacedMedium(Medium):
     def models(self) -> tuple[GriddedModel, ...]:
         """The blocks, from the top down."""
         return tuple(block.model for block in self.blocks)
+
+    @property
+    def concurrent(self) -> bool:
+        surface = self.footprint.domain.surface
+        return self.depth_origin != "surface" or surface is None or surface.concurrent
 
     def attenuates(self, box: DomainExtent) -> bool:
         return bool(self.model.quality)
@@ -164,11 +169,7 @@ class PlacedMedium(Medium):
         if x.size + y.size > size or size > _REMEMBERED_POINTS:
             return model_coordinates(self.footprint.domain, self.model, x, y)
         key = (x.shape, y.shape, x.tobytes(), y.tobytes())
-        if key not in self._known:
-            self._known[key] = model_coordinates(self.footprint.domain, self.model, x, y)
-            while sum(first.size for first, _ in self._known.values()) > _REMEMBERED_POINTS:
-                self._known.popitem(last=False)
-        return self._known[key]
+        return self._known.get(key, lambda: model_coordinates(self.footprint.domain, self.model, x, y))
 
     @staticmethod
     def _bottom(model: GriddedModel, first: np.ndarray, second: np.ndarray) -> np.ndarray:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
 
+from lithowave.backends.host_threads import over_parts
 from lithowave.errors import InputError
 from lithowave.mesh.numbering import count_first_touches, spread_bits
 
@@ -100,11 +101,16 @@ class TetrahedralMesh:
         for name, faces in self.boundaries.items():
             moved = np.column_stack([place[faces[:, 0]], faces[:, 1]])
             boundaries[name] = moved[np.argsort(4 * moved[:, 0] + moved[:, 1])]
-        return replace(
+        mesh = replace(
             self, elements=self.elements[order], materials=self.materials[order], boundaries=boundaries,
             ids=None if self.ids is None else self.ids[order],
             element_keys=None if self.element_keys is None else self.element_keys[order],
         )  # fmt: skip
+        known = vars(self).get("neighbors")
+        if known is None or known.max(initial=-1) >= 4 * len(order):
+            return mesh
+        across = known[order]
+        return mesh.with_neighbors(np.where(across >= 0, 4 * place[across // 4] + across % 4, -1))
 
     def part(self, elements: np.ndarray) -> TetrahedralMesh:
         """Return some elements, their vertices and boundaries, with the global keys. The mesh must not be periodic."""
@@ -124,7 +130,8 @@ class TetrahedralMesh:
 
     def along_curve(self) -> TetrahedralMesh:
         """Return the mesh with its elements along a Morton curve, and unchanged vertices."""
-        return replace(self, element_keys=self.keys_of_elements).reordered(morton_order(self.vertices, self.elements))
+        keyed = replace(self, element_keys=self.keys_of_elements).with_neighbors(self.neighbors)
+        return keyed.reordered(morton_order(self.vertices, self.elements))
 
     def local(self) -> TetrahedralMesh:
         """Return the mesh with its elements along a Morton curve, and vertices in the order of their first element."""
@@ -336,30 +343,39 @@ def morton_order(vertices: np.ndarray, elements: np.ndarray) -> np.ndarray:
     return np.argsort(code, kind="stable")
 
 
-def edge_vectors(vertices: np.ndarray, elements: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
-    """Yield batches of elements with the vectors [vertex - 1, axis, element], m, from vertex 0 to 1, 2 and 3."""
+def over_edges(function: Callable[[slice, np.ndarray], None], vertices: np.ndarray, elements: np.ndarray) -> None:
+    """Call a function, in threads, with batches of elements and the vectors [vertex - 1, axis, element], m, from vertex
+    0 to 1, 2 and 3."""
     columns = np.ascontiguousarray(vertices.T)
-    for first in range(0, len(elements), PART):
-        part = slice(first, first + PART)
+
+    def call(part: slice) -> None:
         corners = np.stack([columns[:, column] for column in elements[part].T])
-        yield part, corners[1:] - corners[0]
+        function(part, corners[1:] - corners[0])
+
+    over_parts(call, len(elements), PART)
 
 
 def signed_volumes(vertices: np.ndarray, elements: np.ndarray) -> np.ndarray:
     """Return the volume (m,), m3, of each element (m, 4), negative if it is left-handed."""
     found = np.empty(len(elements))
-    for part, (a, b, c) in edge_vectors(vertices, elements):
-        found[part] = dot(cross(a, b), c) / 6
+
+    def compute(part: slice, edges: np.ndarray) -> None:
+        found[part] = dot(cross(edges[0], edges[1]), edges[2]) / 6
+
+    over_edges(compute, vertices, elements)
     return found
 
 
 def signed_insphere_radii(vertices: np.ndarray, elements: np.ndarray) -> np.ndarray:
     """Return the insphere radius (m,), m, of each element (m, 4), negative if it is left-handed."""
     found = np.empty(len(elements))
-    for part, edges in edge_vectors(vertices, elements):
+
+    def compute(part: slice, edges: np.ndarray) -> None:
         normals = face_normals(edges)
         surface = sum(np.sqrt(dot(normal, normal)) for normal in normals)
         found[part] = dot(normals[0], edges[2]) / np.maximum(surface, np.finfo(float).tiny)
+
+    over_edges(compute, vertices, elements)
     return found
 
 
@@ -376,7 +392,7 @@ def dot(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 def face_normals(edges: np.ndarray) -> np.ndarray:
     """Return normals [face, axis, element] with twice the area of the faces, all inward or all outward.
 
-    edges : as yielded by `edge_vectors`.
+    edges : see `over_edges`.
     """
     a, b, c = edges
     normals = np.empty((4, *a.shape))

@@ -22,9 +22,9 @@ from lithowave.mesh.tetrahedra import (
     TetrahedralMesh,
     cross,
     dot,
-    edge_vectors,
     exterior_faces,
     face_vertices,
+    over_edges,
     triple_keys,
 )
 
@@ -90,13 +90,16 @@ def check_volumes(mesh: TetrahedralMesh, where: str) -> np.ndarray:
     handedness = np.empty(mesh.element_count, np.int8)
     flatness = np.empty(mesh.element_count)
     rounding = 8 * np.finfo(float).eps * np.abs(mesh.vertices).max()
-    for part, edges in edge_vectors(mesh.vertices, mesh.elements):
+
+    def compute(part: slice, edges: np.ndarray) -> None:
         volumes = dot(cross(edges[0], edges[1]), edges[2])
         longest = np.max([dot(e, e) for e in (*edges, *(edges[[1, 2, 0]] - edges))], axis=0)
         handedness[part] = np.sign(volumes)
         limit = longest * (FLAT * np.sqrt(longest) + rounding)
         with np.errstate(invalid="ignore", divide="ignore"):
             flatness[part] = np.nan_to_num(np.abs(volumes) / limit, nan=0.0)
+
+    over_edges(compute, mesh.vertices, mesh.elements)
     flat = np.flatnonzero(flatness <= 1.0)
     if flat.size:
         worst = int(flat[np.argmin(flatness[flat])])

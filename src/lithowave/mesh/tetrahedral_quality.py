@@ -6,13 +6,18 @@ from typing import Any
 
 import numpy as np
 
-from lithowave.mesh.tetrahedra import TetrahedralMesh, dot, edge_vectors, face_normals
+from lithowave.backends.host_threads import over_parts
+from lithowave.backends.loops import exact_part
+from lithowave.mesh.tetrahedra import TetrahedralMesh
 
 # Values of the regular tetrahedron, which maximizes the ratio of insphere radius to edge and the smallest angle.
 REGULAR_RATIO = 1 / np.sqrt(24)
 REGULAR_ANGLE = float(np.degrees(np.arccos(1 / 3)))
 
-PAIRS = ((0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3))  # of faces
+MEASURES = (
+    "shortest_edge", "longest_edge", "insphere_radius", "radius_ratio", "dihedral_angle", "widest_angle", "volume"
+)  # fmt: skip
+PART = 8192  # elements that a thread measures at a time
 
 
 def tetrahedral_quality(
@@ -70,31 +75,64 @@ def histogram(values: np.ndarray, bins: int, limit: float) -> dict[str, list]:
 
 
 def element_measures(mesh: TetrahedralMesh) -> dict[str, np.ndarray]:
-    """Return the measures (m,) of each element by their names in `tetrahedral_quality`, and `volume`.
+    """Return the `MEASURES` (m,) of each element, as in `tetrahedral_quality`, and its volume.
 
     An element without volume has radius_ratio 0.
     """
-    names = ("shortest_edge", "longest_edge", "insphere_radius", "radius_ratio", "dihedral_angle", "widest_angle")
-    found = {name: np.empty(mesh.element_count) for name in (*names, "volume")}
-    tiny = np.finfo(float).tiny
-    for part, edges in edge_vectors(mesh.vertices, mesh.elements):
-        a, b, c = edges
-        squares = np.stack([dot(edge, edge) for edge in (a, b, c, b - a, c - a, c - b)])
-        normals = face_normals(edges)
-        areas = np.sqrt(np.stack([dot(normal, normal) for normal in normals]))
-        volume = np.abs(dot(normals[0], c))
-        longest = np.sqrt(squares.max(axis=0))
-        radius = volume / np.maximum(areas.sum(axis=0), tiny)
-        cosines = np.stack([
-            -dot(normals[one], normals[other]) / np.maximum(areas[one] * areas[other], tiny) for one, other in PAIRS
-        ])
-        found["shortest_edge"][part], found["longest_edge"][part] = np.sqrt(squares.min(axis=0)), longest
-        found["insphere_radius"][part] = radius
-        found["radius_ratio"][part] = radius / np.maximum(longest, tiny)
-        found["dihedral_angle"][part] = angle(cosines.max(axis=0))
-        found["widest_angle"][part] = angle(cosines.min(axis=0))
-        found["volume"][part] = volume / 6
-    return found
+    found = np.empty((len(MEASURES), mesh.element_count))
+    over_parts(lambda part: measure(part.start, part.stop, mesh.vertices, mesh.elements, found), found.shape[1], PART)
+    measures = dict(zip(MEASURES, found, strict=True))
+    for name in ("dihedral_angle", "widest_angle"):
+        measures[name] = angle(measures[name])
+    return measures
+
+
+@exact_part
+def measure(first, end, vertices, elements, found):  # pragma: no cover - compiled
+    """Compute `MEASURES` (measures, elements) of some elements; of an angle its cosine."""
+    tiny = 2.2250738585072014e-308
+    edge, normal, area = np.empty((6, 3)), np.empty((4, 3)), np.empty(4)
+    for element in range(first, end):
+        for axis in range(3):
+            start = vertices[elements[element, 0], axis]
+            for one in range(3):
+                edge[one, axis] = vertices[elements[element, one + 1], axis] - start
+            edge[3, axis] = edge[1, axis] - edge[0, axis]
+            edge[4, axis] = edge[2, axis] - edge[0, axis]
+            edge[5, axis] = edge[2, axis] - edge[1, axis]
+        shortest, longest = np.inf, 0.0
+        for one in range(6):
+            square = _dot(edge[one], edge[one])
+            shortest, longest = min(shortest, square), max(longest, square)
+        for axis in range(3):
+            normal[0, axis] = _cross(edge[0], edge[1], axis)
+            normal[1, axis] = _cross(edge[2], edge[0], axis)
+            normal[2, axis] = _cross(edge[1], edge[2], axis)
+            normal[3, axis] = -(normal[0, axis] + normal[1, axis] + normal[2, axis])
+        surface = 0.0
+        for face in range(4):
+            area[face] = np.sqrt(_dot(normal[face], normal[face]))
+            surface += area[face]
+        volume = abs(_dot(normal[0], edge[2]))
+        smallest, largest = np.inf, -np.inf
+        for face in range(4):
+            for other in range(face + 1, 4):
+                cosine = -_dot(normal[face], normal[other]) / max(area[face] * area[other], tiny)
+                smallest, largest = min(smallest, cosine), max(largest, cosine)
+        radius = volume / max(surface, tiny)
+        found[0, element], found[1, element] = np.sqrt(shortest), np.sqrt(longest)
+        found[2, element], found[3, element] = radius, radius / max(found[1, element], tiny)
+        found[4, element], found[5, element], found[6, element] = largest, smallest, volume / 6
+
+
+@exact_part
+def _cross(a, b, axis):  # pragma: no cover - compiled
+    return a[axis - 2] * b[axis - 1] - a[axis - 1] * b[axis - 2]
+
+
+@exact_part
+def _dot(a, b):  # pragma: no cover - compiled
+    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
 
 
 def angle(cosines: np.ndarray) -> np.ndarray:

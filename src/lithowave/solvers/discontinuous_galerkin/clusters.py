@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from lithowave.backends.loops import exact_part
 from lithowave.mesh.shared_faces import SharedFaces
 from lithowave.solvers.clock import Schedule, make_schedule
 
@@ -72,17 +73,31 @@ def limit_cluster_jumps(cluster: np.ndarray, neighbors: np.ndarray, shared: Shar
     own = cluster.copy()
     while True:
         every = shared.with_ghosts(own)
-        changed = False
-        while True:
-            across = np.where(neighbors >= 0, every[neighbors], MAX_CLUSTERS)
-            most = across.min(axis=1) + 1
-            if (own <= most).all():
-                break
-            changed = True
-            np.minimum(own, most, out=own)
-            every[: len(own)] = own
+        changed = lower_clusters(every, neighbors)
+        own = every[: len(own)]
         if not shared.ranks.largest(changed):
             return every
+
+
+@exact_part
+def lower_clusters(cluster, neighbors):  # pragma: no cover - compiled
+    """Lower clusters of the own elements until those of neighbors differ by at most one; return whether any changed.
+
+    The largest such clusters are unique, so that the order of the elements has no effect on them.
+    """
+    changed, again = False, True
+    while again:
+        again = False
+        for element in range(len(neighbors)):
+            most = cluster[element]
+            for face in range(4):
+                across = neighbors[element, face]
+                if across >= 0:
+                    most = min(most, cluster[across] + 1)
+            if most < cluster[element]:
+                cluster[element] = most
+                changed = again = True
+    return changed
 
 
 def raw_clusters(limits: np.ndarray, shortest: float, most: int) -> np.ndarray:

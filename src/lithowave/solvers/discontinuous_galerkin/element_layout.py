@@ -15,11 +15,15 @@ from itertools import product
 
 import numpy as np
 
+from lithowave.backends.host_threads import over_parts
+from lithowave.backends.loops import exact_part
 from lithowave.solvers.discontinuous_galerkin.materials import QUANTITIES
 
 LANES = {"single": 16, "double": 8}  # elements of a block on a CPU
 GPU_LANES = 32  # and on a GPU: those of a warp
 PADDED_NUMBERS = {False: 16, True: 44}  # values of a face on a GPU, padded for alignment
+
+PART = 65_536  # slots that a thread links at a time
 
 # Step of an element's neighbor at a face: as often, half as often, twice as often. Of an element: FASTER if any of its
 # neighbors is, else SLOWER if any is.
@@ -190,28 +194,46 @@ def make_links(arrangement: ElementLayout, cluster: np.ndarray, neighbors: np.nd
     """Return links. neighbors : (elements, 4), 4 x neighbor + its local face, -1 for none; cluster : of each."""
     slots, elements = arrangement.slots, len(arrangement.place)
     remote = len(cluster) - elements
-    held = slots >= 0
-    across = np.full((len(slots), 4), -1, np.int64)
-    across[held] = neighbors[slots[held]]
-    there = across >= 0
-    element, face = np.divmod(np.maximum(across, 0), 4)
-    own_cluster = np.where(held, cluster[np.maximum(slots, 0)], 0)[:, None]
-    step = np.where(there, cluster[element] - own_cluster, 0)
-    relation = np.select([step > 0, step < 0], [SLOWER, FASTER], ALIKE)
+    neighbor, relation = np.empty((len(slots), 4), np.int64), np.empty((len(slots), 4), np.int64)
+    lists = slots, arrangement.place, cluster, neighbors, neighbor, relation
+    over_parts(lambda part: link_slots(part.start, part.stop, *lists), len(slots), PART)
     # Slots: all faces of all elements; second halves; faces across shared ones, and their second halves.
-    writers = np.flatnonzero(relation.ravel() == FASTER)
+    faster, slower = relation == FASTER, relation == SLOWER
+    writers = np.flatnonzero(faster)
     first_remote = 4 * len(slots) + len(writers)
-    far = element >= elements
-    neighbor_slot = np.where(far, first_remote + element - elements, 4 * arrangement.place[element * ~far] + face)
+    far = neighbor >= 4 * len(slots)
+    neighbor[far] += len(writers)
     halves = np.full(first_remote + remote, -1, np.int64)
     halves[writers] = 4 * len(slots) + np.arange(len(writers))
-    readers = np.unique(neighbor_slot[far & (relation == SLOWER)])
+    readers = np.unique(neighbor[far & slower])
     halves[readers] = first_remote + remote + np.arange(len(readers))
     last = first_remote + remote + len(readers)
-    second = np.select(
-        [relation == FASTER, relation == SLOWER], [halves[: 4 * len(slots)].reshape(-1, 4), halves[neighbor_slot]], 0
-    )
-    return Links(np.where(there, neighbor_slot, last), 4 * second + relation, last + 1)
+    second = relation.copy()
+    second.ravel()[writers] += 4 * halves[writers]
+    second[slower] += 4 * halves[neighbor[slower]]
+    neighbor[neighbor < 0] = last
+    return Links(neighbor, second, last + 1)
+
+
+@exact_part
+def link_slots(first, end, slots, place, cluster, neighbors, neighbor, relation):  # pragma: no cover - compiled
+    """Compute for some slots the slots that the neighbors write, -1 for none, and how often they step; the elements of
+    other ranks follow all slots of this rank."""
+    for slot in range(first, end):
+        element = slots[slot]
+        for face in range(4):
+            across = neighbors[element, face] if element >= 0 else -1
+            neighbor[slot, face], relation[slot, face] = -1, ALIKE
+            if across >= 0:
+                other = across // 4
+                if other < len(place):
+                    neighbor[slot, face] = 4 * place[other] + across % 4
+                else:
+                    neighbor[slot, face] = 4 * len(slots) + other - len(place)
+                if cluster[other] > cluster[element]:
+                    relation[slot, face] = SLOWER
+                elif cluster[other] < cluster[element]:
+                    relation[slot, face] = FASTER
 
 
 def device_layout(device: str, precision: str) -> BlockLayout:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lithowave.mesh.tetrahedra import FACES
+from lithowave.backends.loops import exact_part
 from lithowave.solvers.discontinuous_galerkin.reference import DIRECTIONS
 
 
@@ -31,15 +31,40 @@ class Geometry:
 
 def make_geometry(vertices: np.ndarray) -> Geometry:
     """Return the geometry of elements with the vertices (n, 4, 3), m."""
-    edges = vertices[:, 1:] - vertices[:, :1]  # (n, k, i): dx_i / dxi_k
-    cofactors = np.stack([np.cross(edges[:, k - 2], edges[:, k - 1]) for k in range(3)], axis=1)
-    determinant = np.einsum("ni,ni->n", edges[:, 0], cofactors[:, 0])
-    gradients = cofactors / determinant[:, None, None]
-    normals, lengths = np.empty((len(vertices), 4, 3)), np.empty((len(vertices), 4))
-    for face in range(len(FACES)):
-        opposite = 3 - face
-        # The barycentric coordinate of the opposite vertex increases away from the face.
-        inward = -gradients.sum(axis=1) if opposite == 0 else gradients[:, opposite - 1]
-        lengths[:, face] = np.linalg.norm(inward, axis=1)
-        normals[:, face] = -inward / lengths[:, face, None]
-    return Geometry(gradients, np.abs(determinant), normals, lengths)
+    count = len(vertices)
+    made = Geometry(np.empty((count, 3, 3)), np.empty(count), np.empty((count, 4, 3)), np.empty((count, 4)))
+    compute_geometry(vertices, made.gradients, made.jacobian, made.normals, made.lifts)
+    return made
+
+
+@exact_part
+def compute_geometry(vertices, gradients, jacobian, normals, lifts):  # pragma: no cover - compiled
+    """Compute the arrays of a `Geometry`."""
+    edge = np.empty((3, 3))
+    for n in range(len(vertices)):
+        for k in range(3):
+            for i in range(3):
+                edge[k, i] = vertices[n, k + 1, i] - vertices[n, 0, i]  # dx_i / dxi_k
+        for k in range(3):
+            a, b = edge[k - 2], edge[k - 1]
+            for i in range(3):
+                gradients[n, k, i] = a[i - 2] * b[i - 1] - a[i - 1] * b[i - 2]
+        first, cofactor = edge[0], gradients[n, 0]
+        determinant = first[0] * cofactor[0] + first[2] * cofactor[2] + first[1] * cofactor[1]
+        jacobian[n] = abs(determinant)
+        for k in range(3):
+            for i in range(3):
+                gradients[n, k, i] /= determinant
+        for face in range(4):
+            square = 0.0
+            for i in range(3):
+                # The barycentric coordinate of the opposite vertex, 3 - face, increases away from the face.
+                if face == 3:
+                    inward = -(gradients[n, 0, i] + gradients[n, 1, i] + gradients[n, 2, i])
+                else:
+                    inward = gradients[n, 2 - face, i]
+                normals[n, face, i] = -inward
+                square += inward * inward
+            lifts[n, face] = np.sqrt(square)
+            for i in range(3):
+                normals[n, face, i] /= lifts[n, face]

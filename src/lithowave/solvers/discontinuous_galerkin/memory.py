@@ -14,6 +14,7 @@ from lithowave.solvers.discontinuous_galerkin.tables import PART, arrange
 from lithowave.solvers.elements import memory as elements
 
 COPIES = 3  # of a trace: stored by its element, and sent in steps of even and of odd indices
+PARTS = 16  # parts of tables that threads compute at the same time
 
 
 def state_bytes(plan: Any) -> int:
@@ -39,12 +40,11 @@ def array_bytes(plan: Any, backend: Any) -> int:
     Without a backend no slot of a block is empty and nothing is padded.
     """
     if backend is None:
-        layout, kinds = BlockLayout(1, True), (anisotropic_path(plan), plan.layer.inside, plan.relaxing)
-        found, counts = np.unique(np.stack(kinds), axis=1, return_counts=True)
+        layout, kinds = BlockLayout(1, True), 4 * anisotropic_path(plan) + 2 * plan.layer.inside + plan.relaxing
         slots = {
-            (bool(one), bool(other), plan.mechanisms * bool(relaxing)): int(count)
-            for (one, other, relaxing), count in zip(found.T, counts, strict=True)
-        }
+            (bool(kind & 4), bool(kind & 2), plan.mechanisms * (kind & 1)): count
+            for kind, count in enumerate(np.bincount(kinds).tolist()) if count
+        }  # fmt: skip
     else:
         layout, slots = device_layout(backend.name, backend.precision), {}
         for group in arrange(plan, layout).groups:
@@ -94,7 +94,7 @@ def setup_bytes(plan: Any) -> int:
     anisotropic, layer = plan.materials.anisotropic.any(), plan.layer.inside.any()
     numbers = 4 * FACE_NUMBERS[True] + law_numbers(True, layer, plan.mechanisms) if anisotropic else 200
     links = 12 * 4 * 8 * plan.element_count
-    return links + 3 * 8 * numbers * min(PART, plan.element_count)
+    return links + 3 * 8 * numbers * min(PARTS * PART, plan.element_count)
 
 
 def sampling_bytes(plan: Any, simulation: Any) -> int:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lithowave.backends.host_threads import over_parts
 from lithowave.mesh.bisection import around, refined
 from lithowave.mesh.extrusion import extruded_tetrahedra, tetrahedron_sizes
 from lithowave.mesh.hexahedra import HexahedralMesh
@@ -18,6 +19,7 @@ from lithowave.mesh.tetrahedra import TetrahedralMesh
 from lithowave.mesh.tetrahedral_boxes import deformed, split_hexahedra
 from lithowave.mesh.tetrahedral_reading import read_tetrahedral_mesh
 from lithowave.parallel.ranks import SINGLE_RANK, Ranks
+from lithowave.phases import phase
 from lithowave.solvers.common.layer_warnings import backward_media
 from lithowave.solvers.discontinuous_galerkin.basis import tetrahedron_rule
 from lithowave.solvers.discontinuous_galerkin.layer import (
@@ -94,6 +96,7 @@ def usual_size(mesh: TetrahedralMesh) -> float:
     return float(np.cbrt(12.0 * np.median(mesh.volumes())))
 
 
+@phase("mesh")
 def make_model(simulation: Simulation) -> MeshedModel:
     """Return the mesh of a simulation with its materials.
 
@@ -198,6 +201,7 @@ def layer_axes(simulation: Simulation) -> list[int]:
     return sorted({"xyz".index(face[0]) for face in layer_faces(simulation)})
 
 
+@phase("mesh")
 def split_box(simulation: Simulation, box: BuiltBox, columns: Rectangle | None = None) -> TetrahedralMesh:
     """Return the cubes split into tetrahedra, all of them, or those in some columns, deformed to a topography.
 
@@ -251,6 +255,7 @@ def within(plan: BoxPlan, columns: Rectangle, cubes: HexahedralMesh) -> np.ndarr
     return ((centres > low) & (centres < high)).all(axis=1)
 
 
+@phase("mesh around sources")
 def refined_at_sources(
     mesh: TetrahedralMesh, simulation: Simulation, box: BuiltBox, ranks: Ranks = SINGLE_RANK
 ) -> TetrahedralMesh:
@@ -294,8 +299,8 @@ def fluid_cubes(simulation: Simulation, cubes: HexahedralMesh, box: BuiltBox) ->
     line = 0.5 + 0.5 * np.polynomial.legendre.leggauss(SAMPLES)[0]
     x, y, z = (axis.ravel() for axis in np.meshgrid(line, line, line, indexing="ij"))
     found = np.empty(cubes.element_count, bool)
-    for first in range(0, cubes.element_count, PART):
-        some = slice(first, first + PART)
+
+    def examine(some: slice) -> None:
         corners = cubes.element_nodes(some)[:, :8]
         low, high = corners.min(axis=1)[:, None], corners.max(axis=1)[:, None]
         places = np.moveaxis(low + np.stack([x, y, z], axis=1) * (high - low), -1, 0)
@@ -303,9 +308,13 @@ def fluid_cubes(simulation: Simulation, cubes: HexahedralMesh, box: BuiltBox) ->
             places[2] += level_map.displacement(*places)[2]
         vs = medium.sample(*places, *(layer[some, None] for layer in layers))[1]
         found[some] = (vs == 0).mean(axis=1) > 0.5
+
+    concurrent = medium.concurrent and (level_map is None or level_map.concurrent)
+    over_parts(examine, cubes.element_count, PART, None if concurrent else 1)
     return found
 
 
+@phase("materials")
 def _materials(simulation: Simulation, mesh: TetrahedralMesh) -> ElementMaterials:
     """Return the materials of a mesh; with attenuation the unrelaxed ones, with the relaxation body and 1/Q."""
     anelasticity, unrelaxed = simulation.anelasticity, simulation
@@ -369,8 +378,8 @@ def sampled_materials(
     points, weights = tetrahedron_rule(SAMPLES)
     weights = weights / weights.sum()
     found, losses = np.empty((3, mesh.element_count)), None if lossy is None else np.empty((mesh.element_count, 2))
-    for first in range(0, mesh.element_count, PART):
-        some = slice(first, first + PART)
+
+    def average(some: slice) -> None:
         vertices = mesh.element_vertices(some)
         places = vertices[:, None, 0] + points @ (vertices[:, 1:] - vertices[:, :1])
         x, y, z = np.moveaxis(places, -1, 0)
@@ -386,4 +395,7 @@ def sampled_materials(
         found[:, some] = np.sqrt(stiff / density), np.where(fluid, 0.0, np.sqrt(shear / density)), density
         if losses is not None:
             losses[some] = average_quality(alike, (rho * vp**2, rho * vs**2), lossy.inverse_quality(x, y, z, *own))
+
+    concurrent = all(getattr(one, "concurrent", False) for one in (medium, lossy) if one is not None)
+    over_parts(average, mesh.element_count, PART, None if concurrent else 1)
     return replace(ElementMaterials.isotropic(*found), inverse_quality=losses)

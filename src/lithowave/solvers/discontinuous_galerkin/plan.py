@@ -14,6 +14,7 @@ from lithowave.mesh.shared_faces import SharedFaces
 from lithowave.mesh.tetrahedra import TetrahedralMesh
 from lithowave.parallel.collective import collective_call
 from lithowave.parallel.ranks import SINGLE_RANK, Ranks
+from lithowave.phases import phase
 from lithowave.solvers.clock import Schedule
 from lithowave.solvers.common.layer_warnings import damped_media
 from lithowave.solvers.common.near_source_warnings import TETRAHEDRA, near_source_warnings
@@ -246,12 +247,9 @@ def plan(
     InputError : the mesh cannot be used, or the time step is above the limit, or there are too many ranks.
     """
     solver = simulation.solver
-    clusters = partial(model_clusters, simulation)
-    model = make_local_mesh(simulation, ranks, lambda model: clusters(model).cluster, backend.name)
-    made = make_plan(
-        model, solver.order, lambda *_: clusters(model), simulation.compute.precision,
-        **plan_entries(simulation),
-    )  # fmt: skip
+    model = make_local_mesh(simulation, ranks, lambda part: model_clusters(simulation, part).cluster, backend.name)
+    clusters = partial(clusters_of, simulation, model.shared)
+    made = make_plan(model, solver.order, clusters, simulation.compute.precision, **plan_entries(simulation))
     coarsest = made.mesh_statistics.resolution
     worst = f"{coarsest.place} (slowest wave {coarsest.speed:g} m/s)"
     refuse_coarse_mesh(simulation, made.points_per_wavelength(), "order", worst)
@@ -261,11 +259,15 @@ def plan(
 
 def model_clusters(simulation: Simulation, model: MeshedModel) -> Clustering:
     """Return the clusters of a mesh, or of this rank's part of it, for a simulation."""
+    return clusters_of(simulation, model.shared, *limits_and_neighbors(model, simulation.solver.order))
+
+
+def clusters_of(simulation: Simulation, shared: SharedFaces, limits: np.ndarray, neighbors: np.ndarray) -> Clustering:
+    """Return the clusters for a simulation; see `make_clusters` for the other parameters."""
     solver = simulation.solver
-    limits, neighbors = limits_and_neighbors(model, solver.order)
     return make_clusters(
         limits, neighbors, simulation.duration, solver.safety, solver.time_step, simulation.output.sampling_interval,
-        solver.local_time_steps, solver.max_frequency, model.shared,
+        solver.local_time_steps, solver.max_frequency, shared,
     )  # fmt: skip
 
 
@@ -291,11 +293,13 @@ def limits_and_neighbors(model: MeshedModel, order: int) -> tuple[np.ndarray, np
 
 def make_plan(model: MeshedModel, order: int, clusters: Any, precision: str, **more: Any) -> DiscontinuousGalerkinPlan:
     """Return the plan for a mesh with materials. clusters : function of stable time steps, s, and neighbors."""
-    limits, neighbors = limits_and_neighbors(model, order)
+    with phase("time step"):
+        limits, neighbors = limits_and_neighbors(model, order)
+        clustering = clusters(limits, neighbors)
     size = model.element_size or usual_size(model.mesh)
     collective_call(model.shared.ranks, lambda: require_positive(model.materials, model.mesh))
     return DiscontinuousGalerkinPlan(
-        model.mesh, order, model.materials, model.faces, model.face_neighbors(), limits, clusters(limits, neighbors),
+        model.mesh, order, model.materials, model.faces, model.face_neighbors(), limits, clustering,
         model.layer_rates(), value_bytes=4 if precision == "single" else 8, surface_spacing=size / order,
         shared=model.shared, mesh_ends=model.mesh_ends, no_layer=model.no_layer, **more,
     )  # fmt: skip

@@ -6,11 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 
+from lithowave.backends.host_threads import over_parts
 from lithowave.mesh.tetrahedra import TetrahedralMesh
 from lithowave.solvers.elements.point_location import PointLocations
 
 TOLERANCE = 1e-7  # barycentric coordinates by which a point in an element may be outside of it
 PAIRS = 1 << 20  # points and elements that are compared at a time
+PART = 16384  # elements whose boxes are compared at a time
 
 
 def locate_points(mesh: TetrahedralMesh, positions: np.ndarray, tolerance: float = TOLERANCE) -> PointLocations:
@@ -42,15 +44,9 @@ def _moved_onto(reference: np.ndarray) -> np.ndarray:
 
 def _search(mesh: TetrahedralMesh, positions: np.ndarray, tolerance: float) -> PointLocations:
     """Return the elements within `tolerance` of each point, found on a grid of cells."""
-    if not len(positions):
+    if not len(positions) or not mesh.element_count:
         return PointLocations.none()
-    corners = [mesh.vertices[:, axis][mesh.elements] for axis in range(3)]
-    low = np.stack([axis.min(axis=1) for axis in corners], axis=1)
-    high = np.stack([axis.max(axis=1) for axis in corners], axis=1)
-    margin = (tolerance + 1e-9) * (high - low)
-    low, high = low - margin, high + margin
-    near = np.flatnonzero(((low <= positions.max(axis=0)) & (high >= positions.min(axis=0))).all(axis=1))
-    low, high = low[near], high[near]
+    near, low, high = _boxes_near(mesh, positions, tolerance)
     points, elements = _pairs(positions, low, high)
     parts = [_within(mesh, positions, points[n : n + PAIRS], near[elements[n : n + PAIRS]], tolerance)
              for n in range(0, max(1, len(points)), PAIRS)]  # fmt: skip
@@ -58,6 +54,24 @@ def _search(mesh: TetrahedralMesh, positions: np.ndarray, tolerance: float) -> P
     order = np.lexsort((element, point))
     point, element = point[order], element[order]
     return PointLocations(point, element, reference[order], np.zeros(len(order)), mesh.keys_of_elements[element])
+
+
+def _boxes_near(
+    mesh: TetrahedralMesh, positions: np.ndarray, tolerance: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the elements whose boxes, with a margin, overlap that of the positions, and the ends (n, 3) of these."""
+    start, end = positions.min(axis=0), positions.max(axis=0)
+
+    def compare(part: slice) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        a, b, c, d = (mesh.vertices[column] for column in mesh.elements[part].T)
+        low, high = np.minimum(np.minimum(a, b), np.minimum(c, d)), np.maximum(np.maximum(a, b), np.maximum(c, d))
+        margin = (tolerance + 1e-9) * (high - low)
+        low, high = low - margin, high + margin
+        near = np.flatnonzero(((low <= end) & (high >= start)).all(axis=1))
+        return part.start + near, low[near], high[near]
+
+    near, low, high = zip(*over_parts(compare, mesh.element_count, PART), strict=True)
+    return np.concatenate(near), np.concatenate(low), np.concatenate(high)
 
 
 def _pairs(positions: np.ndarray, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

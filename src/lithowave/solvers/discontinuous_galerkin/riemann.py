@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from lithowave.backends.loops import exact_part
 from lithowave.solvers.discontinuous_galerkin.materials import QUANTITIES, ROWS, STRESSES, ElementMaterials
 
 FREE, ABSORBING, RIGID = -1, -2, -3  # instead of a neighbor
@@ -56,11 +57,6 @@ def law_numbers(anisotropic: bool, layer: bool, mechanisms: int = 0) -> int:
     return LAW_NUMBERS[anisotropic] + layer * LAYER_NUMBERS[anisotropic] + relaxing
 
 
-def impedances(lam: np.ndarray, mu: np.ndarray, rho: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return Zp and Zs, kg/(m^2 s), of isotropic media."""
-    return np.sqrt((lam + 2 * mu) * rho), np.sqrt(mu * rho)
-
-
 def neighbor_impedance(own: np.ndarray, across: np.ndarray, kind: np.ndarray, epsilon: float) -> np.ndarray:
     """Return Z^+ from that of the element, that of its neighbor if there is one, and the kind of the face.
 
@@ -83,21 +79,35 @@ def isotropic_faces(
     neighbors : (n, 4), element or kind of face. normals : (n, 4, 3), outward. scale : S (n, 4), s/m. epsilon : of the
     precision of the run.
     """
-    lam, mu, rho = (values[elements][:, None] for values in (materials.lam, materials.mu, materials.rho))
-    zp, zs = impedances(lam, mu, rho)
-    inside = np.maximum(neighbors, 0)
-    across = impedances(*(values[inside] for values in (materials.lam, materials.mu, materials.rho)))
-    zp_across, zs_across = (
-        neighbor_impedance(own, other, neighbors, epsilon) for own, other in zip((zp, zs), across, strict=True)
-    )
-    p, s = 1.0 / (zp + zp_across), zs + zs_across
-    s = np.divide(1.0, s, out=np.zeros_like(s), where=s > 0)
-    zero = np.zeros_like(scale)
-    numbers = (
-        *np.moveaxis(normals, -1, 0), s, p - s, zero, scale * lam, scale * mu, scale * zs / rho,
-        scale * (zp - zs) / rho, zs_across, zp_across - zs_across, zs + zero, zp - zs + zero,
-    )  # fmt: skip
-    return np.stack(numbers, axis=-1)
+    found = np.empty((len(elements), 4, ISOTROPIC_NUMBERS))
+    media = materials.lam, materials.mu, materials.rho
+    compute_isotropic_faces(elements, neighbors, normals, scale, epsilon, media, found)
+    return found
+
+
+@exact_part
+def compute_isotropic_faces(elements, neighbors, normals, scale, epsilon, media, found):  # pragma: no cover - compiled
+    """Compute `isotropic_faces`. media : lambda, mu and density of all elements."""
+    for n in range(len(elements)):
+        lam, mu, rho = media[0][elements[n]], media[1][elements[n]], media[2][elements[n]]
+        zp, zs = np.sqrt((lam + 2 * mu) * rho), np.sqrt(mu * rho)
+        for face in range(4):
+            across, size, numbers = neighbors[n, face], scale[n, face], found[n, face]
+            if across >= 0:
+                stiff, rigid, heavy = media[0][across], media[1][across], media[2][across]
+                zp_across, zs_across = np.sqrt((stiff + 2 * rigid) * heavy), np.sqrt(rigid * heavy)
+            elif across == ABSORBING:
+                zp_across, zs_across = zp, zs
+            elif across == RIGID:
+                zp_across, zs_across = zp / epsilon, zs / epsilon
+            else:
+                zp_across, zs_across = 0.0, 0.0
+            p, s = 1.0 / (zp + zp_across), zs + zs_across
+            s = 1.0 / s if s > 0 else 0.0
+            numbers[:3], numbers[3], numbers[4], numbers[5] = normals[n, face], s, p - s, 0.0
+            numbers[6], numbers[7] = size * lam, size * mu
+            numbers[8], numbers[9] = size * zs / rho, size * (zp - zs) / rho
+            numbers[10], numbers[11], numbers[12], numbers[13] = zs_across, zp_across - zs_across, zs, zp - zs
 
 
 def impedance_matrices(stiffness: np.ndarray, rho: np.ndarray, normals: np.ndarray) -> np.ndarray:

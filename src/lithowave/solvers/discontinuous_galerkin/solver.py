@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lithowave.parallel.halo import Halo, single_rank_halo
+from lithowave.phases import phase
 from lithowave.solvers.array_sections import ArraySection, RowSelection, Selection
 from lithowave.solvers.common.programs import Launch, captured
 from lithowave.solvers.discontinuous_galerkin.basis import face_mode_count, mode_count
@@ -61,13 +62,17 @@ class DiscontinuousGalerkinSolver(ElementSolver):
         self, plan: DiscontinuousGalerkinPlan, simulation: Simulation | None, backend: Any, halo: Halo | None = None
     ) -> None:
         self.plan, self.backend = plan, backend
-        self.kernels = backend.kernels(PACKAGE, *KERNELS, order=plan.order, precision=backend.precision)
-        self.tables = ElementTables(backend, plan, self.kernels.layout, self.kernels.pack_faces)
-        for group in self.tables.arrangement.groups:  # compiles the kernels on a GPU
-            self.kernels.step(*group.variant)
+        with phase("kernels"):
+            self.kernels = backend.kernels(PACKAGE, *KERNELS, order=plan.order, precision=backend.precision)
+        with phase("tables of elements"):
+            self.tables = ElementTables(backend, plan, self.kernels.layout, self.kernels.pack_faces)
+        with phase("kernels"):
+            for group in self.tables.arrangement.groups:  # compiles the kernels on a GPU
+                self.kernels.step(*group.variant)
         self._allocate()
         self.exchange = TraceExchange(self, halo or single_rank_halo(backend))
-        self._prepare_sources(simulation)
+        with phase("sources"):
+            self._prepare_sources(simulation)
         self.prepare_readings(simulation)
         self._steps: dict[tuple[int, bool], list[Launch]] = {}
 

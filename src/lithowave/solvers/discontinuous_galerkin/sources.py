@@ -17,24 +17,23 @@ from typing import Any
 
 import numpy as np
 
-from lithowave.solvers.common.source_amplitudes import BLOCK, AmplitudeRow, AmplitudeTable, upload_entries
+from lithowave.backends.host_threads import parts_in_order
+from lithowave.solvers.common.source_amplitudes import BLOCK, AmplitudeRow, AmplitudeTable
 from lithowave.solvers.common.source_values import source_values
-from lithowave.solvers.discontinuous_galerkin.basis import basis_values
-from lithowave.solvers.discontinuous_galerkin.element_layout import FASTER, SLOWER
-from lithowave.solvers.discontinuous_galerkin.geometry import make_geometry
-from lithowave.solvers.discontinuous_galerkin.materials import QUANTITIES, ROWS, STRESSES
 from lithowave.solvers.discontinuous_galerkin.meshing import element_sizes
 from lithowave.solvers.discontinuous_galerkin.point_location import TOLERANCE, locate_points
-from lithowave.solvers.discontinuous_galerkin.reference import make_reference
-from lithowave.solvers.discontinuous_galerkin.riemann import SOURCES, anisotropic_faces, elastic_matrices
+from lithowave.solvers.discontinuous_galerkin.source_responses import Responses
 from lithowave.solvers.discontinuous_galerkin.source_sums import SourceSums
 from lithowave.solvers.elements.point_location import SharedLocations
 from lithowave.solvers.elements.spread_sources import SpreadSources, of_all_ranks, spread_sources
 
-VELOCITY = slice(STRESSES, QUANTITIES)
+PAIRS = 128  # pairs of an element and a source whose responses are computed at a time
 MANY = 200  # number of sources above which only those with receivers within NEAR elements are spread
 NEAR = 3.0
 RADIUS = 0.6  # radius of the ball over which a source is spread, in sizes of the element
+
+# Targets, number of entries of each, weights and owners.
+Entries = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
 
 class TaylorAmplitudes:
@@ -82,23 +81,36 @@ class SourceList:
     ) -> None:  # fmt: skip
         self.cluster, self.outer = cluster, outer
         step = plan.clustering.shortest * 2**cluster
-        amplitudes = TaylorAmplitudes(sources, plan.order, step)
-        entries: dict[str, list] = {}
         own = np.flatnonzero(_chosen(plan, tables, found.locations.element, cluster, outer))
         places, self.sums = found.locations.rows(own), SourceSums(plan)
         weight, source = spread.weight[places.point] / found.sharing[own], spread.source[places.point]
-        pairs, pair = np.unique(np.column_stack([places.element, source]), axis=0, return_inverse=True)
-        for number, (element, owner) in enumerate(pairs.tolist()):
-            rows = np.flatnonzero(pair.ravel() == number)
-            response = Response(plan, element, step)
-            shape = response.source_shape(sources[owner], places.reference[rows], weight[rows])
-            self.sums.add(owner, element, response.geometry.jacobian[0], shape)
-            for term in range(amplitudes.terms):
-                for name, target, added in response.added(tables, shape, term):
-                    entries.setdefault(name, []).append((target, added, owner * amplitudes.terms + term))
-        self._lists = {name: _uploaded(backend, parts) for name, parts in entries.items()}
+        acting, column = np.unique(source, return_inverse=True)
+        amplitudes = TaylorAmplitudes([sources[number] for number in acting.tolist()], plan.order, step)
+        order = np.lexsort((column, places.element))
+        element, column = places.element[order], column[order]
+        begin = np.flatnonzero(np.append(True, (np.diff(element) != 0) | (np.diff(column) != 0))[: len(order)])
+        ends, parts = np.append(begin, len(order)), _whole_elements(element[begin])
+
+        def respond(index: slice) -> tuple[tuple[Any, ...], dict[str, Entries]]:
+            pairs = parts[index.start]
+            rows = order[ends[pairs.start] : ends[pairs.stop]]
+            first, columns = begin[pairs] - ends[pairs.start], column[begin[pairs]]
+            responses = Responses(plan, tables, element[begin[pairs]], step)
+            own_sources = [amplitudes.sources[number] for number in columns.tolist()]
+            shapes = responses.source_shapes(own_sources, places.reference[rows], weight[rows], first)
+            sums = acting[columns], responses.element, responses.jacobian, shapes[:, :, 0]
+            found = responses.entries(shapes)
+            columns = amplitudes.terms * columns[:, None] + np.arange(amplitudes.terms)
+            return sums, {name: _entries(*some, responses.first, columns) for name, some in found.items()}
+
+        entries: dict[str, list[Entries]] = {}
+        for sums, some in parts_in_order(respond, len(parts), 1):
+            self.sums.add(*sums)
+            for name, one in some.items():
+                entries.setdefault(name, []).append(one)
+        self._lists = {name: _uploaded(backend, some) for name, some in entries.items()}
         self.count = sum(target.size for target, *_ in self._lists.values())
-        self._table = AmplitudeTable(backend, amplitudes, len(sources) * amplitudes.terms)
+        self._table = AmplitudeTable(backend, amplitudes, len(acting) * amplitudes.terms)
         self.row = AmplitudeRow(backend, [self._table])
 
     def arguments(self) -> Iterator[tuple[str, tuple[Any, ...]]]:
@@ -108,12 +120,34 @@ class SourceList:
                 yield name, (*lists, self._table.array, self.row.array)
 
 
-def _uploaded(backend: Any, entries: list[tuple[np.ndarray, np.ndarray, int]]) -> tuple[Any, ...]:
-    """Return target, begin, weight, owner of `inject` from targets, weights and the owner of some of them."""
-    target, weight = (np.concatenate(column) for column in list(zip(*entries, strict=True))[:2])
-    owner = np.concatenate([np.full(len(target), owner) for target, _, owner in entries])
+def _whole_elements(element: np.ndarray) -> list[slice]:
+    """Return slices of at least `PAIRS` pairs, sorted by element, that contain all pairs of their elements."""
+    ends = np.append(np.flatnonzero(np.append(True, np.diff(element) != 0)[: len(element)]), len(element))
+    cuts = np.unique(ends[np.searchsorted(ends, np.arange(0, len(element) + PAIRS, PAIRS)).clip(0, len(ends) - 1)])
+    return [slice(int(low), int(high)) for low, high in zip(cuts[:-1], cuts[1:], strict=True)]
+
+
+def _entries(target: np.ndarray, weight: np.ndarray, first: np.ndarray, owner: np.ndarray) -> Entries:
+    """Return distinct targets, the number of entries of each, and the weights and owners of the entries by target and
+    owner, without entries that are 0.
+
+    target : (elements, n), -1 for none. weight : (pairs, terms, n), those of an element from first[element] on. owner :
+    (pairs, terms) column of the amplitudes.
+    """
+    element = np.repeat(np.arange(len(first)), np.diff(np.append(first, len(weight))))
+    weight = np.where((target >= 0).T[:, element, None], weight.transpose(2, 0, 1), 0.0)
     acting = weight != 0
-    return upload_entries(backend, target[acting], weight[acting], owner[acting])
+    counts = np.add.reduceat(acting.sum(axis=2), first, axis=1)
+    owners = np.broadcast_to(owner, weight.shape)[acting]
+    return target.T[counts > 0], counts[counts > 0], weight[acting], owners
+
+
+def _uploaded(backend: Any, entries: Sequence[Entries]) -> tuple[Any, ...]:
+    """Return target, begin, weight, owner of `inject` on a device from parts of them."""
+    target, count, weight, owner = (np.concatenate(column) for column in zip(*entries, strict=True))
+    begin = np.append(0, np.cumsum(count))
+    arrays = (target, np.int64), (begin, np.int64), (weight, np.float64), (owner, np.int64)
+    return tuple(backend.upload(array, dtype) for array, dtype in arrays)
 
 
 def _chosen(plan: Any, tables: Any, element: np.ndarray, cluster: int, outer: bool) -> np.ndarray:
@@ -137,79 +171,3 @@ def surroundings(plan: Any, positions: np.ndarray) -> np.ndarray:
     surrounding = np.column_stack([of_all_ranks(found, plan.ranks), sizes])
     surrounding[plan.in_layer(positions)] = np.inf
     return surrounding
-
-
-class Response:
-    """Response of an element to a source in a step, for a unit of one of its Taylor amplitudes."""
-
-    def __init__(self, plan: Any, element: int, step: float) -> None:
-        self.plan, self.element, self.step = plan, element, step
-        one = np.array([element])
-        self.geometry = make_geometry(plan.mesh.element_vertices(one))
-        self.law = elastic_matrices(plan.materials, one, step * self.geometry.along_directions())[0]
-        self.reference = make_reference(plan.order)
-        self.faces = anisotropic_faces(
-            plan.materials, one, plan.face_neighbors[one], self.geometry.normals, self.geometry.lifts,
-            np.finfo(np.float32 if plan.value_bytes == 4 else np.float64).eps,
-        )[0]  # fmt: skip
-
-    def source_shape(self, source: Any, reference: np.ndarray, weight: np.ndarray) -> np.ndarray:
-        """Return (9, functions): the rate of the coefficients for a unit of the time function. In a fluid only the
-        isotropic part of a moment tensor acts. reference, weight : of the points of the source in the element."""
-        phi = basis_values(self.plan.order, reference) @ weight / self.geometry.jacobian[0]
-        gains = np.zeros(QUANTITIES)
-        if source.force is not None:
-            gains[VELOCITY] = np.asarray(source.force, float) / self.plan.materials.rho[self.element]
-        elif self.plan.materials.is_fluid[self.element]:
-            gains[:3] = -np.mean(source.moment[:3])
-        else:
-            gains[:STRESSES] = -np.asarray(source.moment, float)
-        return np.outer(gains, phi)
-
-    def rate(self, values: np.ndarray) -> np.ndarray:
-        """Return the step times the sum of A_c K_c values."""
-        slopes = np.einsum("ckl,ql->cqk", self.reference.derivatives, values)
-        return np.einsum("acj,cajk->ak", self.law, slopes[:, SOURCES])
-
-    def added(self, tables: Any, shape: np.ndarray, term: int) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
-        """Yield names of arrays, indices in them, and the increments there for a unit of the amplitude of a term."""
-        value, total, mean, half = shape, 0.0, 0.0, 0.0
-        for d in range(term + 1, self.plan.order):
-            total, mean, half = total + value, mean + value / (d + 1), half + value * 0.5**d / (d + 1)
-            value = self.rate(value) / (d + 1)
-        total = total + value  # the volume's contribution to the flux: for a source the last one is nonzero
-        quantity, mode = np.indices(shape.shape)
-        place = tables.coefficient_place(np.array([self.element]), quantity, mode)
-        yield "coefficients", place.ravel(), total.ravel()
-        for face in range(4):
-            yield from self._at_face(tables, face, mean, half)
-
-    def _at_face(
-        self, tables: Any, face: int, mean: np.ndarray, half: np.ndarray
-    ) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
-        layout, place = tables.arrangement.layout, int(tables.arrangement.place[self.element])
-        kept, sent = self._sides(face, mean)
-        count = self.reference.face_count
-        yield "own", layout.own_index(place, face, count).ravel(), kept.ravel()
-        if self.plan.face_neighbors[self.element, face] < 0:
-            return
-        width = layout.trace_width(count)
-        within = (np.arange(3)[:, None] * width + np.arange(count)).ravel()
-        slot, link = 4 * place + face, int(tables.links.second[place, face])
-        if link & 3 == SLOWER:
-            yield "half of slower", slot * 3 * width + within, 0.5 * sent.ravel()
-        elif link & 3 == FASTER:
-            early = self._sides(face, half)[1]
-            yield "sent", slot * 3 * width + within, early.ravel()
-            yield "sent", (link >> 2) * 3 * width + within, (2 * sent - early).ravel()
-        else:
-            yield "sent", slot * 3 * width + within, sent.ravel()
-
-    def _sides(self, face: int, mean: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return u and w (3, functions on the face); see `riemann`."""
-        trace = mean @ self.reference.traces[face]
-        numbers = self.faces[face]
-        traction = np.einsum("ijm,j->im", trace[ROWS], numbers[27:30])
-        xx, yy, zz, xy, xz, yz = numbers[30:42].reshape(2, 6).T
-        own, across = np.moveaxis(np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]), -1, 0)
-        return traction + across @ trace[VELOCITY], own @ trace[VELOCITY] - traction

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from lithowave.backends.host_threads import parts_in_order
 from lithowave.solvers.discontinuous_galerkin.basis import mode_count
 from lithowave.solvers.discontinuous_galerkin.element_layout import (
     BlockLayout,
@@ -27,7 +28,7 @@ from lithowave.solvers.discontinuous_galerkin.riemann import (
     stretched_laws,
 )
 
-PART = 1 << 16  # elements whose coefficients are computed at a time
+PART = 1 << 12  # elements whose coefficients are computed at a time
 
 
 @dataclass(frozen=True)
@@ -93,12 +94,16 @@ class ElementTables:
         elastic = backend.zeros((end - first, law_numbers(anisotropic, layer, mechanisms), lanes))
         packed = self.pack_faces(np.zeros((lanes, 4, FACE_NUMBERS[anisotropic])))
         faces = backend.zeros((end - first, *packed.shape[1:]))
-        blocks = max(1, PART // lanes)
-        for begin in range(first, end, blocks):
-            stop = min(end, begin + blocks)
-            law, of_faces = self._numbers(slice(begin * lanes, stop * lanes), anisotropic, layer, mechanisms)
-            backend.assign(elastic[begin - first : stop - first], self.arrangement.layout.packed(law))
-            backend.assign(faces[begin - first : stop - first], self.pack_faces(of_faces))
+
+        def pack(part: slice) -> tuple[slice, np.ndarray, np.ndarray]:
+            slots = slice((first + part.start) * lanes, (first + part.stop) * lanes)
+            law, of_faces = self._numbers(slots, anisotropic, layer, mechanisms)
+            packed = self.arrangement.layout.packed(law), self.pack_faces(of_faces)
+            return part, *(np.asarray(values, backend.dtype) for values in packed)
+
+        for part, law, of_faces in parts_in_order(pack, end - first, max(1, PART // lanes)):
+            backend.assign(elastic[part], law)
+            backend.assign(faces[part], of_faces)
         memory, relaxation = (
             backend.zeros(
                 self.arrangement.layout.coefficients(end - first, mode_count(self.plan.order - 1), quantities)

@@ -102,9 +102,9 @@ class ElementPlan:
     @property
     def mesh_statistics(self) -> Any:
         """Statistics of the global mesh; the first access is collective."""
-        return self._once("mesh_statistics", phase("statistics of the mesh")(lambda: self.gather_statistics(self)))
+        return self.once("mesh_statistics", phase("statistics of the mesh")(lambda: self.gather_statistics(self)))
 
-    def _once(self, name: str, compute: Callable[[], Any]) -> Any:
+    def once(self, name: str, compute: Callable[[], Any]) -> Any:
         """Return a value that all ranks compute together, once.
 
         The lock of `functools.cached_property`, one for all plans, would block threads that are ranks forever.

@@ -16,7 +16,7 @@ from lithowave.backends.host_threads import over_parts
 from lithowave.errors import InputError
 from lithowave.parallel.ranks import Ranks
 
-PART = 8192  # elements that are examined at a time
+PART = 16_384  # elements that are examined at a time
 SURFACE_TOLERANCE = 1.0  # of points on a topography, which elements follow only as far as their size allows
 EXCESS_SCALE = 1e9  # excesses are compared as integers of 1e-9 reference coordinates, so that round-off has no effect
 
@@ -183,10 +183,18 @@ def point_positions(points: Sequence[Any]) -> np.ndarray:
 
 def reach(plan: Any) -> tuple[np.ndarray, np.ndarray]:
     """Return the ends (3,) and (3,), m, of a box in local coordinates with all points in or near the mesh of a rank."""
-    vertices, elements = plan.from_mesh(plan.mesh.vertices), plan.mesh.elements
-    sizes = over_parts(lambda part: np.ptp(vertices[elements[part]], axis=1).max(axis=0), len(elements), PART)
-    margin = np.max(sizes, axis=0)
-    return vertices.min(axis=0) - margin, vertices.max(axis=0) + margin
+    return plan.once("reach", lambda: _reach(plan))
+
+
+def _reach(plan: Any) -> tuple[np.ndarray, np.ndarray]:
+    vertices, elements = np.ascontiguousarray(plan.from_mesh(plan.mesh.vertices).T), plan.mesh.elements
+
+    def sizes(part: slice) -> list[float]:
+        corners = elements[part].T
+        return [float(np.ptp(axis[corners], axis=0).max()) for axis in vertices]
+
+    margin = np.max(over_parts(sizes, len(elements), PART), axis=0)
+    return vertices.min(axis=1) - margin, vertices.max(axis=1) + margin
 
 
 def within_reach(plan: Any, positions: np.ndarray) -> np.ndarray:

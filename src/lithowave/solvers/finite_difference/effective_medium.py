@@ -34,6 +34,7 @@ import numpy as np
 from numba import prange
 from numba.extending import register_jitable
 
+from lithowave.backends.host_threads import over_parts
 from lithowave.backends.kernel_cache import njit
 from lithowave.description.media import LayeredMedium, Medium, elastic_moduli
 
@@ -315,11 +316,15 @@ def slab_between(
     step = (high - low) / LEVELS
     x, y = (np.add.outer(values, spacing * np.array(ACROSS)).reshape(-1) for values in (x, y))
     samples = np.empty((LEVELS, 3, y.size, x.size), np.float32)
-    for number in range(LEVELS):
-        for rows in range(0, y.size, ROWS_AT_ONCE):
-            part = slice(rows, rows + ROWS_AT_ONCE)
-            values = medium.interval_moduli(x, y[part, None], np.asarray(low + (number + 0.5) * step), step)
-            samples[number, :, part] = values
+    parts = -(-y.size // ROWS_AT_ONCE)
+
+    def sample(index: slice) -> None:
+        number, rows = divmod(index.start, parts)
+        part = slice(rows * ROWS_AT_ONCE, (rows + 1) * ROWS_AT_ONCE)
+        z = np.asarray(low + (number + 0.5) * step)
+        samples[number, :, part] = medium.interval_moduli(x, y[part, None], z, step)
+
+    over_parts(sample, LEVELS * parts, 1, None if medium.concurrent else 1)
     return Slab(samples, np.full(LEVELS, step))
 
 

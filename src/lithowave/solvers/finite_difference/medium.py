@@ -7,9 +7,11 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numba import get_num_threads
 from numpy.typing import ArrayLike
 
-from lithowave.description.media import LayeredMedium
+from lithowave.backends.host_threads import parts_in_order
+from lithowave.description.media import LayeredMedium, Medium
 from lithowave.mesh.grid import Grid
 from lithowave.solvers.finite_difference.effective_medium import (
     Slab,
@@ -26,6 +28,9 @@ if TYPE_CHECKING:
     from lithowave.solvers.finite_difference.plan import MaterialExtremes
 
 READING_REACH = 16  # nodes beyond a subdomain that weights of its sources and receivers may use
+
+# Double-precision planes in use while a thread averages a plane with the isotropic law, and their memory at most.
+PLANES, PLANES_BYTES = 20, 1 << 30
 
 Planes = dict[str, np.ndarray]  # values of one plane (y, x) by name of the array
 
@@ -140,6 +145,16 @@ class PlaneAverages:
         )
 
 
+def averages_concurrently(medium: Medium, law: LawFields) -> bool:
+    """Return whether threads average several planes at once: with the other laws, they sample slabs of one plane."""
+    return law.name == "isotropic" and medium.concurrent and not isinstance(medium, LayeredMedium)
+
+
+def planes_at_once(points: int) -> int:
+    """Return the number of planes with this many points that threads average at the same time."""
+    return max(1, min(get_num_threads(), PLANES_BYTES // (8 * PLANES * points)))
+
+
 def medium_planes(simulation: Simulation, grid: Grid, halo: int, law: LawFields) -> Iterator[Planes]:
     """Yield the material of each plane, the halo included; absorbing layers and the halo have the value of the nearest
     point of the domain."""
@@ -149,9 +164,13 @@ def medium_planes(simulation: Simulation, grid: Grid, halo: int, law: LawFields)
     last = far_end(grid, halo, 2) - 1  # the plane above this one, and this one's half nodes, are outside
     made: Planes = {}
     previous, before = None, None
-    for k, depth in enumerate(np.clip(z, *simulation.domain.z)):
+    depths = np.clip(z, *simulation.domain.z)
+    distinct = depths[np.append(True, np.diff(depths) != 0)]
+    threads = planes_at_once(x.size * y.size) if averages_concurrently(simulation.material.medium, law) else 1
+    planes = parts_in_order(lambda part: averages(float(distinct[part.start])), len(distinct), 1, threads)
+    for k, depth in enumerate(depths):
         if depth != previous:
-            plane, previous = averages(float(depth)), depth
+            plane, previous = next(planes), depth
         values = tuple(float(np.asarray(value).flat[0]) for value in plane.values()) if uniform else None
         # Most planes of a layered medium equal the previous one, except the last ones.
         if not (uniform and values == before and k < last):

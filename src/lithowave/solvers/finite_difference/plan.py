@@ -32,6 +32,7 @@ from lithowave.solvers.finite_difference.cpml import LayerParameters, axis_layer
 from lithowave.solvers.finite_difference.exchange import Subdomain
 from lithowave.solvers.finite_difference.fields import FIELDS, LAWS, STRESSES, LawFields
 from lithowave.solvers.finite_difference.grid_partition import make_subdomain
+from lithowave.solvers.finite_difference.medium import PLANES, averages_concurrently, planes_at_once
 from lithowave.solvers.finite_difference.passes import pass_box
 from lithowave.solvers.finite_difference.points import HALF_WIDTH
 from lithowave.solvers.finite_difference.snapshot_grids import select_snapshot_grid
@@ -39,9 +40,8 @@ from lithowave.solvers.finite_difference.snapshot_grids import select_snapshot_g
 if TYPE_CHECKING:
     from lithowave.description.simulation import Simulation
 
-# Double-precision planes in use while a plane of the medium is averaged; more in gridded media and functions, of which
-# the averages of some laws need samples at several levels.
-PLANES = 20
+# Double-precision planes in use while a plane of the medium is averaged; more than `PLANES` in gridded media and
+# functions, of which the averages of some laws need samples at several levels.
 SAMPLED_PLANES = {"isotropic": PLANES, "transverse": 205, "orthorhombic": 490}
 # Field indices, point indices and weights of the 8 x 8 x 8 grid points that a receiver reads for three velocities;
 # three times this with stress.
@@ -67,7 +67,8 @@ class FiniteDifferencePlan:
     ``z_max``. coefficients : stencils along x, y, z. passes : passes over the grid in a step, ``one`` or ``two``.
     law : constitutive law, a name in `fields.LAWS`.
     law_reason : why it was chosen. averaged_planes : planes in memory while the medium is averaged. attenuation :
-    mechanisms of the nodes; None in elastic media. subdomain : subdomain of this rank; None for one rank.
+    mechanisms of the nodes; None in elastic media. concurrent : threads average several planes at once. subdomain :
+    subdomain of this rank; None for one rank.
     """
 
     grid: Grid
@@ -85,6 +86,7 @@ class FiniteDifferencePlan:
     law_reason: str = ""
     averaged_planes: int = PLANES
     attenuation: GridAttenuation | None = None
+    concurrent: bool = False
     subdomain: Subdomain | None = None
 
     unit: ClassVar[str] = "points"
@@ -165,7 +167,9 @@ class FiniteDifferencePlan:
 
     def setup_bytes(self) -> int:
         """Return the bytes of the planes of the medium that exist at the same time."""
-        return self.averaged_planes * 8 * math.prod(self.padded_shape()[1:])
+        points = math.prod(self.padded_shape()[1:])
+        threads = planes_at_once(points) if self.concurrent else 1
+        return threads * self.averaged_planes * 8 * points
 
     def sampling_bytes(self, simulation: Simulation) -> int:
         """Return the bytes of the weights and indices of the receivers."""
@@ -314,7 +318,7 @@ def plan(
     made = FiniteDifferencePlan(
         grid, schedule, solver.order, coefficients, faces, layer, extremes, solver.max_frequency, value_bytes,
         solver.passes, simulation.compute.moduli, law, reason, PLANES if layered else SAMPLED_PLANES[law],
-        choose_attenuation(simulation),
+        choose_attenuation(simulation), concurrent=averages_concurrently(elastic.material.medium, LAWS[law]),
     )  # fmt: skip
     if ranks.size > 1:
         subdomain = make_subdomain(made, backend, (ranks.rank, ranks.size), simulation.compute.parts)

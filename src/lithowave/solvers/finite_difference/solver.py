@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lithowave.parallel.halo import Halo, single_rank_halo
+from lithowave.phases import phase
 from lithowave.solvers.array_sections import ArraySection, Selection
 from lithowave.solvers.common.maxima import PartialMaxima
 from lithowave.solvers.common.programs import Launch, Programs
@@ -72,7 +73,8 @@ class FiniteDifferenceSolver:
         self, plan: FiniteDifferencePlan, simulation: Simulation | None, backend: Any, halo: Halo | None = None
     ) -> None:
         self.plan, self.grid, self.backend, self.halo = plan, plan.grid, backend, halo or single_rank_halo(backend)
-        self.material = GridMaterial(plan, simulation, backend, self.halo.ranks)
+        with phase("materials"):
+            self.material = GridMaterial(plan, simulation, backend, self.halo.ranks)
         sources = () if simulation is None else simulation.acquisition.sources
         receivers = () if simulation is None else simulation.acquisition.receivers
         self.stencil = self._make_stencil(simulation)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from lithowave.mesh.grid import AXES
+from lithowave.phases import phase
 from lithowave.solvers.common.source_amplitudes import AmplitudeRow
 from lithowave.solvers.finite_difference.cpml import axis_layers
 from lithowave.solvers.finite_difference.faces import TANGENTS, UNIT, unsigned
@@ -36,9 +37,10 @@ class Step:
         self, plan: FiniteDifferencePlan, backend: Any, material: GridMaterial, stencil: PointStencil, sources: Sequence
     ) -> None:
         self.plan, self.backend, self.material = plan, backend, material
-        self.kernels = backend.kernels(
-            PACKAGE, *KERNELS, order=plan.order, scales=material.scales, law=plan.law_fields
-        )
+        with phase("kernels"):
+            self.kernels = backend.kernels(
+                PACKAGE, *KERNELS, order=plan.order, scales=material.scales, law=plan.law_fields
+            )
         self.coefficients = tuple(tuple(map(backend.scalar, line)) for line in plan.coefficients)
         self.ratio = backend.scalar(plan.schedule.time_step / plan.grid.spacing)
         self.layers = [axis_layers(plan.grid, axis, plan.layer, plan.schedule.time_step) for axis in range(3)]
@@ -47,7 +49,8 @@ class Step:
             (backend.upload(one.half), backend.upload(one.node), backend.upload(np.array(one.starts), np.uint64))
             for one in self.layers
         ]
-        self.regions = StepRegions(plan, backend, stencil, material, sources)
+        with phase("sources"):
+            self.regions = StepRegions(plan, backend, stencil, material, sources)
         self.row = AmplitudeRow(backend, self.regions.tables())
 
     def new_fields(self) -> Fields:

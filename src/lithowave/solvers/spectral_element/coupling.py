@@ -36,11 +36,10 @@ def coupling_matrices(plan: Any, damping: Damping) -> np.ndarray:
     rates = [free[points] / mass[points] for points in (interface.solid, interface.fluid)]
     found[:, :3, 3] = half * interface.area * rates[1][:, None]
     found[:, 3, :3] = -half * interface.area * rates[0][:, None]
-    every = np.zeros((plan.total_points, len(COMPONENTS)))
-    every[damping.point] = damping.matrix
+    solid, fluid = damping.at(interface.solid), damping.at(interface.fluid)
     for number, (a, b) in enumerate(COMPONENTS):
-        found[:, a, b] = found[:, b, a] = every[interface.solid, number]
-    found[:, 3, 3] = every[interface.fluid, 0]
+        found[:, a, b] = found[:, b, a] = solid[:, number]
+    found[:, 3, 3] = fluid[:, 0]
     return -np.linalg.solve(np.eye(4) + found, found)
 
 

@@ -33,6 +33,15 @@ class Damping:
     point: np.ndarray
     matrix: np.ndarray
 
+    def at(self, points: np.ndarray) -> np.ndarray:
+        """Return the matrices (n, 6) at some points, 0 where the motion is not damped."""
+        found = np.zeros((len(points), len(COMPONENTS)))
+        place = np.searchsorted(self.point, points)
+        known = place < len(self.point)
+        known[known] = self.point[place[known]] == points[known]
+        found[known] = self.matrix[place[known]]
+        return found
+
     def kernel_matrix(self) -> np.ndarray:
         """Return B = (1 + G)^-1 in the same form, by cofactors."""
         (x, y, z), (u, v, w) = 1.0 + self.matrix[:, :3].T, self.matrix[:, 3:].T

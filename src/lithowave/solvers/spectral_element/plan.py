@@ -147,7 +147,7 @@ class SpectralElementPlan(ElementPlan):
     @property
     def has_fluids(self) -> bool:
         """True if any element of the global mesh is a fluid; the first access is collective."""
-        return self._once("has_fluids", lambda: self.ranks.largest(float(self.materials.is_fluid.any())) > 0.0)
+        return self.once("has_fluids", lambda: self.ranks.largest(float(self.materials.is_fluid.any())) > 0.0)
 
     @property
     def mechanisms(self) -> int:
@@ -157,12 +157,12 @@ class SpectralElementPlan(ElementPlan):
     @property
     def damped_point_count(self) -> int:
         """Points of absorbing faces without a layer; the first access is collective."""
-        return self._once("damped_point_count", lambda: memory.damped_point_count(self))
+        return self.once("damped_point_count", lambda: memory.damped_point_count(self))
 
     @property
     def layer_points(self) -> list[LayerPoints]:
         """See `absorption.layer_points`; the first access is collective."""
-        return self._once("layer_points", lambda: layer_points(self))
+        return self.once("layer_points", lambda: layer_points(self))
 
     @property
     def moves(self) -> np.ndarray:
@@ -171,13 +171,18 @@ class SpectralElementPlan(ElementPlan):
         At rest are the displacement on rigid faces of solids and the potential on free faces of fluids, which has P =
         0; and, where a layer ends, both.
         """
-        return self._once("moves", self._find_moves)
+        return self.once("moves", self._find_moves)
 
     def _find_moves(self) -> np.ndarray:
-        moves, fluid = np.ones(self.total_points), self.materials.is_fluid
+        fluid, rest = self.materials.is_fluid, [np.zeros(0, np.int64)]
         for kind, held in (("rigid", ~fluid), ("free", fluid), ("absorbing", np.full(len(fluid), bool(self.layer)))):
             faces = self.faces[kind]
-            moves[face_points(self.numbers, faces[held[faces[:, 0]]])] = 0.0
+            rest.append(face_points(self.numbers, faces[held[faces[:, 0]]]))
+        points = np.concatenate(rest)
+        if not self.ranks.largest(float(len(points))):
+            return np.broadcast_to(1.0, self.total_points)
+        moves = np.ones(self.total_points)
+        moves[points] = 0.0
         self.border.combine(moves, self.ranks, np.minimum)  # a face may belong only to another rank
         return moves
 

@@ -46,12 +46,13 @@ def _near(mesh: HexahedralMesh, positions: np.ndarray) -> np.ndarray:
     if not len(positions):
         return np.zeros(0, np.int64)
     low, high = positions.min(axis=0), positions.max(axis=0)
-    near = np.ones(mesh.element_count, bool)
+    near, columns = np.ones(mesh.element_count, bool), np.ascontiguousarray(mesh.vertices.T)
 
     def compare(part: slice) -> None:
-        for axis in range(3):
-            corners = mesh.vertices[:, axis][mesh.elements[part]]
-            least, most = corners.min(axis=1), corners.max(axis=1)
+        elements = mesh.elements[part].T
+        for axis, column in enumerate(columns):
+            corners = column[elements]
+            least, most = corners.min(axis=0), corners.max(axis=0)
             margin = most - least
             near[part] &= (least - margin <= high[axis]) & (most + margin >= low[axis])
 

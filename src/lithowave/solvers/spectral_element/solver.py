@@ -82,7 +82,8 @@ class SpectralElementSolver(ElementSolver):
         with phase("absorbing faces"):
             self._prepare_damping()
         self.exchange = SharedMomenta(backend, self.kernels, plan, halo or single_rank_halo(backend))
-        self._prepare_sources(simulation)
+        with phase("sources"):
+            self._prepare_sources(simulation)
         self.prepare_readings(simulation)
         self._prepare_step()
 
@@ -104,8 +105,10 @@ class SpectralElementSolver(ElementSolver):
 
     def _velocity_factors(self) -> np.ndarray:
         """Return the velocity (points,) of a plane wave for a unit of the rate of the unknown: 1, or 1 / (rho c)."""
-        plan, factors = self.plan, np.ones(self.plan.total_points)
-        fluid = np.flatnonzero(plan.materials.is_fluid)
+        plan = self.plan
+        if not plan.has_fluids:
+            return np.broadcast_to(1.0, plan.total_points)
+        factors, fluid = np.ones(plan.total_points), np.flatnonzero(plan.materials.is_fluid)
         if len(fluid):
             bulk, rho = 1.0 / plan.materials.inertia(fluid), plan.materials.density(fluid)
             numbers = plan.numbers[fluid].reshape(len(fluid), -1)
