@@ -99,7 +99,7 @@ def shared_bytes(kernel: str, law: LawFields, how: TileLayout, order: int, item:
         sizes = (math.prod(box_size(box, shape, order, size)) * size for box, size in items.items())
         return sum(-(-size // 128) * 128 for size in sizes) + 16
 
-    return how.slots * max(slot(how.inside), slot(how.edge)) + item * how.copied_values()
+    return how.slots * max(slot(how.inside), slot(how.edge))
 
 
 def ring_layout(

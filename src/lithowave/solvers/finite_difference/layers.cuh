@@ -65,12 +65,13 @@ struct LayerSet {
     Layers x, y, z;
 };
 
-constexpr int PSI_AHEAD = 2;  // planes by which `recall` requests memory variables before a thread loads them
+constexpr int PSI_AHEAD = 2;  // planes by which memory variables are copied to the cache before a thread loads them
 
 // Layers of all three axes, viewed from one column.
+
 struct Absorbers {
     Absorber x, y, z;
-    real x_psi[3], y_psi[3], z_psi[3];  // loaded by `recall` or `load`
+    real x_psi[3], y_psi[3], z_psi[3];  // loaded by `recall`
 
     __device__ __forceinline__ void enter(const LayerSet& layers, const Layout& layout, bool active, int i, int j) {
         x.enter_x(layers.x, layout.rows, i, j);
@@ -82,8 +83,7 @@ struct Absorbers {
     __device__ __forceinline__ void climb(const LayerSet& layers, bool active, int k) {
         z.slot = active ? layers.z.slot(k) : -1;
     }
-    // Load psi of derivative n along x and y at plane p_n, and along z at the present slot, together and before they are
-    // needed.
+    // Load psi of derivative n along x and y at plane p_n, and along z, together and before they are needed.
     __device__ __forceinline__ void recall(int p0, int p1, int p2, int first, int end) {
         const int places[3] = {p0, p1, p2};
 #pragma unroll
@@ -101,29 +101,6 @@ struct Absorbers {
             if (there && x.inside()) x_psi[n] = *x.psi(n, places[n]);
             if (there && y.inside()) y_psi[n] = *y.psi(n, places[n]);
             if (z.inside()) z_psi[n] = *z.psi(n, z.slot);
-        }
-    }
-    // Start copying these values, with `slot` instead of the present slot along z, to copies[0], copies[step], ...: three
-    // along x, y and z each.
-    __device__ __forceinline__ void copy(
-        real* copies, int step, int p0, int p1, int p2, int slot, int first, int end) const
-    {
-        const int places[3] = {p0, p1, p2};
-#pragma unroll
-        for (int n = 0; n < 3; n++) {
-            const bool there = places[n] >= first && places[n] < end;
-            if (there && x.inside()) copy_value(copies + n * step, x.psi(n, places[n]));
-            if (there && y.inside()) copy_value(copies + (3 + n) * step, y.psi(n, places[n]));
-            if (slot >= 0) copy_value(copies + (6 + n) * step, z.psi(n, slot));
-        }
-    }
-    // Load the values that have been copied; the others have no meaning.
-    __device__ __forceinline__ void load(const real* copies, int step) {
-#pragma unroll
-        for (int n = 0; n < 3; n++) {
-            if (x.inside()) x_psi[n] = copies[n * step];
-            if (y.inside()) y_psi[n] = copies[(3 + n) * step];
-            if (z.inside()) z_psi[n] = copies[(6 + n) * step];
         }
     }
 };

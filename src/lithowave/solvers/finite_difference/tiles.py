@@ -41,15 +41,13 @@ class TileShape:
 @dataclass(frozen=True)
 class TileLayout:
     """Tiles of an update: shapes of inner tiles and of tiles that touch a layer, with the same number of threads; the
-    slots of the ring (0: no ring); the maximum planes of a tile; minimum blocks per multiprocessor; whether memory
-    variables of layers are copied to shared memory."""
+    slots of the ring (0: no ring); the maximum planes of a tile; minimum blocks per multiprocessor."""
 
     inside: TileShape
     edge: TileShape
     slots: int
     chunk: int
     blocks: int = 1
-    copied: bool = False
 
     def defines(self) -> dict[str, int]:
         """Return the definitions for compiling the source."""
@@ -57,12 +55,7 @@ class TileLayout:
         if not self.slots:
             return tile | {"BLOCKS": self.blocks}
         edge = {"EDGE_X": self.edge.columns, "EDGE_Y": self.edge.rows, "EDGE_ROWS": self.edge.rows_of_thread}
-        edge |= {"COPIED": int(self.copied), "BLOCKS": self.blocks}
-        return tile | edge | {"ROWS": self.inside.rows_of_thread, "STAGES": self.slots}
-
-    def copied_values(self) -> int:
-        """Return the values of memory variables in shared memory: three along each axis for two planes."""
-        return 2 * 9 * self.edge.rows_of_thread * self.edge.threads if self.copied else 0
+        return tile | edge | {"ROWS": self.inside.rows_of_thread, "STAGES": self.slots, "BLOCKS": self.blocks}
 
 
 # Measured on an H200; see docs/gpu.md. Neighbors that march through more planes drift apart and lose the cache. With
@@ -88,7 +81,7 @@ LAYERED_RING = {
     ("double", 8): TileLayout(TileShape(64, 8), TileShape(64, 8), 3, 32),
 }
 # If no tile is inside, the kernels need fewer registers, and three blocks share a multiprocessor.
-EDGE_RING = {("single", order): TileLayout(TileShape(32, 8), TileShape(32, 8), 3, 32, 3, True) for order in (2, 4)}
+EDGE_RING = {("single", order): TileLayout(TileShape(32, 8), TileShape(32, 8), 3, 32, 3) for order in (2, 4)}
 SHARED_MEMORY, RESERVED = 233_472, 1024  # bytes of a multiprocessor, and those that the system takes for each block
 FEWEST_PLANES = 16  # through which tiles march: filling their columns takes as many planes as the stencil has
 DIRECT = TileLayout(TileShape(32, 8), TileShape(32, 8), 0, 32, 4)
@@ -112,7 +105,7 @@ def tile_layouts(precision: str, order: int, layered: bool, edges: bool = False)
     A law with many arrays leaves no room for the first. edges : True if no tile is inside.
     """
     if edges and (precision, order) in EDGE_RING:
-        yield from (replace(EDGE_RING[precision, order], slots=slots) for slots in (3, 2))
+        yield EDGE_RING[precision, order]
     best = (LAYERED_RING if layered else RING)[precision, order]
     yield best
     if best.slots > 2:

@@ -39,7 +39,6 @@ template <class Slot>
 struct Ring {
     Slot* slots;
     Barrier *full, *empty;
-    real* beyond;     // shared memory after the ring
     int now;          // the slot in use
     unsigned parity;  // of the slot's phase
 
@@ -47,7 +46,6 @@ struct Ring {
         slots = dynamic_shared<Slot>();
         full = reinterpret_cast<Barrier*>(slots + STAGES);
         empty = full + STAGES;
-        beyond = reinterpret_cast<real*>(empty + STAGES);
         now = 0, parity = 0;
         if (threadIdx.x == 0) {
             for (int n = 0; n < STAGES; n++) full[n].create(1), empty[n].create(WARPS);
@@ -71,47 +69,6 @@ struct Ring {
         __syncwarp();
         if (threadIdx.x % 32 == 0) empty[now].arrive();
         if (++now == STAGES) now = 0, parity ^= 1;
-    }
-};
-
-// Memory variables of the layers at the columns of a thread. If COPIED, they are copied to shared memory while the plane
-// before theirs is computed, since a thread has no registers for two planes; otherwise a thread loads them at the start
-// of their plane.
-template <class S>
-struct LayerValues {
-    Absorbers absorbers[S::R];
-    real* copies;  // [2][9 * R][THREADS]
-
-    // Select plane m of the layers along z, and load psi of derivative n at plane p_n.
-    __device__ __forceinline__ void climb(
-        const LayerSet& layers, const bool (&active)[S::R], const Tile& tile, int m, int p0, int p1, int p2)
-    {
-#pragma unroll
-        for (int r = 0; r < S::R; r++) absorbers[r].climb(layers, active[r] && m >= tile.z, m);
-#if COPIED
-        wait_for_values();
-#pragma unroll
-        for (int r = 0; r < S::R; r++) absorbers[r].load(of_column(m, r), THREADS);
-        copy(layers, active, tile, m + 1, p0 + 1, p1 + 1, p2 + 1);
-#else
-#pragma unroll
-        for (int r = 0; r < S::R; r++) absorbers[r].recall(p0, p1, p2, tile.z, tile.z_end);
-#endif
-    }
-    // Start copying the values of a plane.
-    __device__ __forceinline__ void copy(
-        const LayerSet& layers, const bool (&active)[S::R], const Tile& tile, int m, int p0, int p1, int p2)
-    {
-#if COPIED
-#pragma unroll
-        for (int r = 0; r < S::R; r++) {
-            const int slot = active[r] && m >= tile.z && m < tile.z_end ? layers.z.slot(m) : -1;
-            absorbers[r].copy(of_column(m, r), THREADS, p0, p1, p2, slot, tile.z, tile.z_end);
-        }
-#endif
-    }
-    __device__ __forceinline__ real* of_column(int m, int r) const {
-        return copies + (9 * S::R * (m & 1) + 9 * r) * THREADS + threadIdx.x;
     }
 };
 
@@ -180,8 +137,7 @@ __device__ __forceinline__ void march_velocity(
 
     const int column = threadIdx.x % S::X, row = threadIdx.x / S::X * S::R, i = tile.x + column;
     VelocityColumn columns[S::R];
-    LayerValues<S> values;
-    values.copies = ring.beyond;
+    Absorbers absorbers[S::R];
     bool active[S::R];
     place_t place = layout.at(i, tile.y + row, tile.z - VELOCITY_LAG);
 #pragma unroll
@@ -196,22 +152,26 @@ __device__ __forceinline__ void march_velocity(
         own.density = density_value(density[start], density_scale);
         own.density_x = own.density + density_value(density[start + 1], density_scale);
         own.density_y = own.density + density_value(density[start + layout.pitch], density_scale);
-        if (S::LAYERED) values.absorbers[r].enter(layers, layout, active[r], i, tile.y + row + r);
+        if (S::LAYERED) absorbers[r].enter(layers, layout, active[r], i, tile.y + row + r);
     }
 
-    const int before = tile.z - VELOCITY_LAG;
-    if (S::LAYERED) values.copy(layers, active, tile, before, before, before, tile.z);
     for (int k = tile.z; k < last; k++, place += layout.plane) {
         const int m = k - VELOCITY_LAG;
         const bool finishing = m >= tile.z;
-        if (S::LAYERED) values.climb(layers, active, tile, m, m, m, k);
+        if (S::LAYERED) {
+#pragma unroll
+            for (int r = 0; r < S::R; r++) {
+                absorbers[r].climb(layers, active[r] && finishing, m);
+                absorbers[r].recall(m, m, k, tile.z, tile.z_end);
+            }
+        }
         const VelocitySlot<S>& slot = ring.wait();
         if (threadIdx.x == 0 && k > tile.z && k - 1 + STAGES < last) ring.refill(maps, tile, k - 1 + STAGES);
         real new_vx[S::R], new_vy[S::R], new_vz[S::R];
 #pragma unroll
         for (int r = 0; r < S::R; r++) {
             VelocityColumn& own = columns[r];
-            const Absorbers& a = values.absorbers[r];
+            Absorbers& a = absorbers[r];
             const int j = row + r;
             const real* xz = &slot.sxz[j][column + MARGIN];
             const real* yz = &slot.syz[j + REACH][column];
@@ -343,8 +303,7 @@ __device__ __forceinline__ void march_stress(
 
     const int column = threadIdx.x % S::X, row = threadIdx.x / S::X * S::R, i = tile.x + column;
     StressColumn columns[S::R];
-    LayerValues<S> values;
-    values.copies = ring.beyond;
+    Absorbers absorbers[S::R];
     bool active[S::R];
     place_t place = layout.at(i, tile.y + row, tile.z - STRESS_LAG);
 #pragma unroll
@@ -355,14 +314,19 @@ __device__ __forceinline__ void march_stress(
         own.vx.fill(vx + first - layout.plane, layout.plane, REACH - 1);
         own.vy.fill(vy + first - layout.plane, layout.plane, REACH - 1);
         own.vz.fill(vz + first - 2 * layout.plane, layout.plane, REACH - 1);
-        if (S::LAYERED) values.absorbers[r].enter(layers, layout, active[r], i, tile.y + row + r);
+        if (S::LAYERED) absorbers[r].enter(layers, layout, active[r], i, tile.y + row + r);
     }
 
-    if (S::LAYERED) values.copy(layers, active, tile, tile.z - STRESS_LAG, tile.z, tile.z, tile.z - 1);
     for (int k = tile.z; k < last; k++, place += layout.plane) {
         const int m = k - STRESS_LAG;
         const bool finishing = m >= tile.z;
-        if (S::LAYERED) values.climb(layers, active, tile, m, k, k, k - 1);
+        if (S::LAYERED) {
+#pragma unroll
+            for (int r = 0; r < S::R; r++) {
+                absorbers[r].climb(layers, active[r] && finishing, m);
+                absorbers[r].recall(k, k, k - 1, tile.z, tile.z_end);
+            }
+        }
         MemoryPoint memory[S::R];
 #pragma unroll
         for (int r = 0; r < S::R; r++) {
@@ -375,7 +339,7 @@ __device__ __forceinline__ void march_stress(
 #pragma unroll
         for (int r = 0; r < S::R; r++) {
             StressColumn& own = columns[r];
-            const Absorbers& a = values.absorbers[r];
+            Absorbers& a = absorbers[r];
             const int j = row + r;
             const real* x = &slot.vx[j + REACH - 1][column + MARGIN];
             const real* y = &slot.vy[j + REACH][column + MARGIN];
