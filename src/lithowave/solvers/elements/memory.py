@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -22,8 +23,10 @@ def held_arrays(*parts: Any) -> Iterator[np.ndarray]:
 
 
 def held_bytes(*parts: Any) -> int:
-    """Return the bytes of distinct arrays among the attributes of objects."""
-    return sum(array.nbytes for array in {id(array): array for array in held_arrays(*parts)}.values())
+    """Return the bytes of distinct arrays among the attributes of objects; repeated values of a broadcast count once."""
+    arrays = {id(array): array for array in held_arrays(*parts)}.values()
+    sizes = ([n for n, step in zip(array.shape, array.strides, strict=True) if step] for array in arrays)
+    return sum(array.itemsize * math.prod(size) for array, size in zip(arrays, sizes, strict=True))
 
 
 def sampling_bytes(plan: Any, simulation: Any, location_bytes: Callable[[int, bool], int], tensor_rows: int) -> int:
