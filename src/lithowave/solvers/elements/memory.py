@@ -23,7 +23,7 @@ def held_arrays(*parts: Any) -> Iterator[np.ndarray]:
 
 
 def held_bytes(*parts: Any) -> int:
-    """Return the bytes of distinct arrays among the attributes of objects; repeated values of a broadcast count once."""
+    """Return the bytes of distinct arrays among the attributes of objects; the repeated values of a view count once."""
     arrays = {id(array): array for array in held_arrays(*parts)}.values()
     sizes = ([n for n, step in zip(array.shape, array.strides, strict=True) if step] for array in arrays)
     return sum(array.itemsize * math.prod(size) for array, size in zip(arrays, sizes, strict=True))
