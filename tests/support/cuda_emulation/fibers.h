@@ -37,7 +37,11 @@ class Stacks {
         return stack;
     }
     void give_back(char* stack) { unused.push_back(stack); }
-    void give_back_all() { unused = all; }
+    // Unmap all stacks: a process may have 65,530 mappings, and each compiled source has stacks of its own, two for each.
+    void release() {
+        for (char* stack : all) munmap(stack, STACK_BYTES);
+        all.clear(), unused.clear();
+    }
 };
 
 // Tops of stacks that lie a multiple of a page apart would share a few lines of the cache.

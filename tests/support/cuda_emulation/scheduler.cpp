@@ -671,7 +671,7 @@ int run_grid(const char* name, void (*body)(void*), void* values, const unsigned
 #if defined(__x86_64__)
     _mm_setcsr(control);
 #endif
-    if (now.failed) stacks.give_back_all();
+    stacks.release();
     return now.failed;
 }
 
