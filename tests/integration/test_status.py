@@ -43,6 +43,9 @@ def test_a_stopped_run_and_the_step_that_it_goes_on_from(tmp_path, monkeypatch):
     assert status(folder)["resumable_from_step"] == 60
 
 
+KILLED = signal_after(70, signal.SIGKILL, pause=0.01)
+
+
 def test_a_run_that_failed(tmp_path):
     folder = tmp_path / "run"
     before = """
@@ -66,7 +69,7 @@ def test_a_run_that_failed(tmp_path):
 
 def test_a_run_whose_process_is_gone(tmp_path):
     folder = tmp_path / "run"
-    process = spawn("run", write_small(tmp_path), "--output", folder, *PLAIN, before=signal_after(70, signal.SIGKILL))
+    process = spawn("run", write_small(tmp_path), "--output", folder, *PLAIN, before=KILLED)
     assert process.returncode == -signal.SIGKILL and report_of(folder)["exit_state"] == "running"
     kept = int(log_of(folder).split(": checkpoint")[0].split()[-1])
     text = lithowave("status", folder)
@@ -78,7 +81,7 @@ def test_a_run_whose_process_is_gone(tmp_path):
 def test_a_run_on_another_machine_is_known_by_its_progress(tmp_path):
     """Locks of another machine may not be seen here."""
     folder = tmp_path / "run"
-    spawn("run", write_small(tmp_path), "--output", folder, *PLAIN, before=signal_after(70, signal.SIGKILL))
+    spawn("run", write_small(tmp_path), "--output", folder, *PLAIN, before=KILLED)
     report = report_of(folder) | {"host": "another-machine"}
     (folder / "run.json").write_text(json.dumps(report))
     assert (folder / "progress.json").exists() and status(folder)["state"] == "running"

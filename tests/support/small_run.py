@@ -103,14 +103,18 @@ main()
     return process
 
 
-def signal_after(step: int, number: int) -> str:
-    """For `spawn`: the process sends itself a signal when it has computed step number `step`."""
+def signal_after(step: int, number: int, pause: float = 0.0) -> str:
+    """For `spawn`: the process sends itself a signal when it has computed step number `step`.
+
+    pause : s, after every step, in which checkpoints are written.
+    """
     return f"""
-        import os
+        import os, time
         from lithowave.solvers.finite_difference.solver import FiniteDifferenceSolver as Solver
         advance = Solver.advance
         def advance_and_signal(self, step):
             advance(self, step)
+            time.sleep({pause})
             if step + 1 == {step}:
                 os.kill(os.getpid(), {int(number)})
         Solver.advance = advance_and_signal
