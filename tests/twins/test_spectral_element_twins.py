@@ -16,7 +16,14 @@ from lithowave.solvers.spectral_element import elements, point_kernels
 from lithowave.solvers.spectral_element.arguments import ARGUMENTS
 from lithowave.solvers.spectral_element.element_layout import BLOCKS, device_layout
 from lithowave.solvers.spectral_element.elements import ElementKind
-from lithowave.solvers.spectral_element.launches import ALONG_J, ELEMENTS_FILE, NO_TASK, packs, point_stride, task_table
+from lithowave.solvers.spectral_element.launches import (
+    ELEMENTS_FILE,
+    NO_TASK,
+    element_stride,
+    packs,
+    point_stride,
+    task_table,
+)
 from lithowave.solvers.spectral_element.measure import fill_with_noise, synthetic_plan
 from lithowave.solvers.spectral_element.relaxation import carrier_count
 from lithowave.solvers.spectral_element.samples import HexahedralSamples
@@ -260,20 +267,17 @@ def test_every_kernel_has_a_twin_with_the_same_arguments() -> None:
 @pytest.mark.parametrize("degree", BLOCKS)
 @pytest.mark.parametrize("components", [1, 3])
 @pytest.mark.parametrize("value_bytes", [4, 8])
-def test_every_line_is_differentiated_once_without_bank_conflicts(
+def test_every_plane_is_differentiated_once_without_bank_conflicts(
     degree: int, components: int, value_bytes: int
 ) -> None:
     own, n, table = device_layout("cuda", degree), degree + 1, task_table(degree, components, value_bytes)
     each, stride = packs(degree, components, value_bytes), point_stride(degree, components, value_bytes)
-    assert 16 * each >= components * n * value_bytes and stride >= each
-    points = np.arange(own.elements * n * n).reshape(own.elements, n, n)
-    for along_j, first in ((0, points[:, :, 0]), (ALONG_J, points[:, 0, :])):
-        found = table[(table != NO_TASK) & (table & ALONG_J == along_j)] - along_j
-        np.testing.assert_array_equal(np.sort(found), np.add.outer(first * stride, np.arange(each)).ravel())
-    moved = 0  # times that shared memory serves eight threads, whose packs of 16 bytes move together
-    for group in table.reshape(-1, 8):
-        here = group[group != NO_TASK]
-        assert len(np.unique(here & ALONG_J)) <= 1
-        moved += np.bincount(here % 8).max(initial=0)
-    assert moved <= (table != NO_TASK).sum() / 8 * (1.1 if degree in (4, 6, 8) and components == 3 else 3.0)
+    between = element_stride(degree, components, value_bytes)
+    assert 16 * each >= components * n * value_bytes and stride >= each and between >= n * n * stride
     assert len(np.unique(stride * np.arange(8) % 8)) == 8
+    banks = 128 // value_bytes
+    expected = np.add.outer(np.arange(own.elements) * between * 16 // value_bytes, np.arange(components * n))
+    np.testing.assert_array_equal(np.sort(table[table != NO_TASK]), expected.ravel())
+    for group in table.reshape(-1, banks):
+        here = group[group != NO_TASK]
+        assert len(np.unique(here % banks)) == len(here)

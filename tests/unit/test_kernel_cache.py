@@ -64,3 +64,80 @@ def test_a_second_process_finds_all_variants(tmp_path: Path) -> None:
     ]
     assert results == ["2 0 2\n4 0 2\n", "2 2 0\n4 2 0\n"]
     assert len(list((tmp_path / "cache").rglob("*.nbc"))) == 4 and not list((tmp_path / "cache").rglob("*.nbi"))
+
+
+CALLER = """
+import numpy as np
+from called import make
+from lithowave.backends.kernel_cache import njit
+
+scaled = make()
+
+@njit(cache=True)
+def total(values):
+    return scaled(values[0]) + values[1]
+
+print(total(np.ones(2)), sum(total.stats.cache_hits.values()))
+"""
+CALLED = """
+from lithowave.backends.loops import row_of
+
+FACTOR = 2.0
+
+def make():
+    @row_of("scaled")
+    def scaled(value):
+        return FACTOR * value
+    return scaled
+"""
+
+
+def test_a_change_of_a_called_function_in_another_file_compiles_the_kernel_again(tmp_path: Path) -> None:
+    """The identity of the called function is its name, as in `row_of`: its code, or a constant there, has changed."""
+    caller, called = tmp_path / "caller.py", tmp_path / "called.py"
+    caller.write_text(CALLER)
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache"), "PYTHONDONTWRITEBYTECODE": "1"}
+
+    def printed(source: str) -> str:
+        called.write_text(source)
+        run = subprocess.run([sys.executable, caller], env=environment, capture_output=True, text=True, check=True)
+        return run.stdout
+
+    assert [printed(CALLED), printed(CALLED + "# a comment")] == ["3.0 0\n", "3.0 1\n"]
+    assert printed(CALLED.replace("2.0", "5.0")) == "6.0 0\n"
+    assert printed(CALLED.replace("FACTOR * value", "FACTOR * value * value + 1.0")) == "4.0 0\n"
+
+
+DIGESTS = """
+from lithowave.backends.kernel_cache import code_digest
+from lithowave.solvers.discontinuous_galerkin import element_kernels as tetrahedra
+from lithowave.solvers.finite_difference.kernels import update_stress
+from lithowave.solvers.spectral_element import element_kernels as hexahedra
+from lithowave.solvers.spectral_element.fluid_kernels import make_add_fluid_forces
+
+made = [
+    tetrahedra.make_step(3, False, True, 0, "single"), tetrahedra.make_step(2, True, False, 3, "double"),
+    tetrahedra.make_complete(3, False, False, "single"),
+    hexahedra.make_add_forces(4, "triquadratic", False, True, 1, 0, 0, "single"),
+    hexahedra.make_add_forces(2, "affine", True, False, 0, 3, 1, "double"),
+    make_add_fluid_forces(4, "trilinear", False, 1, "single"), update_stress,
+]
+for function in made:
+    kernels = [cell.cell_contents for cell in getattr(function, "__closure__", None) or ()] + [function]
+    print(*(code_digest(kernel.py_func) for kernel in kernels if getattr(kernel, "stats", None) is not None))
+"""
+
+
+def test_the_digest_of_kernels_is_the_same_in_every_process(tmp_path: Path) -> None:
+    """Also if Python compiles the modules in the first process and loads their compiled form in the second; otherwise
+    kernels would be compiled again. Different kernels have different digests."""
+    environment = os.environ | {"PYTHONPYCACHEPREFIX": str(tmp_path)}
+    results = [
+        subprocess.run(
+            [sys.executable, "-c", DIGESTS], env=environment | {"PYTHONHASHSEED": seed}, capture_output=True,
+            text=True, check=True,
+        ).stdout.splitlines()
+        for seed in ("1", "2")
+    ]  # fmt: skip
+    assert results[0] == results[1]
+    assert len(set(results[0])) == 7 and all(len(line) == 64 for line in results[0])

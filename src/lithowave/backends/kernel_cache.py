@@ -4,20 +4,34 @@ Numba numbers the files of a function's variants (other types, other constants o
 them. Two processes that compile different variants at once can choose the same number, and the index then maps one
 variant to the code of the other: a kernel of another order or precision would run without an error. Here the content
 of a file determines its name, and there is no index.
+
+Numba reads a compiled kernel again until the file that defines it changes, even if a function that the kernel calls has
+changed in another file. Here the name of a file depends on the code and the constants of all functions that the kernel
+reaches. Numba's own key contains the bytes of pickled closures, which differ between a process in which Python compiles
+a module and one that loads its compiled form: kernels would be compiled twice.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any
 
 import numba
+import numpy as np
 from numba.core.caching import IndexDataCacheFile
+from numba.core.dispatcher import Dispatcher
+from numba.core.serialize import dumps
+
+CONSTANTS = (bool, int, float, complex, str, bytes, type(None), np.generic, np.dtype)
+FOREIGN = ("numba", "numpy", "llvmlite")
 
 
 class VariantFiles(IndexDataCacheFile):
     """Files of the variants of a function. key : types, processor, hashes of bytecode and constants of a variant."""
+
+    function: Callable | None = None  # the kernel, whose code is part of the names
 
     def save(self, key: Any, data: Any) -> None:
         """Write a variant."""
@@ -31,8 +45,95 @@ class VariantFiles(IndexDataCacheFile):
             return None
 
     def _name(self, key: Any) -> str:
+        if self.function is not None:
+            signature, target, _ = key  # the third part depends on whether Python has compiled or loaded the module
+            key = signature, target, code_digest(self.function)
         whole = repr((self._version, self._source_stamp, key))
         return self._data_name_pattern.format(number=int(hashlib.sha256(whole.encode()).hexdigest()[:24], 16))
+
+
+def identified(function: Any, *key: Any) -> Any:
+    """Give a compiled function, or an intrinsic one, the identity `key` in what Numba stores; return it.
+
+    Numba's own identities are random.
+    """
+    identify = getattr(function, "_set_uuid", None)  # not of Numba's public interface: nothing but speed needs it
+    if identify is not None:
+        identify(repr(key))
+    return function
+
+
+def code_digest(function: Callable) -> str:
+    """Return a hash of a function's code, its constants, and the functions and constants that it refers to.
+
+    Functions of NumPy and Numba count by their names. The hash is the same in every process.
+    """
+    digest = hashlib.sha256()
+    for piece in _pieces(function, set()):
+        digest.update(piece.encode() + b"\0")
+    return digest.hexdigest()
+
+
+def _pieces(value: Any, visited: set[int]) -> Iterator[str]:
+    """Yield texts that describe a value, and the code that it refers to, without addresses and random identities."""
+    if isinstance(value, CONSTANTS):
+        yield repr(value)
+        return
+    if isinstance(value, (Dispatcher, FunctionType, type)):  # the only objects that may refer to themselves
+        if id(value) in visited:
+            return
+        visited.add(id(value))
+    yield type(value).__qualname__
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield str(key)
+            yield from _pieces(item, visited)
+    elif isinstance(value, (tuple, list)):
+        for item in value:
+            yield from _pieces(item, visited)
+    elif isinstance(value, (set, frozenset)):
+        yield str(sorted(map(repr, value)))
+    elif isinstance(value, np.ndarray):
+        yield f"{value.dtype} {value.shape} {value.tobytes().hex()}"
+    elif isinstance(value, Dispatcher):
+        yield from _pieces(value.targetoptions, visited)
+        yield from _pieces(value.py_func, visited)
+    elif isinstance(value, CodeType):
+        yield f"{value.co_code.hex()} {value.co_names} {value.co_varnames}"
+        for item in value.co_consts:
+            yield from _pieces(item, visited)
+    elif isinstance(value, FunctionType):
+        yield f"{value.__module__}.{value.__qualname__}"
+        if value.__module__.partition(".")[0] not in FOREIGN:
+            yield from _pieces_of_function(value, visited)
+    elif isinstance(value, type) and value.__module__.partition(".")[0] not in FOREIGN:
+        yield value.__qualname__
+        for name, item in vars(value).items():
+            yield name
+            yield from _pieces(item, visited)
+    elif hasattr(value, "_defn"):  # an intrinsic function of Numba
+        yield from _pieces(value._defn, visited)
+    elif isinstance(value, (type, ModuleType, BuiltinFunctionType, np.ufunc)):
+        yield f"{getattr(value, '__module__', '')}.{value.__name__}"
+    else:
+        yield dumps(value).hex()
+
+
+def _pieces_of_function(function: FunctionType, visited: set[int]) -> Iterator[str]:
+    yield from _pieces(function.__code__, visited)
+    yield from _pieces(function.__defaults__, visited)
+    for cell in function.__closure__ or ():
+        yield from _pieces(cell.cell_contents, visited)
+    for name in _names(function.__code__):
+        yield from _pieces(function.__globals__.get(name), visited)
+
+
+def _names(code: CodeType) -> Iterator[str]:
+    """Yield the names of globals and attributes in a function's code and in the functions inside it."""
+    yield from code.co_names
+    for item in code.co_consts:
+        if isinstance(item, CodeType):
+            yield from _names(item)
 
 
 def njit(**options: Any) -> Callable[[Callable], Any]:
@@ -43,6 +144,7 @@ def njit(**options: Any) -> Callable[[Callable], Any]:
         dispatcher = compiled(function)
         if options.get("cache"):
             dispatcher._cache._cache_file.__class__ = VariantFiles
+            dispatcher._cache._cache_file.function = function
         return dispatcher
 
     return decorate

@@ -15,7 +15,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic, overload
 
-from lithowave.backends.kernel_cache import njit
+from lithowave.backends.kernel_cache import identified, njit
 
 U = np.uint64
 # All options except the assumption that infinities and NaN never occur, since instability checks must detect them. A
@@ -47,6 +47,9 @@ def multiply_add(_context: Any, a: Any, b: Any, c: Any) -> Any:
     return a(a, b, c), generate
 
 
+identified(multiply_add, __name__, "multiply_add")
+
+
 def row(function: Callable) -> Any:
     """Compile a function with loops that is always inlined."""
     return row_of()(function)
@@ -60,18 +63,13 @@ def exact_row(function: Callable) -> Any:
 def row_of(*key: Any, inline: bool = True, exact: bool = False) -> Callable[[Callable], Any]:
     """Return the decorator `row` for functions that are created for each set of constants, identified by `key`.
 
-    Numba caches a compiled kernel under the bytes of all objects that it refers to, in which compiled functions have a
-    random identity: a kernel created by a function would be recompiled in every process. The key is its identity.
     inline : False for long code that is called at several locations, which would be compiled for each of them.
     exact : see `exact_row`.
     """
 
     def compiled(function: Callable) -> Any:
         dispatcher = njit(fastmath={} if exact else FAST, error_model="numpy", forceinline=inline)(function)
-        identify = getattr(dispatcher, "_set_uuid", None)  # not of Numba's public interface: nothing but speed needs it
-        if identify is not None:
-            identify(f"{function.__module__}.{function.__qualname__}{key}")
-        return dispatcher
+        return identified(dispatcher, function.__module__, function.__qualname__, key)
 
     return compiled
 

@@ -17,6 +17,8 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from lithowave.backends.kernel_cache import identified
+
 INDEX = ir.IntType(64)
 
 
@@ -46,11 +48,7 @@ def matrix_rows(
     def typed(_typing: Any, out: Any, o: Any, x: Any, i: Any) -> Any:
         return types.void(out, types.uint64, x, types.uint64), make_code
 
-    made = intrinsic(typed)
-    identify = getattr(made, "_set_uuid", None)  # identity in the cache on disk: see `loops.row_of`
-    if identify is not None:
-        identify(f"{__name__}.{identity}")
-    return made
+    return identified(intrinsic(typed), __name__, identity)
 
 
 class _Rows:

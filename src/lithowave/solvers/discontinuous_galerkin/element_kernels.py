@@ -34,11 +34,12 @@ import numpy as np
 from numba import prange
 
 from lithowave.backends.kernel_cache import njit
+from lithowave.backends.lane_rows import address, lane_rows, prefetch
 from lithowave.backends.loops import FAST, U, row_of
 from lithowave.backends.rounding import flush_denormals, restore_rounding
 from lithowave.backends.vector_rows import matrix_rows
 from lithowave.solvers.discontinuous_galerkin.element_laws import make_elastic_law, make_face_laws, make_layer
-from lithowave.solvers.discontinuous_galerkin.element_layout import FASTER, LANES, SLOWER, device_layout
+from lithowave.solvers.discontinuous_galerkin.element_layout import ALIKE, FASTER, LANES, SLOWER, device_layout
 from lithowave.solvers.discontinuous_galerkin.materials import QUANTITIES, STRESSES, VELOCITIES
 from lithowave.solvers.discontinuous_galerkin.reference import make_reference
 from lithowave.solvers.discontinuous_galerkin.relaxation_kernels import make_relaxation, work_values
@@ -133,6 +134,9 @@ def make_faces(
     L, FACE, WIDTH = U(lanes), U(reference.face_count), U(width)
     SLOT, GROUP, GROUPS = U(VELOCITIES) * WIDTH, U(TOGETHER) * L, U(QUANTITIES // TOGETHER)
     NUMBERS = U(FACE_NUMBERS[anisotropic])
+    gather, scatter, _ = lane_rows(lanes, int(FACE))
+    SIZE = 4 if precision == "single" else 8
+    LINE = U(64 // SIZE)  # values in a line of the cache
     sides, jumped, stretched = make_face_laws(order, anisotropic, precision)
     trace_0, trace_1, trace_2, trace_3 = (
         matrix_rows(matrix.T, lanes, QUANTITIES * lanes, TOGETHER)
@@ -185,26 +189,33 @@ def make_faces(
                 lift_3(out, b + g * GROUP, x, g * GROUP)
 
     @own_row
+    def received(face, even, odd, neighbor, second, before):
+        """Return the address of the trace that a neighbor sent; before : steps of the cluster before the new one."""
+        link = second[face]
+        slot, parity = U(neighbor[face]), before & 1
+        if link & 3 == SLOWER:
+            slot = U(link >> 2) if parity else slot
+            parity = (before >> 1) & 1
+        return address(odd, slot * SLOT) if parity else address(even, slot * SLOT)
+
+    @own_row
     def correct(
-        q, b, block, own, even, odd, numbers, at, neighbor, second, count, jump, trace, law, law_at, change
+        q, b, block, following, own, even, odd, numbers, at, neighbor, second, count, jump, trace, law, law_at, change
     ):  # fmt: skip
         """Add the contributions of the faces; count : steps of the block's cluster so far, with the new one. change :
-        of the memory variables of a layer."""
-        before = count - 1
+        of the memory variables of a layer. following : the next block, whose values are loaded into the cache."""
+        places = np.empty(L, np.uint64)
         for f in range(U(4)):
             kept = (block * U(4) + f) * SLOT * L
             for w in range(L):
-                face = (block * L + w) * U(4) + f
-                link = second[face]
-                slot, parity = U(neighbor[face]), before & 1
-                if link & 3 == SLOWER:
-                    slot = U(link >> 2) if parity else slot
-                    parity = (before >> 1) & 1
-                source = odd if parity else even
-                for c in range(U(3)):
-                    for m in range(FACE):
-                        o = (c * FACE + m) * L + w
-                        jump[o] = source[slot * SLOT + c * WIDTH + m] - own[kept + o]
+                places[w] = received((block * L + w) * U(4) + f, even, odd, neighbor, second, count - 1)
+                ahead = received((following * L + w) * U(4) + f, even, odd, neighbor, second, count - 1)
+                for n in range(0, SLOT, LINE):
+                    prefetch(ahead + n * U(SIZE))
+            for c in range(U(3)):
+                gather(jump, c * FACE * L, places, c * WIDTH)
+            for o in range(U(3) * FACE * L):
+                jump[o] -= own[kept + o]
             jumped(jump, numbers, at + f * NUMBERS * L, trace)
             lift(f, q, b, trace)
             if layer:
@@ -215,6 +226,7 @@ def make_faces(
     def send(block, own, even, odd, numbers, at, second, count, mean, half, halves, jump, sent, trace):
         """Store and send the averages over the step that begins."""
         parity, slow_parity = count & 1, (count >> 1) & 1
+        places, unused = np.empty(L, np.uint64), np.empty(SLOT, mean.dtype)
         for f in range(U(4)):
             kept = (block * U(4) + f) * SLOT * L
             if halves:
@@ -224,8 +236,17 @@ def make_faces(
             sides(trace, numbers, at + f * NUMBERS * L, own, kept, sent)
             for w in range(L):
                 face = (block * L + w) * U(4) + f
+                places[w] = address(odd if parity else even, U(face) * SLOT)
+                if second[face] & 3 != ALIKE:  # the scattered values are replaced below
+                    places[w] = address(unused, U(0))
+            for c in range(U(3)):
+                scatter(sent, c * FACE * L, places, c * WIDTH)
+            for w in range(L):
+                face = (block * L + w) * U(4) + f
                 link, slot = second[face], U(face) * SLOT
                 relation = link & 3
+                if relation == ALIKE:
+                    continue
                 target = odd if (slow_parity if relation == SLOWER else parity) else even
                 further = U(link >> 2) * SLOT
                 for c in range(U(3)):
@@ -234,12 +255,10 @@ def make_faces(
                         if relation == SLOWER:
                             value *= 0.5
                             target[slot + o] = value + target[slot + o] if parity else value
-                        elif relation == FASTER:
+                        else:
                             early = jump[(c * FACE + m) * L + w]
                             target[slot + o] = early
                             target[further + o] = value + value - early
-                        else:
-                            target[slot + o] = value
 
     return correct, send
 
@@ -252,7 +271,7 @@ def make_step(order: int, anisotropic: bool, layer: bool, mechanisms: int, preci
     lanes, dtype = LANES[precision], np.float32 if precision == "single" else np.float64
     L, MODES, FACE, LEVEL = U(lanes), U(reference.count), U(reference.face_count), U(reference.levels[1])
     BLOCK, LAW = MODES * Q * L, U(law_numbers(anisotropic, layer, mechanisms) * lanes)
-    SPAN = LEVEL * Q * L
+    SPAN, LINE = LEVEL * Q * L, U(64 // np.dtype(dtype).itemsize)  # values in a line of the cache
     SLOPES = U(4 if layer else 3) * SPAN
     FACES = U(4 * FACE_NUMBERS[anisotropic] * lanes)
     RELAXING, WORK = LEVEL * U(STRESSES * mechanisms) * L, U(work_values(order, mechanisms) if mechanisms else 1) * L
@@ -278,7 +297,7 @@ def make_step(order: int, anisotropic: bool, layer: bool, mechanisms: int, preci
             begin, stop = first + (end - first) * piece // pieces, first + (end - first) * (piece + 1) // pieces
             for n in range(begin, stop):
                 block, count, rates = U(n), tick >> cluster[n], recursion[cluster[n]]
-                b, own_place = block * BLOCK, U(n - kind_first)
+                b, own_place, following = block * BLOCK, U(n - kind_first), U(min(n + 1, stop - 1))
                 law_at, place = own_place * LAW, own_place * SPAN
                 if layer:
                     for m in range(SPAN):
@@ -288,8 +307,8 @@ def make_step(order: int, anisotropic: bool, layer: bool, mechanisms: int, preci
                         mean[m] = 0
                 if pending:
                     correct(
-                        mean if mechanisms else q, U(0) if mechanisms else b, block, kept, evens, odds, numbers,
-                        own_place * FACES, to, links, count, jump, trace, law, law_at, half,
+                        mean if mechanisms else q, U(0) if mechanisms else b, block, following, kept, evens, odds,
+                        numbers, own_place * FACES, to, links, count, jump, trace, law, law_at, half,
                     )  # fmt: skip
                 if mechanisms:
                     for m in range(BLOCK):
@@ -298,6 +317,8 @@ def make_step(order: int, anisotropic: bool, layer: bool, mechanisms: int, preci
                 if layer:
                     for n in range(SPAN):
                         past[place + n] -= half[n]
+                for m in range(0, BLOCK, LINE):
+                    prefetch(address(q, following * BLOCK + m))
                 halves = False
                 for face in range(block * L * U(4), (block + U(1)) * L * U(4)):
                     halves |= links[face] & 3 == FASTER
@@ -340,8 +361,8 @@ def make_complete(order: int, anisotropic: bool, relaxing: bool, precision: str)
                 at = U(blocks[n] - kind_first) * FACES
                 count = tick >> cluster[blocks[n]]
                 correct(
-                    whole, target, block, kept, evens, odds, numbers, at, to, links, count, jump, trace, numbers, at,
-                    trace,
+                    whole, target, block, block, kept, evens, odds, numbers, at, to, links, count, jump, trace,
+                    numbers, at, trace,
                 )  # fmt: skip
             if relaxing:
                 for m in range(BLOCK):
@@ -377,8 +398,8 @@ def make_complete_memory(order: int, anisotropic: bool, mechanisms: int, precisi
             if pending:
                 count = tick >> cluster[blocks[n]]
                 correct(
-                    q, U(0), block, kept, evens, odds, numbers, place * FACES, to, links, count, jump, trace, law,
-                    place * LAW, change,
+                    q, U(0), block, block, kept, evens, odds, numbers, place * FACES, to, links, count, jump, trace,
+                    law, place * LAW, change,
                 )  # fmt: skip
             for m in range(SPAN):
                 whole[U(out_first + n) * SPAN + m] = past[place * SPAN + m] - change[m]
@@ -419,8 +440,8 @@ def make_complete_relaxation(
             if pending:
                 count = tick >> cluster[blocks[n]]
                 correct(
-                    q, U(0), block, kept, evens, odds, numbers, place * FACES, to, links, count, jump, trace, law,
-                    place * LAW, trace,
+                    q, U(0), block, block, kept, evens, odds, numbers, place * FACES, to, links, count, jump, trace,
+                    law, place * LAW, trace,
                 )  # fmt: skip
                 add_faces(q, law, place * LAW, whole, target)
             restore_rounding(rounding)
@@ -430,8 +451,8 @@ def make_complete_relaxation(
 
 def make_kernels(order: int, precision: str, **_sizes: Any) -> dict[str, Any]:
     """Return a dictionary: `step`, `complete`, `complete_memory` and `complete_relaxation` of (anisotropic, mixed,
-    layer, mechanisms) return kernels; `layout` is the arrangement, and `pack_faces` arranges coefficients of faces
-    (slots, 4, c)."""
+    layer, mechanisms) return kernels; `layout` is the arrangement, `pack_faces` arranges coefficients of faces (slots,
+    4, c), and `prepare` has nothing to prepare on a CPU."""
     own = device_layout("cpu", precision)
     return {
         "step": lambda anisotropic, mixed, *kind: make_step(order, anisotropic, *kind, precision),
@@ -446,4 +467,5 @@ def make_kernels(order: int, precision: str, **_sizes: Any) -> dict[str, Any]:
         ),
         "layout": own,
         "pack_faces": lambda numbers: own.packed(numbers.reshape(len(numbers), -1)),
+        "prepare": lambda variant, blocks: None,
     }

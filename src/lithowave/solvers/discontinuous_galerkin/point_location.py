@@ -11,7 +11,7 @@ from lithowave.mesh.tetrahedra import TetrahedralMesh
 from lithowave.solvers.elements.point_location import PointLocations
 
 TOLERANCE = 1e-7  # barycentric coordinates by which a point in an element may be outside of it
-PAIRS = 1 << 20  # points and elements that are compared at a time
+PAIRS = 1 << 13  # points and elements that are compared at a time
 PART = 16384  # elements whose boxes are compared at a time
 
 
@@ -48,8 +48,11 @@ def _search(mesh: TetrahedralMesh, positions: np.ndarray, tolerance: float) -> P
         return PointLocations.none()
     near, low, high = _boxes_near(mesh, positions, tolerance)
     points, elements = _pairs(positions, low, high)
-    parts = [_within(mesh, positions, points[n : n + PAIRS], near[elements[n : n + PAIRS]], tolerance)
-             for n in range(0, max(1, len(points)), PAIRS)]  # fmt: skip
+    if not len(points):
+        return PointLocations.none()
+    parts = over_parts(
+        lambda some: _within(mesh, positions, points[some], near[elements[some]], tolerance), len(points), PAIRS
+    )
     point, element, reference = (np.concatenate(part) for part in zip(*parts, strict=True))
     order = np.lexsort((element, point))
     point, element = point[order], element[order]

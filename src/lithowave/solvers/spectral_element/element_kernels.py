@@ -25,6 +25,7 @@ import numpy as np
 from numba import prange
 
 from lithowave.backends.kernel_cache import njit
+from lithowave.backends.lane_rows import address, lane_rows, prefetch
 from lithowave.backends.loops import FAST, U, row, row_of
 from lithowave.backends.rounding import flush_denormals, restore_rounding
 from lithowave.solvers.spectral_element.absorbing_layer import FILTERS
@@ -121,6 +122,10 @@ def make_add_forces(
     CARRIERS, ALL = U(count), count == n**3  # of an elastic element: 0 and False
     LINE, STEP_J, STEP_K = U(powers * LANES), U(n * LANES), U(n * n * LANES)
 
+    gather_values, scatter_values, _ = lane_rows(LANES, 4)
+    gather_momenta, _, add_momenta = lane_rows(LANES, 3)
+    gather_fields, _, add_fields = lane_rows(LANES, 3, int(P))
+
     @own_row
     def forces_at(
         u, f, line, moduli, first, weight, i, i_row, j_row, k_row, line_i, line_j, line_k, slope, value,
@@ -191,46 +196,62 @@ def make_add_forces(
                 )
 
     @own_row
-    def bring_up_to_date(at, points, displacement, momentum):
-        """Add dt M^-1 p to u at one point of every lane."""
+    def find(at, points, values, places):
+        """Write the addresses of the values (points, 4) of one point of every lane."""
         for w in range(W):
-            point = points[at + w]
-            scale = displacement[point, 3]
-            displacement[point, 0] += scale * momentum[point, 0]
-            displacement[point, 1] += scale * momentum[point, 1]
-            displacement[point, 2] += scale * momentum[point, 2]
+            places[w] = address(values, U(points[at + w]) * U(4))
 
     @own_row
-    def gather(first, points, displacement, momentum, u, axis):
+    def bring_up_to_date(at, points, displacement, momentum, places, rows):
+        """Add dt M^-1 p to u at one point of every lane."""
+        find(at, points, momentum, places)
+        gather_momenta(rows, U(4) * W, places, U(0))
+        find(at, points, displacement, places)
+        gather_values(rows, U(0), places, U(0))
+        for c in range(U(3)):
+            for w in range(W):
+                rows[c * W + w] += rows[U(3) * W + w] * rows[(U(4) + c) * W + w]
+        scatter_values(rows, U(0), places, U(0))
+
+    @own_row
+    def gather(first, points, displacement, momentum, u, axis, places, rows):
         """Load displacements of the points of a block; update those inside elements, which no other element shares."""
         for k in range(ONE, N - ONE):
             for j in range(ONE, N - ONE):
                 for i in range(ONE, N - ONE):
-                    bring_up_to_date(first + k * STEP_K + j * STEP_J + i * W, points, displacement, momentum)
-        if axes == 0:
-            for q in range(P):
-                point = points[first + q]
-                u[q] = displacement[point, 0]
-                u[P + q] = displacement[point, 1]
-                u[U(2) * P + q] = displacement[point, 2]
-        else:
-            y, z = (axis + U(1)) % U(3), (axis + U(2)) % U(3)
-            for q in range(P):
-                point = points[first + q]
-                u[q] = displacement[point, axis]
-                u[P + q] = displacement[point, y]
-                u[U(2) * P + q] = displacement[point, z]
+                    at = first + k * STEP_K + j * STEP_J + i * W
+                    bring_up_to_date(at, points, displacement, momentum, places, rows)
+        for point in range(U(n**3)):
+            find(first + point * W, points, displacement, places)
+            if axes == 0:
+                gather_fields(u, point * W, places, U(0))
+            else:
+                gather_momenta(rows, U(0), places, U(0))
+                for w in range(W):
+                    u[point * W + w] = rows[axis * W + w]
+                    u[P + point * W + w] = rows[(axis + U(1)) % U(3) * W + w]
+                    u[U(2) * P + point * W + w] = rows[(axis + U(2)) % U(3) * W + w]
+
+    @own_row
+    def load_ahead(at, points, displacement, momentum):
+        """Load the values (points, 4) of a line of points of all lanes into the cache."""
+        for q in range(STEP_J):
+            place = U(points[at + q]) * U(4)
+            prefetch(address(displacement, place))
+            prefetch(address(momentum, place))
 
     @own_row
     def block(
-        first, points, displacement, momentum, moduli, moduli_first, coefficients, base, u, f, a, line,
+        first, following, points, displacement, momentum, moduli, moduli_first, coefficients, base, u, f, a, line,
         memory, memory_first, filters, filters_first, relaxing, relaxing_first, relaxation, relaxation_first, recursion,
         axis,
     ):  # fmt: skip
-        gather(first, points, displacement, momentum, u, axis)
+        places, work = np.empty(W, np.uint64), np.empty(U(7) * W, dtype)
+        gather(first, points, displacement, momentum, u, axis, places, work)
         for k in range(N):
             for j in range(N):
                 kj = k * N + j
+                load_ahead(following + kj * STEP_J, points, displacement, momentum)
                 if not affine or kj == 0:  # the map of a parallelepiped is the same on all lines
                     collapse(coefficients, base, line, values[kj], slopes_y[kj], slopes_z[kj], powers)
                 for i in range(N):
@@ -258,16 +279,16 @@ def make_add_forces(
                         f, a, i, columns[i], columns[j], columns[k],
                         k * STEP_K + j * STEP_J, k * STEP_K + i * W, j * STEP_J + i * W,
                     )  # fmt: skip
-        for q in range(P):
-            point = points[first + q]
+        for point in range(U(n**3)):
+            find(first + point * W, points, momentum, places)
             if axes == 0:
-                momentum[point, 0] += a[q]
-                momentum[point, 1] += a[P + q]
-                momentum[point, 2] += a[U(2) * P + q]
+                add_fields(a, point * W, places, U(0))
             else:
-                momentum[point, axis] += a[q]
-                momentum[point, (axis + U(1)) % U(3)] += a[P + q]
-                momentum[point, (axis + U(2)) % U(3)] += a[U(2) * P + q]
+                for w in range(W):
+                    work[axis * W + w] = a[point * W + w]
+                    work[(axis + U(1)) % U(3) * W + w] = a[P + point * W + w]
+                    work[(axis + U(2)) % U(3) * W + w] = a[U(2) * P + point * W + w]
+                add_momenta(work, U(0), places, U(0))
 
     @njit(fastmath=FAST, error_model="numpy", cache=True, parallel=True)
     def add_forces(
@@ -275,6 +296,7 @@ def make_add_forces(
         first_axis, first_block, order, begin, u_room, f_room, a_room, line_room,
     ):  # fmt: skip
         moduli_size, geometry_size = moduli_count * SPREAD, U(3 * powers**3 * LANES)
+        flat_displacement, flat_momentum = displacement.reshape(-1), momentum.reshape(-1)
         flat_points, flat_moduli, flat_geometry = points.reshape(-1), moduli.reshape(-1), geometry.reshape(-1)
         flat_memory, flat_filters = memory.reshape(-1), filters.reshape(-1)
         flat_relaxing, flat_relaxation = relaxing.reshape(-1), relaxation.reshape(-1)
@@ -287,9 +309,10 @@ def make_add_forces(
                 for number in range(start + count * task // tasks, start + count * (task + 1) // tasks):
                     b = U(order[number])
                     own = b - U(first_block)
+                    following = U(order[min(number + 1, start + count - 1)])
                     block(
-                        b * P, flat_points, displacement, momentum, flat_moduli, own * moduli_size,
-                        flat_geometry, own * geometry_size, u, f, a, line,
+                        b * P, following * P, flat_points, flat_displacement, flat_momentum,
+                        flat_moduli, own * moduli_size, flat_geometry, own * geometry_size, u, f, a, line,
                         flat_memory, own * MEMORY, flat_filters, own * FILTER,
                         flat_relaxing, own * CARRIERS * RELAXING, flat_relaxation, own * CARRIERS * RELAXED, recursion,
                         axis,
