@@ -6,7 +6,7 @@ import importlib
 import math
 import os
 import platform
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from types import SimpleNamespace
 from typing import Any
@@ -14,6 +14,9 @@ from typing import Any
 import numpy as np
 
 from lithowave.backends.pending import HostMirror, PendingCopy
+
+PAGE = 4096  # bytes; caches of the first level select a set of lines by the position in a page
+FIELD_SHIFT = 5 * 64  # bytes between the positions of two fields in their pages: an odd number of cache lines
 
 
 class CpuBackend:
@@ -37,6 +40,7 @@ class CpuBackend:
         self.precision, self.device = precision, processor_name()
         self.dtype = np.dtype(np.float32 if precision == "single" else np.float64)
         self.threads = set_threads(threads, processes)
+        self._fields = 0  # number of fields created
 
     def kernels(self, package: str, *modules: str, **sizes: Any) -> SimpleNamespace:
         """Return the kernels of a solver package, collected from its modules by name.
@@ -54,8 +58,15 @@ class CpuBackend:
         return np.zeros(shape, dtype or self.dtype)
 
     def field(self, shape: tuple[int, int, int], halo: int, dtype: Any = None) -> np.ndarray:
-        """Return an array of zeros (z, y, x); default type: the precision of the run."""
-        return self.zeros(shape, dtype)
+        """Return an array of zeros (z, y, x); default type: the precision of the run.
+
+        The system begins large arrays at the same position of a page, so that the same point of all fields belongs to
+        one set of cache lines, which holds fewer lines than there are fields. Here each field begins at another one.
+        """
+        values = self.zeros(math.prod(shape) + PAGE, dtype)
+        self._fields += 1
+        first = (self._fields * FIELD_SHIFT - values.ctypes.data) % PAGE // values.itemsize
+        return values[first : first + math.prod(shape)].reshape(shape)
 
     def field_strides(self, shape: tuple[int, int, int], halo: int) -> tuple[int, int, int]:
         """Return the strides of a `field` of this shape, in elements."""
@@ -91,6 +102,12 @@ class CpuBackend:
 
     def join_side_stream(self) -> None:
         """Return at once: work of the side stream is complete."""
+
+    def side_by_side(self, queues: Sequence[Sequence[Callable[[], None]]]) -> None:
+        """Call the functions of independent lists, one after the other."""
+        for queue in queues:
+            for function in queue:
+                function()
 
     def mirror(self, array: np.ndarray) -> HostMirror:
         """Return the array itself, which is in main memory."""

@@ -18,7 +18,7 @@ from lithowave.solvers.common.timing import RECORDS, Steps, call_time
 from lithowave.solvers.finite_difference.attenuation import synthetic_attenuation
 from lithowave.solvers.finite_difference.measure import fill_with_noise, synthetic_plan
 from lithowave.solvers.finite_difference.plan import FiniteDifferencePlan, plan
-from lithowave.solvers.finite_difference.schemes import OnePassScheme
+from lithowave.solvers.finite_difference.schemes import TwoPasses
 from lithowave.solvers.finite_difference.solver import FiniteDifferenceSolver
 
 CASES = ("interior", "full", "run")
@@ -135,8 +135,8 @@ class FiniteDifferenceTask:
         return step_bytes(self.plan, self.backend.name)
 
     def memory_bytes(self, measured: Record) -> int:
-        """Return the bytes of all arrays; one pass requires two sets of fields."""
-        passes = "one" if measured["passes"] == 1 else "two"
+        """Return the bytes of all arrays; one pass requires two sets of fields, except on a CPU."""
+        passes = "one" if measured["passes"] == 1 and self.backend.own_memory else "two"
         return dataclasses.replace(self.plan, passes=passes).memory_bytes(self.backend)
 
     def measure(self) -> tuple[float, Record]:
@@ -211,7 +211,7 @@ class FiniteDifferenceTask:
 
 def pass_count(solver: FiniteDifferenceSolver) -> int:
     """Return the number of passes over the grid in a step of this solver."""
-    return 1 if isinstance(solver.scheme, OnePassScheme) else 2
+    return 2 if isinstance(solver.scheme, TwoPasses) else 1
 
 
 def scattered(count: int, x: float, y: float) -> Iterator[dict[str, Any]]:

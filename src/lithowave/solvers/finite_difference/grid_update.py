@@ -131,12 +131,15 @@ def pack_coefficients(named: dict[str, Any], dtype: np.dtype) -> np.ndarray:
     return blob(np.concatenate([named[name] for name in ("cx", "cy", "cz")]).astype(dtype).tobytes())
 
 
-def tensor_map(backend: Any, array: Any, halo: int, size: tuple[int, int], beyond: bool = False) -> np.ndarray:
+def tensor_map(
+    backend: Any, array: Any, halo: int, size: tuple[int, int], beyond: bool = False, whole_lines: bool = True
+) -> np.ndarray:
     """Return a tensor map of boxes of this size that begins at the first column of points, with zeros for the halo.
 
-    beyond : True if columns after the last one are needed, as for the material.
+    beyond : True if columns after the last one are needed, as for the material. whole_lines : see
+    `lithowave.backends.tensor_map.tensor_map`.
     """
-    return backend.tensor_map(array[:, :, halo:] if beyond else array[:, :, halo:-halo], 0, size)
+    return backend.tensor_map(array[:, :, halo:] if beyond else array[:, :, halo:-halo], 0, size, whole_lines)
 
 
 class GridUpdate:
@@ -199,7 +202,7 @@ class GridUpdate:
         else:
             kept["density_scale"] = pack_scales(self.scales, "density")
         if how.slots:
-            kept |= {"maps": self._maps(how.inside, named), "edge_maps": self._maps(how.edge, named)}
+            kept |= {"maps": self._maps(how, how.inside, named), "edge_maps": self._maps(how, how.edge, named)}
         return how, kept
 
     def _sections(
@@ -229,11 +232,13 @@ class GridUpdate:
         table = np.concatenate(tiles + [tile_box(one, how.inside, chunk, False) for one in inside])
         return table[np.lexsort((table[:, 0], table[:, 1], table[:, 2]))]
 
-    def _maps(self, shape: TileShape, named: dict[str, Any]) -> np.ndarray:
+    def _maps(self, how: TileLayout, shape: TileShape, named: dict[str, Any]) -> np.ndarray:
         found = []
         arrays = named | moduli_of(named.get("law", ()), self.law)
         for box in self.boxes:
             array = arrays[box.field]
             size = box_size(box, shape, self.order, array.itemsize)
-            found.append(tensor_map(self.backend, array, self.order // 2, size, box.columns == 1))
+            found.append(
+                tensor_map(self.backend, array, self.order // 2, size, box.columns == 1, how.whole_lines)
+            )
         return np.concatenate(found)

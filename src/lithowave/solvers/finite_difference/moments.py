@@ -52,7 +52,7 @@ class MomentList:
         local = first - np.array(grid.first)[:, None]
         low, end = np.maximum(local.min(axis=2), 0), np.minimum(local.max(axis=2) + WIDTH, grid.shape)
         self.known = np.flatnonzero((low < end).all(axis=1))
-        self._stencil, self.count = stencil, self.known.size
+        self._backend, self._stencil, self.count = backend, stencil, self.known.size
         self._first, self._weight = first[self.known], weight[self.known]
         moment = np.array([sources[number].moment for number in self.known], float).reshape(-1, len(STRESSES))
         brick, begin, source = bricks_of(low[self.known], end[self.known], grid.shape)
@@ -68,6 +68,10 @@ class MomentList:
     def arguments(self) -> tuple[Any, ...]:
         """Return the arguments of `inject_moments` between the fields and the row."""
         return *self._lists, self.table.array, self.table.window
+
+    def bricks(self) -> np.ndarray:
+        """Return the bricks (m, 6), first and end nodes of this rank's grid along x, y, z."""
+        return np.asarray(self._backend.download(self._lists[0])) - self._stencil.halo
 
     def shares(self) -> np.ndarray:
         """Return the part (count, 6) of each component of each moment tensor that acts on nodes of this rank only."""

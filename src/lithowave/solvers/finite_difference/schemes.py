@@ -16,6 +16,7 @@ from lithowave.solvers.finite_difference.fields import VELOCITIES
 from lithowave.solvers.finite_difference.passes import pass_box
 from lithowave.solvers.finite_difference.regions import Region, box_table
 from lithowave.solvers.finite_difference.step import Fields, Step
+from lithowave.solvers.finite_difference.sweep import Sweep, plan_sweep
 from lithowave.solvers.finite_difference.tiles import around
 
 Box = Sequence[tuple[int, int]]
@@ -64,6 +65,23 @@ class TwoPasses:
             self._message.start(self.fields)
             others[0]()
             self._message.finish(self.fields)
+
+    def restored(self) -> None:
+        """Note that the fields have been assigned from a checkpoint."""
+
+
+class OneSweep:
+    """Stress, and velocity behind it, in place in one sweep over memory, with the same operations as two passes."""
+
+    turn = 0
+
+    def __init__(self, step: Step, sweep: Sweep) -> None:
+        self.fields, self._step, self._sweep = step.new_fields(), step, sweep
+
+    def advance(self) -> None:
+        """Advance one step."""
+        self._step.advance_both(self.fields, self._sweep)
+        self._step.count_step()
 
     def restored(self) -> None:
         """Note that the fields have been assigned from a checkpoint."""
@@ -149,7 +167,15 @@ def _view(velocities: Fields, stresses: Fields) -> Fields:
     return {name: (velocities if name in VELOCITIES else stresses)[name] for name in stresses}
 
 
-def make_scheme(step: Step, message: FieldMessage | None, forces: Sequence[Any]) -> TwoPasses | OnePassScheme:
+def make_scheme(
+    step: Step, message: FieldMessage | None, forces: Sequence[Any]
+) -> TwoPasses | OneSweep | OnePassScheme:
     """Return the scheme of the plan. forces : positions of the forces, m."""
     box, _ = pass_box(step.plan, step.backend, forces)
-    return TwoPasses(step, message) if box is None else OnePassScheme(step, message, box)
+    if box is not None:
+        return OnePassScheme(step, message, box)
+    if message is None and hasattr(step.kernels, "update_both"):
+        sweep = plan_sweep(step.plan, step.regions.stress.sources.bricks(), step.backend.threads)
+        if sweep is not None:
+            return OneSweep(step, sweep)
+    return TwoPasses(step, message)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from lithowave.solvers.finite_difference.plan import FiniteDifferencePlan
 from lithowave.solvers.finite_difference.point_lists import SourceList
 from lithowave.solvers.finite_difference.points import PointStencil
 from lithowave.solvers.finite_difference.regions import Region, StepRegions
+from lithowave.solvers.finite_difference.sweep import Sweep
 
 PACKAGE = "lithowave.solvers.finite_difference"
 KERNELS = ("kernels", "boundary_kernels", "point_kernels")
@@ -96,6 +98,18 @@ class Step:
             *state_arrays(f), self.law(f), self.ratio, *self.coefficients, self.backend.threads, boxes,
             *self._layer_arguments("stress"),
         )  # fmt: skip
+
+    def advance_both(self, f: Fields, sweep: Sweep) -> None:
+        """Update the stresses, and the velocities of rows that are not late; complete the stresses, then update the
+        late rows."""
+        material = self.material.arrays["density"], self.law(f)
+        memory = tuple(self.memory["velocity"]), tuple(self.memory["stress"])
+        profiles = [array for profile in self.profiles for array in profile]
+        self.kernels.update_both(
+            *state_arrays(f), *material, self.ratio, *self.coefficients, sweep.blocks, sweep.late, *memory, *profiles
+        )
+        self.finish_stress(f, self.regions.stress)
+        self.advance_velocity(f, replace(self.regions.velocity, boxes=sweep.late_boxes))
 
     # ----------------------------------------------------------------------------------------------- velocities
 

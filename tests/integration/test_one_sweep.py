@@ -1,0 +1,111 @@
+"""One sweep on a CPU gives the same bits as two passes."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lithowave as lw
+from lithowave.backends import make_backend
+from lithowave.solvers.finite_difference import sweep
+from lithowave.solvers.finite_difference.measure import fill_with_noise
+from lithowave.solvers.finite_difference.plan import plan
+from lithowave.solvers.finite_difference.schemes import OneSweep, TwoPasses
+from lithowave.solvers.finite_difference.solver import FiniteDifferenceSolver
+from lithowave.solvers.finite_difference.sweep import late_rows, plan_sweep, rectangles, sweep_blocks
+from slow_variants import slow_except
+
+RIGID = {"y_min": "rigid", "bottom": "rigid"}
+MEDIUM = {"vp": 5000.0, "vs": 2900.0, "rho": 2600.0}
+ATTENUATING = {"homogeneous": MEDIUM | {"qp": 100.0, "qs": 50.0}, "attenuation": {"band": [0.1, 10.0]}}
+FACES = {"layers": {"top": "free"}, "rigid": {"top": "free"} | RIGID, "absorbing top": {"top": "absorbing"}}
+
+
+def experiment(case: str, order: int = 4, precision: str = "single", threads: int = 2, **changes: Any) -> lw.Simulation:
+    """A box of 41 x 75 x 60 cells with moments near the surface and at depth, and a force."""
+    pulse = {"gaussian": {"sigma": 0.05, "delay": 0.2}}
+    return lw.Simulation.model_validate({
+        "title": "sweep",
+        "domain": {"x": [0, 4100], "y": [0, 7500], "z": [-6000, 0]},
+        "boundaries": {"layer": {"cells": 6}} | FACES[case],
+        "material": {"homogeneous": MEDIUM},
+        "sources": [
+            {"position": [2130, 3720, -190], "moment_tensor": {"xx": 1e15, "yz": 2e15}, "time_function": pulse},
+            {"position": [1900, 5570, -3330], "moment_tensor": {"zz": 1e15}, "time_function": pulse},
+            {"position": [2000, 2220, -2510], "force": [1e9, 2e9, 3e9], "time_function": pulse},
+        ],
+        "receivers": [{"network": "XX", "name": "A", "position": [1000, 2000, 0]}],
+        "duration": 0.5,
+        "solver": {"spacing": 100, "order": order},
+        "compute": {"backend": "cpu", "precision": precision, "threads": threads},
+    } | changes)  # fmt: skip
+
+
+def states(simulation: lw.Simulation, steps: int, monkeypatch: pytest.MonkeyPatch) -> list[dict[str, np.ndarray]]:
+    """The states after some steps from noise: in one sweep, and in two passes."""
+    found = []
+    compute = simulation.compute
+    backend = make_backend("cpu", compute.precision, compute.threads)
+    for limit, scheme in ((0, OneSweep), (2**62, TwoPasses)):
+        monkeypatch.setattr(sweep, "CACHE_BYTES", limit)
+        solver = FiniteDifferenceSolver(plan(simulation, backend), simulation, backend)
+        assert type(solver.scheme) is scheme
+        fill_with_noise(solver)
+        for step in range(steps):
+            solver.advance(step)
+        found.append({name: piece.values.copy() for name, piece in solver.state().items()})
+    return found
+
+
+def assert_same(first: dict[str, np.ndarray], second: dict[str, np.ndarray]) -> None:
+    assert first.keys() == second.keys()
+    for name, values in first.items():
+        assert np.isfinite(values).all() and values.tobytes() == second[name].tobytes(), name
+
+
+@pytest.mark.parametrize(
+    ("case", "order", "precision", "threads"),
+    slow_except(
+        [(case, 4, "single", 2) for case in FACES] + [("rigid", 4, "single", threads) for threads in (1, 3, 4)],
+        itertools.product(FACES, (2, 4, 6, 8), ("single", "double"), (1, 2, 3, 4)),
+    ),
+)
+def test_same_bits(case: str, order: int, precision: str, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Layers, closures, the free surface, moments and forces, for any number of threads."""
+    assert_same(*states(experiment(case, order, precision, threads), 4, monkeypatch))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("law", ["isotropic", "transverse", "orthorhombic"])
+@pytest.mark.parametrize("memory", ["coarse", "full"])
+def test_same_bits_with_attenuation(law: str, memory: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    solver = {"spacing": 100, "order": 4, "effective_medium": law, "memory_variables": memory}
+    assert_same(*states(experiment("rigid", material=ATTENUATING, solver=solver), 3, monkeypatch))
+
+
+def test_blocks_and_late_rows() -> None:
+    """Blocks cover the grid once; rows within reach of other blocks, of sources and of closed faces are late."""
+    backend = make_backend("cpu", "single", 1)
+    made = plan(experiment("rigid"), backend)
+    columns, rows, planes = made.grid.shape
+    for threads in (1, 2, 3, 4, 7, 16):
+        blocks = sweep_blocks(rows, planes, threads)
+        counts = np.zeros((planes, rows), int)
+        for y, y_end, z, z_end in blocks:
+            counts[z:z_end, y:y_end] += 1
+        assert (counts == 1).all() and len(blocks) >= min(threads, 4)
+    bricks = np.array([[8, 24, 16, 16, 32, 24]])
+    late = late_rows(made, bricks, sweep_blocks(rows, planes, 2))
+    assert late[14:26, 22:34].all() and not late[13, 22:34].any() and not late[14:26, [21, 34]].any()
+    middle = rows // 2
+    assert late[:, middle - 2 : middle + 2].all() and not late[30, middle - 3] and not late[30, middle + 2]
+    assert late[:6].all() and late[-6:].all() and late[:, :6].all() and not late[30, -6:].any()
+    covered = np.zeros((planes, rows), int)
+    for (row, row_end), (plane, plane_end) in rectangles(late):
+        covered[plane:plane_end, row:row_end] += 1
+    assert (covered == late).all()
+    faces = made.faces | {"x_min": "rigid"}
+    assert plan_sweep(type(made)(**(vars(made) | {"faces": faces})), bricks, 2) is None
