@@ -70,7 +70,7 @@ def fake_cupy() -> ModuleType:
     class Stream:
         ptr = 77
 
-        def __init__(self, non_blocking: bool) -> None:
+        def __init__(self, non_blocking: bool, priority: int = 0) -> None:
             assert non_blocking
 
         def __enter__(self) -> None: ...

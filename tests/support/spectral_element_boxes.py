@@ -95,7 +95,7 @@ def point_positions(plan: SpectralElementPlan) -> np.ndarray:
 def side_points(plan: SpectralElementPlan, *names: str) -> np.ndarray:
     """Points on sides of the mesh, each once; on all sides without names."""
     chosen = names or tuple(plan.mesh.boundaries)
-    return face_points(plan.numbers, np.concatenate([plan.mesh.boundaries[name] for name in chosen]))
+    return np.unique(face_points(plan.numbers, np.concatenate([plan.mesh.boundaries[name] for name in chosen])))
 
 
 def start_from(solver: SpectralElementSolver, before: np.ndarray, after: np.ndarray) -> None:

@@ -61,6 +61,29 @@ def random(shape=SHAPE, dtype=np.float32) -> np.ndarray:
     return np.random.default_rng(1).integers(0, 100, shape).astype(dtype)
 
 
+def test_lists_side_by_side_keep_their_order_and_that_of_the_stream(any_backend) -> None:
+    arrays = [any_backend.zeros(1000) for _ in range(3)]
+    found: list[tuple[int, int, bool]] = []
+    main = getattr(any_backend, "stream", None)
+
+    def put(number: int, value: int) -> None:
+        any_backend.assign(arrays[number], np.full(1000, value))
+        found.append((number, value, getattr(any_backend, "stream", None) is main))
+
+    def queue(number: int) -> list:
+        return [lambda: put(number, 2), lambda: put(number, 3 + number)]
+
+    for array in arrays:
+        any_backend.assign(array, np.ones(1000))
+    any_backend.side_by_side([queue(number) for number in range(3)])
+    coming = [any_backend.fetch(array) for array in arrays]
+    for number, one in enumerate(coming):
+        assert set(one.wait()) == {3 + number}
+        assert [value for own, value, _ in found if own == number] == [2, 3 + number]
+    assert getattr(any_backend, "stream", None) is main
+    assert all(on_main == (main is None or number == 0) for number, _, on_main in found)
+
+
 # --- what is told
 
 

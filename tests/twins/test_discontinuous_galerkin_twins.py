@@ -24,6 +24,7 @@ from lithowave.solvers.discontinuous_galerkin.element_layout import ALIKE, FASTE
 from lithowave.solvers.discontinuous_galerkin.layer import AbsorbingLayer
 from lithowave.solvers.discontinuous_galerkin.materials import FROM_VOIGT, ElementMaterials
 from lithowave.solvers.discontinuous_galerkin.measure import synthetic_plan
+from lithowave.solvers.discontinuous_galerkin.memory import array_bytes
 from lithowave.solvers.discontinuous_galerkin.plan import DiscontinuousGalerkinPlan
 from lithowave.solvers.discontinuous_galerkin.point_location import locate_points
 from lithowave.solvers.discontinuous_galerkin.solver import DiscontinuousGalerkinSolver
@@ -77,7 +78,7 @@ def test_steps_of_isotropic_elements(device: str) -> None:
 @pytest.mark.parametrize("seed", [0, pytest.param(3, marks=pytest.mark.slow)])
 def test_steps_of_anisotropic_elements(device: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """With little shared memory, as of high orders, threads in any order, and one block at a time."""
-    shapes = launches.SHAPES | {"single": launches.SHAPES["single"] | {ANISOTROPIC_ORDER: (1, 1, 2)}}
+    shapes = launches.SHAPES | {"single": launches.SHAPES["single"] | {ANISOTROPIC_ORDER: (1, 1, 1)}}
     monkeypatch.setattr(launches, "SHAPES", shapes)
     monkeypatch.setattr(launches, "BLOCK_BYTES", 10 << 10)
     options = {"seed": seed, "multiprocessors": 1 + seed} if device == "emulated" else {}
@@ -217,10 +218,32 @@ def test_steps_of_layers_with_little_shared_memory(
     device: str, anisotropic: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     order = ANISOTROPIC_ORDER if anisotropic else ORDER
-    shapes = launches.SHAPES | {"double": launches.SHAPES["double"] | {order: (1, 1, 2)}}
+    shapes = launches.SHAPES | {"double": launches.SHAPES["double"] | {order: (1, 1, 1)}}
     monkeypatch.setattr(launches, "SHAPES", shapes)
     monkeypatch.setattr(launches, "BLOCK_BYTES", 30 << 10)
     compare_layers(order, "double", device, anisotropic, mixed=False)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_steps_in_two_kernels(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As of high orders, for one block at a time."""
+    monkeypatch.setitem(launches.SPLIT_ORDERS, "double", ORDER)
+    monkeypatch.setattr(launches, "SPLIT_BLOCKS", 1)
+    compare_layers(ORDER, "double", device)
+
+
+def test_the_memory_of_steps_in_two_kernels_is_estimated(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan, backend = mixed_plan(ORDER, "double", mixed=False), make_device("emulated", "double")
+    zeros, sizes = backend.zeros, []
+    monkeypatch.setattr(backend, "zeros", lambda *shape: sizes.append(zeros(*shape)) or sizes[-1])
+    found = []
+    for order in (ORDER + 1, ORDER):
+        monkeypatch.setitem(launches.SPLIT_ORDERS, "double", order)
+        sizes.clear()
+        make_solver(plan, backend)
+        found.append((sum(array.nbytes for array in sizes), array_bytes(plan, backend)))
+    assert found[1][0] > found[0][0]
+    assert found[1][0] - found[0][0] == found[1][1] - found[0][1]
 
 
 @pytest.mark.gpu

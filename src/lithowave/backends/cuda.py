@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import MappingProxyType, SimpleNamespace
 from typing import Any
@@ -70,7 +70,7 @@ class CudaBackend:
             self.device_count: int = self._runtime.getDeviceCount()
             self.stream = self._main = self.cupy.cuda.Stream(non_blocking=True)
             self._second: Any = None
-            self._streams: dict[str, Any] = {}  # for copies of temporary arrays
+            self._streams: dict[str, Any] = {}  # for copies of temporary arrays, and of `side_by_side`
             found = self._runtime.getDeviceProperties(self._runtime.getDevice())
         self.device: str = found["name"].decode()
         self.identity = "{:x}:{:x}:{:x}".format(*(found.get(f"pci{part}ID", 0) for part in ("Domain", "Bus", "Device")))
@@ -129,6 +129,25 @@ class CudaBackend:
         with device_errors():
             self._follow(self._main, self._second)
 
+    def side_by_side(self, queues: Sequence[Sequence[Callable[[], None]]]) -> None:
+        """Call the functions of independent lists, each list in order, on streams of their own that begin after all
+        work queued so far; later work waits for all of them."""
+        main = self.stream
+        sides = [self._new_stream(f"side {number}", priority=-1) for number in range(1, len(queues))]
+        with device_errors():
+            for side in sides:
+                self._follow(side, main)
+        try:
+            for stream, queue in zip([*sides, main], [*queues[1:], queues[0]], strict=True):
+                self.stream = stream
+                for function in queue:
+                    function()
+        finally:
+            self.stream = main
+        with device_errors():
+            for side in sides:
+                self._follow(main, side)
+
     def _follow(self, later: Any, earlier: Any) -> None:
         event = self.cupy.cuda.Event(disable_timing=True)
         event.record(earlier)
@@ -150,9 +169,11 @@ class CudaBackend:
         """Return the access to memory that other processes have exported."""
         return Peers(self)
 
-    def tensor_map(self, array: Any, first_column: int, box: tuple[int, int]) -> np.ndarray:
+    def tensor_map(
+        self, array: Any, first_column: int, box: tuple[int, int], whole_lines: bool = True
+    ) -> np.ndarray:
         """Return a descriptor for the copy engine; see `lithowave.backends.tensor_map.tensor_map`."""
-        return tensor_map.tensor_map(array, first_column, box)
+        return tensor_map.tensor_map(array, first_column, box, whole_lines)
 
     def scalar(self, value: float) -> np.floating:
         """Return a number in the precision of the run."""
@@ -242,10 +263,11 @@ class CudaBackend:
         self._follow(stream, self.stream)
         return stream
 
-    def _new_stream(self, name: str) -> Any:
-        """Return the stream with this name, which the first call creates."""
+    def _new_stream(self, name: str, priority: int = 0) -> Any:
+        """Return the stream with this name, which the first call creates. priority : the lowest number is served first.
+        """
         if name not in self._streams:
-            self._streams[name] = self.cupy.cuda.Stream(non_blocking=True)
+            self._streams[name] = self.cupy.cuda.Stream(non_blocking=True, priority=priority)
         return self._streams[name]
 
     def _copy_and_wait(self, array: Any, host: np.ndarray, to_device: bool) -> None:

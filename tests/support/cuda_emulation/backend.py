@@ -6,7 +6,7 @@ import ctypes
 import importlib
 import threading
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from lithowave.backends.cpu import free_memory
+from lithowave.backends.cpu import CpuBackend, free_memory
 from lithowave.backends.cuda import CudaBackend, padded_layout
 from lithowave.backends.cuda_copies import poison, require_arrival
 from lithowave.backends.cuda_program import require_whole_graph
@@ -129,6 +129,10 @@ class EmulatedCudaBackend:
     def join_side_stream(self) -> None:
         """All work has been done."""
 
+    def side_by_side(self, queues: Sequence[Sequence[Callable[[], None]]]) -> None:
+        """All work is done at once."""
+        CpuBackend.side_by_side(self, queues)
+
     def mirror(self, array: DeviceArray) -> EmulatedMirror:
         """An image of the array."""
         return EmulatedMirror(self, array)
@@ -137,7 +141,9 @@ class EmulatedCudaBackend:
         """As of the device."""
         return CudaBackend.field_strides(self, shape, halo)
 
-    def tensor_map(self, array: DeviceArray, first_column: int, box: tuple[int, int]) -> np.ndarray:
+    def tensor_map(
+        self, array: DeviceArray, first_column: int, box: tuple[int, int], whole_lines: bool = True
+    ) -> np.ndarray:
         """What copy_box of the emulated hopper.cuh understands; checked as on the device."""
         address, sizes, pitches = map_geometry(array, first_column, box)
         words = np.zeros(16, np.uint64)

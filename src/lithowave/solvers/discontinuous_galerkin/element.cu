@@ -2,14 +2,17 @@
 // modes of one quantity of one element, in registers; quantities are exchanged through shared memory.
 //
 // LANES, QUANTITIES, which are STRESSES and VELOCITIES, and LAW, FACE_NUMBERS: values of an elastic law and of a face;
-// COLUMN: values from row to row of traces in shared memory; WORKERS: warps that process faces.
+// COLUMN: values from row to row of traces in shared memory.
 // ORDER, ANISOTROPIC; LAYER: in an absorbing layer, with the gains of its memory variables from GAINS on, and JUMPS, with
 // gains, of anisotropic elements, DECAY and DAMPING; MIXED: SLOWER, FASTER if some neighbors step half, or twice as often;
 // BLOCKS: minimum per multiprocessor; SLOPE_ROWS, FACES (2 or 4): rows of derivatives, and faces, in shared memory at the
-// same time; AT_ONCE: turns of the work on faces whose coefficients a thread reads in one pass. MECHANISMS: of
-// attenuation, with coefficients from WEIGHTS on, and stresses by the faces in shared memory from FACE_STRESSES on.
+// same time; MECHANISMS: of attenuation, with coefficients from WEIGHTS on, and stresses by the faces in shared memory from
+// FACE_STRESSES on. SPLIT: a step is two kernels.
 
 #include "reference.cuh"
+
+constexpr int FACE = Reference::face_modes;
+
 #include "faces.cuh"
 #include "hopper.cuh"
 #include "laws.cuh"
@@ -19,15 +22,15 @@ typedef REAL real;
 
 #if MECHANISMS
 #include "relaxation.cuh"
+typedef Relaxation<real> Relaxing;
+#else
+struct Relaxing {};
 #endif
 
 constexpr int THREADS = LANES * QUANTITIES;
-constexpr int MODES = Reference::modes, FACE = Reference::face_modes, WIDTH = (FACE + 3) / 4 * 4;
+constexpr int MODES = Reference::modes, WIDTH = (FACE + 3) / 4 * 4;
 constexpr int SLOT = VELOCITIES * WIDTH;
-constexpr int ROWS = FACE <= 4 ? 4 : FACE <= 8 ? 8 : FACE <= 16 ? 16 : 32;  // lanes of a trace at a face
-constexpr int SIDE_BY_SIDE = LANES / ROWS;  // traces of a warp
-constexpr int TURNS = ROWS * FACES / WORKERS;
-constexpr int BATCH = TURNS < AT_ONCE ? TURNS : AT_ONCE;
+constexpr bool SHORT_CODE = ORDER >= 6;  // loops instead of unrolled code: see the documentation
 
 #if ANISOTROPIC
 typedef AnyFace<real> Face;
@@ -45,89 +48,7 @@ struct Fields {
     int count;         // steps of the block's cluster so far
 };
 
-// Element and face of a turn in which a warp and its lanes process faces, and the mode on it.
-struct Turn {
-    int element, face, row;
-
-    __device__ __forceinline__ Turn(int turn) {
-        const int warp = threadIdx.x / LANES, lane = threadIdx.x % LANES, pair = warp + WORKERS * turn;
-        row = lane % ROWS;
-        element = pair % ROWS + lane / ROWS * ROWS;
-        face = pair / ROWS;
-    }
-
-    // Quantity 0 in shared memory; the others follow at FACE * COLUMN.
-    __device__ __forceinline__ int column() const {
-        return (face * QUANTITIES * FACE + (row < FACE ? row : 0)) * COLUMN + element;
-    }
-};
-
-// Coefficient of an element of this block.
-__device__ __forceinline__ real number_of(const Fields& f, int number, int element) {
-    return f.elastic[(static_cast<long long>(f.place) * LAW + number) * LANES + element];
-}
-
-// Apply the elastic law of the faces to the difference of received and stored traces, into shared memory. stretched : the
-// part that counts for memory variables.
-template <int first_face, bool stretched = false>
-__device__ __forceinline__ void load_jumps(const Fields& f, real* shared) {
-    if (threadIdx.x >= WORKERS * LANES) return;
-    const int before = f.count - 1;
-    int from[TURNS];  // slots; with other clusters twice that and the parity to read
-#pragma unroll
-    for (int turn = 0; turn < TURNS; turn++) {
-        const Turn t(turn);
-        const int face = (f.block * LANES + t.element) * 4 + first_face + t.face;
-        from[turn] = f.neighbor[face];
-#if MIXED
-        const int link = f.second[face];
-        if ((link & 3) == SLOWER && (before & 1)) from[turn] = link >> 2;
-        from[turn] = 2 * from[turn] + (((link & 3) == SLOWER ? before >> 1 : before) & 1);
-#endif
-    }
-#pragma unroll
-    for (int batch = 0; batch < TURNS; batch += BATCH) {
-        real jump[BATCH][3];
-        Face numbers[BATCH];
-#pragma unroll
-        for (int i = 0; i < BATCH; i++) {
-            const Turn t(batch + i);
-            const int face = (f.block * LANES + t.element) * 4 + first_face + t.face, row = t.row < FACE ? t.row : 0;
-#if MIXED
-            const real* const sent = (from[batch + i] & 1 ? f.odd : f.even) + static_cast<long long>(from[batch + i] >> 1) * SLOT + row;
-#else
-            const real* const sent = (before & 1 ? f.odd : f.even) + static_cast<long long>(from[batch + i]) * SLOT + row;
-#endif
-            const real* const kept = f.own + static_cast<long long>(face) * SLOT + row;
-#pragma unroll
-            for (int c = 0; c < 3; c++) jump[i][c] = sent[c * WIDTH] - kept[c * WIDTH];
-            const int own_face = (f.place * LANES + t.element) * 4 + first_face + t.face;
-            numbers[i].load(f.faces + static_cast<long long>(own_face) * FACE_NUMBERS);
-        }
-#pragma unroll
-        for (int i = 0; i < BATCH; i++) {
-            const Turn t(batch + i);
-#if LAYER
-            if constexpr (stretched) {
-#if ANISOTROPIC
-                const int matrix = JUMPS + (first_face + t.face) * 3 * QUANTITIES;
-                const real* const gains =
-                    f.elastic + (static_cast<long long>(f.place) * LAW + matrix) * LANES + t.element;
-#else
-                const real gains[3] = {
-                    number_of(f, GAINS, t.element), number_of(f, GAINS + 1, t.element), number_of(f, GAINS + 2, t.element)};
-#endif
-                if (t.row < FACE)
-                    numbers[i].stretched_jump(
-                        jump[i][0], jump[i][1], jump[i][2], gains, shared + t.column(), FACE * COLUMN);
-                continue;
-            }
-#endif
-            if (t.row < FACE)
-                numbers[i].jump(jump[i][0], jump[i][1], jump[i][2], shared + t.column(), FACE * COLUMN);
-        }
-    }
-}
+#include "turns.cuh"
 
 // Q += R_f F_f on FACES faces from shared memory.
 template <int first_face, int count>
@@ -237,19 +158,16 @@ __device__ __forceinline__ void load_memory(
 
 #endif
 
-// Compute Taylor term `level` + 1 from the term `level` in x: next[r] for r < B(level + 1), SLOPE_ROWS at a time. psi,
-// gains, decay : in a layer, memory variables that the first term updates and contains.
-template <int level, int count>
+// Compute Taylor term `level` + 1 from the term `level` in x: next[r] for r < B(level + 1), SLOPE_ROWS at a time.
+// rate(r, row) : of the quantity, from row `row` of the derivatives in shared memory.
+template <int level, int count, class Rate>
 __device__ __forceinline__ void next_term(
-    real (&next)[Reference::B1], const real (&x)[count], const Law& law, real* shared
-#if LAYER
-    , real (&psi)[Reference::B1], const Law::Gains& gains, real decay
-#endif
-)
+    real (&next)[Reference::B1], const real (&x)[count], const Law& law, real* shared, const Rate& rate)
 {
     constexpr int COUNT = Reference::level[level + 1], BEFORE = Reference::level[level];
     unrolled<0, (COUNT + SLOPE_ROWS - 1) / SLOPE_ROWS>([&](auto part) {
-        constexpr int first = decltype(part)::value * SLOPE_ROWS, end = first + SLOPE_ROWS < COUNT ? first + SLOPE_ROWS : COUNT;
+        constexpr int first = decltype(part)::value * SLOPE_ROWS;
+        constexpr int end = first + SLOPE_ROWS < COUNT ? first + SLOPE_ROWS : COUNT;
         unrolled<first, end>([&](auto row) {
             constexpr int r = decltype(row)::value;
             const real derivatives[3] = {
@@ -260,71 +178,79 @@ __device__ __forceinline__ void next_term(
         });
         __syncthreads();
 #pragma unroll
-        for (int r = first; r < end; r++) {
-#if LAYER
-            if constexpr (level == 0) {
-                real slower;
-                next[r] = law.rate(shared, (r - first) * LANES, gains, slower);
-                psi[r] = decay * (psi[r] - slower), next[r] += psi[r];
-                continue;
-            }
-#endif
-            next[r] = law.rate(shared, (r - first) * LANES);
-        }
+        for (int r = first; r < end; r++) next[r] = rate(r, (r - first) * LANES);
         __syncthreads();
     });
 }
 
-#if LAYER
-#define PSI_ARGUMENTS , psi, gains, decay
-#else
-#define PSI_ARGUMENTS
-#endif
+// Subtract relaxation from the Taylor term `term`.
+template <int term>
+__device__ __forceinline__ void relax(real (&next)[Reference::B1], Relaxing& relaxing, real* shared) {
 #if MECHANISMS
-#define RELAXING_ARGUMENT , relaxing
-#else
-#define RELAXING_ARGUMENT
+    if (threadIdx.x / LANES < STRESSES) {
+#pragma unroll
+        for (int r = 0; r < Reference::level[term]; r++)
+            shared[threadIdx.x / LANES * KEPT + r * LANES + threadIdx.x % LANES] = next[r];
+    }
+    __syncthreads();
+    if (threadIdx.x / LANES < STRESSES) relaxing.template relax<term>(next, shared);
+    __syncthreads();
 #endif
+}
 
-// Taylor terms from `level` + 1: total : Q with all of them, written to `to` as soon as they are complete; mean, half :
-// averages over the step and its first half.
-template <int level, int count>
-__device__ __forceinline__ void predict(
-    const real (&term)[count], real (&total)[Reference::B1], real (&mean)[MODES], real (&half)[Reference::B1],
-    const Law& law, real* to, real* shared
-#if LAYER
-    , real (&psi)[Reference::B1], const Law::Gains& gains, real decay
-#endif
-#if MECHANISMS
-    , Relaxation<real>& relaxing
-#endif
-)
+// The first Taylor term. numbers, memory : of this thread.
+__device__ __forceinline__ void first_term(
+    real (&next)[Reference::B1], const real (&mean)[MODES], const Law& law, Relaxing& relaxing, const real* numbers,
+    real* memory, const Fields& f, int pending, real* shared)
 {
-    if constexpr (level + 1 < ORDER) {
-        constexpr int COUNT = Reference::level[level + 1], BEYOND = Reference::level[level + 2];
-        real next[Reference::B1];
-        next_term<level>(next, term, law, shared PSI_ARGUMENTS);
-#if MECHANISMS
-        if (threadIdx.x / LANES < STRESSES) {
+#if LAYER
+    real psi[Reference::B1];
+    Law::Gains gains;
+    const real decay = numbers[DECAY * LANES];
+    load_memory(psi, memory, f, pending, shared);
+    Law::load_gains(gains, numbers + GAINS * LANES);
+    next_term<0>(next, mean, law, shared, [&](int r, int row) {
+        real slower;
+        const real rate = law.rate(shared, row, gains, slower);
+        psi[r] = decay * (psi[r] - slower);
+        return rate + psi[r];
+    });
 #pragma unroll
-            for (int r = 0; r < COUNT; r++)
-                shared[threadIdx.x / LANES * KEPT + r * LANES + threadIdx.x % LANES] = next[r];
-        }
-        __syncthreads();
-        if (threadIdx.x / LANES < STRESSES) relaxing.relax<level + 1>(next, shared);
-        __syncthreads();
+    for (int r = 0; r < Reference::B1; r++) memory[r * LANES] = psi[r];
+#else
+    next_term<0>(next, mean, law, shared, [&](int, int row) { return law.rate(shared, row); });
 #endif
+    relax<1>(next, relaxing, shared);
+}
+
+// Averages over a step and its first half.
+struct Averages {
+    real mean[MODES], half[Reference::B1];
+};
+
+// Add the Taylor term `level` + 1 to the averages and to total, Q with all terms, which is written to `to` as soon as
+// it is complete; and further terms.
+template <int level>
+__device__ __forceinline__ void predict(
+    const real (&term)[Reference::B1], real (&total)[Reference::B1], Averages& over, const Law& law, Relaxing& relaxing,
+    real* to, real* shared)
+{
+    constexpr int COUNT = Reference::level[level + 1], BEYOND = Reference::level[level + 2];
 #pragma unroll
-        for (int r = 0; r < COUNT; r++) {
-            total[r] = (level == 0 ? mean[r] : total[r]) + next[r];
+    for (int r = 0; r < COUNT; r++) {
+        total[r] = (level == 0 ? over.mean[r] : total[r]) + term[r];
 #if MIXED == FASTER
-            half[r] = (level == 0 ? mean[r] : half[r]) + real(1.0 / (2 << level) / (level + 2)) * next[r];
+        over.half[r] = (level == 0 ? over.mean[r] : over.half[r]) + real(1.0 / (2 << level) / (level + 2)) * term[r];
 #endif
-            mean[r] += real(1.0 / (level + 2)) * next[r];
-        }
+        over.mean[r] += real(1.0 / (level + 2)) * term[r];
+    }
 #pragma unroll
-        for (int r = BEYOND; r < COUNT; r++) to[r * LANES] = total[r];  // no later term changes these
-        predict<level + 1>(next, total, mean, half, law, to, shared PSI_ARGUMENTS RELAXING_ARGUMENT);
+    for (int r = BEYOND; r < COUNT; r++) to[r * LANES] = total[r];  // no later term changes these
+    if constexpr (level + 2 < ORDER) {
+        real next[Reference::B1];
+        next_term<level + 1>(next, term, law, shared, [&](int, int row) { return law.rate(shared, row); });
+        relax<level + 2>(next, relaxing, shared);
+        predict<level + 1>(next, total, over, law, relaxing, to, shared);
     }
 }
 
@@ -348,63 +274,46 @@ __device__ __forceinline__ void store_traces(const real (&mean)[MODES], real* sh
     });
 }
 
-// Store and send traces of elements at FACES faces. early : those of the first half of the step, after the full step.
-template <int first_face, bool early>
-__device__ __forceinline__ void send(const Fields& f, const real* shared) {
-    if (threadIdx.x >= WORKERS * LANES) return;
+// Index of this thread's first value in an array of `count` values per quantity and element.
+__device__ __forceinline__ long long own_index(int place, int count) {
+    return (static_cast<long long>(place) * QUANTITIES + threadIdx.x / LANES) * count * LANES + threadIdx.x % LANES;
+}
+
+// All further terms, and the traces. term : the first one; q : of this thread.
+__device__ __forceinline__ void finish(
+    const real (&term)[Reference::B1], Averages& over, const Law& law, Relaxing& relaxing, real* q, const Fields& f,
+    real* shared)
+{
+    real total[Reference::B1];
+    predict<0>(term, total, over, law, relaxing, q, shared);
+    // Reading them again leaves registers to the terms.
 #pragma unroll
-    for (int batch = 0; batch < TURNS; batch += BATCH) {
-        Face numbers[BATCH];
+    for (int k = Reference::B1; k < MODES; k++) over.mean[k] = q[k * LANES];
+    constexpr int AT_ONCE = SHORT_CODE ? 1 : 2;
+#pragma unroll AT_ONCE
+    for (int early = 0; early < (MIXED == FASTER ? 2 : 1); early++) {
+        if (early) {
+            __syncthreads();
 #pragma unroll
-        for (int i = 0; i < BATCH; i++) {
-            const Turn t(batch + i);
-            const int own_face = (f.place * LANES + t.element) * 4 + first_face + t.face;
-            numbers[i].load(f.faces + static_cast<long long>(own_face) * FACE_NUMBERS);
+            for (int r = 0; r < Reference::B1; r++) over.mean[r] = over.half[r];
         }
-#pragma unroll
-        for (int i = 0; i < BATCH; i++) {
-            const Turn t(batch + i);
-            const int face = (f.block * LANES + t.element) * 4 + first_face + t.face;
-            if (t.row >= WIDTH) continue;  // padding is also written: memory transfers entire sectors
-            real kept[3], sent[3];
-            numbers[i].sides(shared + t.column(), FACE * COLUMN, kept, sent);
-            real* to = (f.count & 1 ? f.odd : f.even) + static_cast<long long>(face) * SLOT + t.row;
-#if MIXED
-            const int link = f.second[face], relation = link & 3;
-#if MIXED == FASTER
-            real* const further = (f.count & 1 ? f.odd : f.even) + static_cast<long long>(link >> 2) * SLOT + t.row;
-            if (early) {
-                if (relation == FASTER)
-                    for (int c = 0; c < 3; c++) {
-                        to[c * WIDTH] = sent[c];
-                        further[c * WIDTH] = 2 * further[c * WIDTH] - sent[c];
-                    }
-                continue;
-            }
-            if (relation == FASTER) to = further;
+        store_traces<0>(over.mean, shared);
+        __syncthreads();
+        send<0>(f, shared, early);
+#if FACES == 2
+        __syncthreads();
+        store_traces<2>(over.mean, shared);
+        __syncthreads();
+        send<2>(f, shared, early);
 #endif
-            if (relation == SLOWER) {
-                to = (f.count >> 1 & 1 ? f.odd : f.even) + static_cast<long long>(face) * SLOT + t.row;
-                for (int c = 0; c < 3; c++) sent[c] = real(0.5) * sent[c] + (f.count & 1 ? to[c * WIDTH] : real(0));
-            }
-#endif
-            real* const keep = f.own + static_cast<long long>(face) * SLOT + t.row;
-#pragma unroll
-            for (int c = 0; c < 3; c++) keep[c * WIDTH] = kept[c], to[c * WIDTH] = sent[c];
-        }
     }
 }
 
-template <bool early>
-__device__ __forceinline__ void send_all(const real (&mean)[MODES], const Fields& f, real* shared) {
-    store_traces<0>(mean, shared);
-    __syncthreads();
-    send<0, early>(f, shared);
-#if FACES == 2
-    __syncthreads();
-    store_traces<2>(mean, shared);
-    __syncthreads();
-    send<2, early>(f, shared);
+// Damp all quantities in an absorbing layer.
+__device__ __forceinline__ void damp(real (&q)[MODES], const real* numbers) {
+#if LAYER
+#pragma unroll
+    for (int k = 0; k < MODES; k++) q[k] *= numbers[DAMPING * LANES];
 #endif
 }
 
@@ -413,49 +322,80 @@ extern "C" __global__ __launch_bounds__(THREADS, BLOCKS) void step(
     const int* second, const int* cluster, int kind_first, real* memory, real* relaxation, const real* recursion,
     int first, int tick, int pending)
 {
+#if !SPLIT
     real* const shared = dynamic_shared<real>();
     const int block = first + blockIdx.x;
     const Fields f = {
         own, even, odd, elastic, faces, neighbor, second, block, block - kind_first, tick >> cluster[block]};
-    real* const q = coefficients +
-        (static_cast<long long>(block) * QUANTITIES + threadIdx.x / LANES) * MODES * LANES + threadIdx.x % LANES;
-    real mean[MODES], total[Reference::B1], half[Reference::B1];
+    real* const q = coefficients + own_index(block, MODES);
+    const real* const numbers = elastic + static_cast<long long>(f.place) * LAW * LANES + threadIdx.x % LANES;
+    Averages over;
+    real term[Reference::B1];
 #if MECHANISMS
     const real* const rates = recursion + cluster[block] * (MECHANISMS * ORDER);
-    load_relaxing(mean, q, f, pending, shared, shared + FACE_STRESSES);
-    Relaxation<real> relaxing = load_relaxation(f, relaxation, rates, shared + FACE_STRESSES);
+    load_relaxing(over.mean, q, f, pending, shared, shared + FACE_STRESSES);
+    Relaxing relaxing = load_relaxation(f, relaxation, rates, shared + FACE_STRESSES);
 #else
-    load_complete(mean, q, f, pending, shared);
+    load_complete(over.mean, q, f, pending, shared);
+    Relaxing relaxing;
 #endif
-    const real* const numbers = f.elastic + static_cast<long long>(f.place) * LAW * LANES + threadIdx.x % LANES;
-#if LAYER
-    const real damping = numbers[DAMPING * LANES], decay = numbers[DECAY * LANES];
+    damp(over.mean, numbers);
 #pragma unroll
-    for (int k = 0; k < MODES; k++) mean[k] *= damping;
-    real psi[Reference::B1];
-    Law::Gains gains;
-    real* const own_memory = memory +
-        (static_cast<long long>(f.place) * QUANTITIES + threadIdx.x / LANES) * Reference::B1 * LANES + threadIdx.x % LANES;
-    load_memory(psi, own_memory, f, pending, shared);
-    Law::load_gains(gains, numbers + GAINS * LANES);
-#endif
+    for (int k = Reference::B1; k < MODES; k++) q[k * LANES] = over.mean[k];  // no Taylor term changes these
     const Law law(numbers);
-#pragma unroll
-    for (int k = Reference::B1; k < MODES; k++) q[k * LANES] = mean[k];  // no Taylor term changes these
-    predict<0>(mean, total, mean, half, law, q, shared PSI_ARGUMENTS RELAXING_ARGUMENT);
-#if LAYER
-#pragma unroll
-    for (int r = 0; r < Reference::B1; r++) own_memory[r * LANES] = psi[r];
+    real* const psi = memory + own_index(f.place, Reference::B1);
+    first_term(term, over.mean, law, relaxing, numbers, psi, f, pending, shared);
+    finish(term, over, law, relaxing, q, f, shared);
 #endif
-    // Reading them again leaves registers to the terms.
+}
+
+// `step` in two kernels, whose code is short enough for the instruction cache. terms : the first Taylor term.
+extern "C" __global__ __launch_bounds__(THREADS, BLOCKS) void begin_step(
+    real* coefficients, real* own, real* even, real* odd, const real* elastic, const real* faces, const int* neighbor,
+    const int* second, const int* cluster, int kind_first, real* memory, real* relaxation, const real* recursion,
+    int first, int tick, int pending, real* terms)
+{
+#if SPLIT
+    real* const shared = dynamic_shared<real>();
+    const int block = first + blockIdx.x;
+    const Fields f = {
+        own, even, odd, elastic, faces, neighbor, second, block, block - kind_first, tick >> cluster[block]};
+    real* const q = coefficients + own_index(block, MODES);
+    const real* const numbers = elastic + static_cast<long long>(f.place) * LAW * LANES + threadIdx.x % LANES;
+    real mean[MODES], term[Reference::B1];
+    Relaxing relaxing;
+    load_complete(mean, q, f, pending, shared);
+    damp(mean, numbers);
 #pragma unroll
-    for (int k = Reference::B1; k < MODES; k++) mean[k] = q[k * LANES];
-    send_all<false>(mean, f, shared);
-#if MIXED == FASTER
-    __syncthreads();
+    for (int k = 0; k < MODES; k++) q[k * LANES] = mean[k];
+    real* const psi = memory + own_index(f.place, Reference::B1);
+    first_term(term, mean, Law(numbers), relaxing, numbers, psi, f, pending, shared);
 #pragma unroll
-    for (int r = 0; r < Reference::B1; r++) mean[r] = half[r];
-    send_all<true>(mean, f, shared);
+    for (int r = 0; r < Reference::B1; r++) terms[own_index(blockIdx.x, Reference::B1) + r * LANES] = term[r];
+#endif
+}
+
+extern "C" __global__ __launch_bounds__(THREADS, BLOCKS) void finish_step(
+    real* coefficients, real* own, real* even, real* odd, const real* elastic, const real* faces, const int* neighbor,
+    const int* second, const int* cluster, int kind_first, real* memory, real* relaxation, const real* recursion,
+    int first, int tick, int pending, real* terms)
+{
+#if SPLIT
+    real* const shared = dynamic_shared<real>();
+    const int block = first + blockIdx.x;
+    const Fields f = {
+        own, even, odd, elastic, faces, neighbor, second, block, block - kind_first, tick >> cluster[block]};
+    real* const q = coefficients + own_index(block, MODES);
+    const real* const numbers = elastic + static_cast<long long>(f.place) * LAW * LANES + threadIdx.x % LANES;
+    Averages over;
+    real term[Reference::B1];
+    Relaxing relaxing;
+#pragma unroll
+    for (int r = 0; r < Reference::B1; r++) {
+        over.mean[r] = q[r * LANES];
+        term[r] = terms[own_index(blockIdx.x, Reference::B1) + r * LANES];
+    }
+    finish(term, over, Law(numbers), relaxing, q, f, shared);
 #endif
 }
 
@@ -468,16 +408,16 @@ extern "C" __global__ __launch_bounds__(THREADS, BLOCKS) void complete(
     const int block = blocks[blockIdx.x];
     const Fields f = {
         own, even, odd, elastic, faces, neighbor, second, block, block - kind_first, tick >> cluster[block]};
-    const long long within = threadIdx.x / LANES * MODES * LANES + threadIdx.x % LANES, size = QUANTITIES * MODES * LANES;
+    const real* const from = coefficients + own_index(block, MODES);
+    real* const to = out + own_index(out_first + blockIdx.x, MODES);
     real q[MODES];
 #if MECHANISMS
-    load_relaxing(q, coefficients + block * size + within, f, pending, shared, shared + FACE_STRESSES);
+    load_relaxing(q, from, f, pending, shared, shared + FACE_STRESSES);
 #else
-    load_complete(q, coefficients + block * size + within, f, pending, shared);
+    load_complete(q, from, f, pending, shared);
 #endif
 #pragma unroll
-    for (int k = 0; k < MODES; k++)
-        out[(out_first + static_cast<long long>(blockIdx.x)) * size + within + k * LANES] = q[k];
+    for (int k = 0; k < MODES; k++) to[k * LANES] = q[k];
 }
 
 extern "C" __global__ __launch_bounds__(THREADS, BLOCKS) void complete_memory(
@@ -490,13 +430,11 @@ extern "C" __global__ __launch_bounds__(THREADS, BLOCKS) void complete_memory(
     const int block = blocks[blockIdx.x];
     const Fields f = {
         own, even, odd, elastic, faces, neighbor, second, block, block - kind_first, tick >> cluster[block]};
-    constexpr long long SIZE = QUANTITIES * Reference::B1 * LANES;
-    const long long within = threadIdx.x / LANES * Reference::B1 * LANES + threadIdx.x % LANES;
+    real* const to = out + own_index(out_first + blockIdx.x, Reference::B1);
     real psi[Reference::B1];
-    load_memory(psi, memory + f.place * SIZE + within, f, pending, shared);
+    load_memory(psi, memory + own_index(f.place, Reference::B1), f, pending, shared);
 #pragma unroll
-    for (int r = 0; r < Reference::B1; r++)
-        out[(out_first + static_cast<long long>(blockIdx.x)) * SIZE + within + r * LANES] = psi[r];
+    for (int r = 0; r < Reference::B1; r++) to[r * LANES] = psi[r];
 #endif
 }
 
@@ -510,8 +448,7 @@ extern "C" __global__ __launch_bounds__(THREADS, BLOCKS) void complete_relaxatio
     const int block = blocks[blockIdx.x], stress = threadIdx.x / LANES;
     const Fields f = {
         own, even, odd, elastic, faces, neighbor, second, block, block - kind_first, tick >> cluster[block]};
-    const real* const q = coefficients +
-        (static_cast<long long>(block) * QUANTITIES + stress) * MODES * LANES + threadIdx.x % LANES;
+    const real* const q = coefficients + own_index(block, MODES);
     real ignored[MODES];
     load_relaxing(ignored, q, f, pending, shared, shared + FACE_STRESSES);
     if (stress >= STRESSES) return;

@@ -21,6 +21,8 @@ from lithowave.solvers.discontinuous_galerkin.materials import QUANTITIES
 
 LANES = {"single": 16, "double": 8}  # elements of a block on a CPU
 GPU_LANES = 32  # and on a GPU: those of a warp
+# From this order on, a step on a GPU is two kernels, which process this number of blocks at a time.
+SPLIT_ORDERS, SPLIT_BLOCKS = {"single": 7, "double": 6}, 4224
 PADDED_NUMBERS = {False: 16, True: 44}  # values of a face on a GPU, padded for alignment
 
 PART = 65_536  # slots that a thread links at a time

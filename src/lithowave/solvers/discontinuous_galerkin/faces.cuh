@@ -1,7 +1,10 @@
-// Sent and stored traces of elements at a face, and the flux of a jump: see riemann.py. One point of a trace at a time.
+// Sent and stored traces of elements at a face, and the flux of a jump: see riemann.py. For up to four functions of the
+// face: `count`; quantity q of function j is in shared memory at q * STEP + j * COLUMN.
 #pragma once
 
 #include "vectors.cuh"
+
+constexpr int STEP = FACE * COLUMN;
 
 // Isotropic on both sides.
 template <class real>
@@ -14,26 +17,52 @@ struct IsotropicFace {
         a = four[0], b = four[1], c = four[2], d = four[3];
     }
 
-    // flux[q * step] : flux of the quantities for the jump (x, y, z) of w - u.
-    __device__ __forceinline__ void jump(real x, real y, real z, real* flux, int step) const {
+    // flux : of the quantities for the jump of w - u (3 components, 4 functions).
+    __device__ __forceinline__ void jump(const real (&jump)[3][4], real* flux, int count) const {
+#pragma unroll
+        for (int j = 0; j < 4; j++)
+            if (j < count) one_jump(jump[0][j], jump[1][j], jump[2][j], flux + j * COLUMN);
+    }
+
+    // The part of the flux that counts for memory variables: see element_kernels.py.
+    __device__ __forceinline__ void stretched_jump(
+        const real (&jump)[3][4], const real (&gains)[3], real* flux, int count) const
+    {
+#pragma unroll
+        for (int j = 0; j < 4; j++)
+            if (j < count) one_stretched_jump(jump[0][j], jump[1][j], jump[2][j], gains, flux + j * COLUMN);
+    }
+
+    // u and w (3 components, 4 functions) of the quantities in `trace`; zero for other functions.
+    __device__ __forceinline__ void sides(const real* trace, int count, real (&kept)[3][4], real (&sent)[3][4]) const {
+#pragma unroll
+        for (int j = 0; j < 4; j++) {
+            real own[3] = {0, 0, 0}, other[3] = {0, 0, 0};
+            if (j < count) one_point(trace + j * COLUMN, own, other);
+#pragma unroll
+            for (int c = 0; c < 3; c++) kept[c][j] = own[c], sent[c][j] = other[c];
+        }
+    }
+
+    // The same for one function, with components x, y and z of the jump.
+    __device__ __forceinline__ void one_jump(real x, real y, real z, real* flux) const {
         real normal = b.x * (a.x * x + a.y * y + a.z * z);
         x = a.w * x + normal * a.x, y = a.w * y + normal * a.y, z = a.w * z + normal * a.z;
         normal = a.x * x + a.y * y + a.z * z;
         const real pressure = b.z * normal, mu_x = b.w * x, mu_y = b.w * y, mu_z = b.w * z, along = c.y * normal;
         flux[0] = pressure + 2 * a.x * mu_x;
-        flux[step] = pressure + 2 * a.y * mu_y;
-        flux[2 * step] = pressure + 2 * a.z * mu_z;
-        flux[3 * step] = a.x * mu_y + a.y * mu_x;
-        flux[4 * step] = a.x * mu_z + a.z * mu_x;
-        flux[5 * step] = a.y * mu_z + a.z * mu_y;
-        flux[6 * step] = c.x * x + along * a.x;
-        flux[7 * step] = c.x * y + along * a.y;
-        flux[8 * step] = c.x * z + along * a.z;
+        flux[STEP] = pressure + 2 * a.y * mu_y;
+        flux[2 * STEP] = pressure + 2 * a.z * mu_z;
+        flux[3 * STEP] = a.x * mu_y + a.y * mu_x;
+        flux[4 * STEP] = a.x * mu_z + a.z * mu_x;
+        flux[5 * STEP] = a.y * mu_z + a.z * mu_y;
+        flux[6 * STEP] = c.x * x + along * a.x;
+        flux[7 * STEP] = c.x * y + along * a.y;
+        flux[8 * STEP] = c.x * z + along * a.z;
     }
 
-    // The part of the flux that counts for memory variables: see element_kernels.py.
-    __device__ __forceinline__ void stretched_jump(
-        real x, real y, real z, const real (&gains)[3], real* flux, int step) const
+    __device__ __forceinline__ void one_stretched_jump(
+        real x, real y, real z, const real (&gains)[3], real* flux) const
     {
         real normal = b.x * (a.x * x + a.y * y + a.z * z);
         x = a.w * x + normal * a.x, y = a.w * y + normal * a.y, z = a.w * z + normal * a.z;
@@ -42,21 +71,20 @@ struct IsotropicFace {
         const real gain = gx * a.x + gy * a.y + gz * a.z, s = gain * c.x, along = gain * c.y * normal;
         const real pressure = b.z * (gx * x + gy * y + gz * z);
         flux[0] = pressure + 2 * b.w * gx * x;
-        flux[step] = pressure + 2 * b.w * gy * y;
-        flux[2 * step] = pressure + 2 * b.w * gz * z;
-        flux[3 * step] = b.w * (gx * y + gy * x);
-        flux[4 * step] = b.w * (gx * z + gz * x);
-        flux[5 * step] = b.w * (gy * z + gz * y);
-        flux[6 * step] = s * x + along * a.x;
-        flux[7 * step] = s * y + along * a.y;
-        flux[8 * step] = s * z + along * a.z;
+        flux[STEP] = pressure + 2 * b.w * gy * y;
+        flux[2 * STEP] = pressure + 2 * b.w * gz * z;
+        flux[3 * STEP] = b.w * (gx * y + gy * x);
+        flux[4 * STEP] = b.w * (gx * z + gz * x);
+        flux[5 * STEP] = b.w * (gy * z + gz * y);
+        flux[6 * STEP] = s * x + along * a.x;
+        flux[7 * STEP] = s * y + along * a.y;
+        flux[8 * STEP] = s * z + along * a.z;
     }
 
-    // u and w of the quantities trace[q * step].
-    __device__ __forceinline__ void sides(const real* trace, int step, real (&kept)[3], real (&sent)[3]) const {
-        const real xx = trace[0], yy = trace[step], zz = trace[2 * step];
-        const real xy = trace[3 * step], xz = trace[4 * step], yz = trace[5 * step];
-        const real vx = trace[6 * step], vy = trace[7 * step], vz = trace[8 * step];
+    __device__ __forceinline__ void one_point(const real* trace, real (&kept)[3], real (&sent)[3]) const {
+        const real xx = trace[0], yy = trace[STEP], zz = trace[2 * STEP];
+        const real xy = trace[3 * STEP], xz = trace[4 * STEP], yz = trace[5 * STEP];
+        const real vx = trace[6 * STEP], vy = trace[7 * STEP], vz = trace[8 * STEP];
         const real x = xx * a.x + xy * a.y + xz * a.z;
         const real y = xy * a.x + yy * a.y + yz * a.z;
         const real z = xz * a.x + yz * a.y + zz * a.z;
@@ -78,24 +106,27 @@ struct AnyFace {
 
     __device__ __forceinline__ void load(const real* from) { numbers = from; }
 
-    __device__ __forceinline__ void jump(real x, real y, real z, real* flux, int step) const {
-        apply<1>(numbers, x, y, z, flux, step);
+    __device__ __forceinline__ void jump(const real (&jump)[3][4], real* flux, int count) const {
+        apply<1>(numbers, jump, flux, count);
     }
 
     // With gains: `jump` with another matrix, for memory variables, of an element among LANES.
     __device__ __forceinline__ void stretched_jump(
-        real x, real y, real z, const real* gains, real* flux, int step) const
+        const real (&jump)[3][4], const real* gains, real* flux, int count) const
     {
-        apply<LANES>(gains, x, y, z, flux, step);
+        apply<LANES>(gains, jump, flux, count);
     }
 
-    // flux[q * step] : matrix (QUANTITIES, 3) times (x, y, z); apart : from entry to entry of the matrix.
+    // flux : matrix (QUANTITIES, 3) times the jump; apart : from entry to entry of the matrix.
     template <int apart>
-    static __device__ __forceinline__ void apply(const real* matrix, real x, real y, real z, real* flux, int step) {
+    static __device__ __forceinline__ void apply(const real* matrix, const real (&jump)[3][4], real* flux, int count) {
 #pragma unroll
         for (int q = 0; q < QUANTITIES; q++) {
             const real* const row = matrix + 3 * q * apart;
-            flux[q * step] = row[0] * x + row[apart] * y + row[2 * apart] * z;
+            const real x = row[0], y = row[apart], z = row[2 * apart];
+#pragma unroll
+            for (int j = 0; j < 4; j++)
+                if (j < count) flux[q * STEP + j * COLUMN] = x * jump[0][j] + y * jump[1][j] + z * jump[2][j];
         }
     }
 
@@ -107,12 +138,22 @@ struct AnyFace {
         out[2] = xz * x + yz * y + zz * z;
     }
 
-    __device__ __forceinline__ void sides(const real* trace, int step, real (&kept)[3], real (&sent)[3]) const {
+    __device__ __forceinline__ void sides(const real* trace, int count, real (&kept)[3][4], real (&sent)[3][4]) const {
+#pragma unroll
+        for (int j = 0; j < 4; j++) {
+            real own[3] = {0, 0, 0}, other[3] = {0, 0, 0};
+            if (j < count) one_point(trace + j * COLUMN, own, other);
+#pragma unroll
+            for (int c = 0; c < 3; c++) kept[c][j] = own[c], sent[c][j] = other[c];
+        }
+    }
+
+    __device__ __forceinline__ void one_point(const real* trace, real (&kept)[3], real (&sent)[3]) const {
         const real *const n = numbers + 27, *const own = numbers + 30, *const across = numbers + 36;
         real t[3];
-        product(trace[0], trace[step], trace[2 * step], trace[3 * step], trace[4 * step], trace[5 * step], n[0], n[1],
+        product(trace[0], trace[STEP], trace[2 * STEP], trace[3 * STEP], trace[4 * STEP], trace[5 * STEP], n[0], n[1],
                 n[2], t);
-        const real x = trace[6 * step], y = trace[7 * step], z = trace[8 * step];
+        const real x = trace[6 * STEP], y = trace[7 * STEP], z = trace[8 * STEP];
         product(across[0], across[1], across[2], across[3], across[4], across[5], x, y, z, kept);
         product(own[0], own[1], own[2], own[3], own[4], own[5], x, y, z, sent);
         for (int c = 0; c < 3; c++) kept[c] += t[c], sent[c] -= t[c];

@@ -24,6 +24,8 @@ from lithowave.solvers.discontinuous_galerkin.element_layout import (
     GPU_LANES,
     PADDED_NUMBERS,
     SLOWER,
+    SPLIT_BLOCKS,
+    SPLIT_ORDERS,
     device_layout,
 )
 from lithowave.solvers.discontinuous_galerkin.materials import QUANTITIES, STRESSES, VELOCITIES
@@ -35,19 +37,18 @@ ELEMENT_FILE = "element.cu"
 LANES, COLUMN = GPU_LANES, GPU_LANES + 1  # elements of a block; values per row of traces in shared memory
 THREADS = LANES * QUANTITIES
 COMPILED_MECHANISMS = 3  # of the variants with attenuation in `variants`
-WORKERS = 8  # warps of a block that process faces
 VALUE_BYTES = {"single": 4, "double": 8}
 LAYOUT = {"LANES": LANES, "QUANTITIES": QUANTITIES, "STRESSES": STRESSES, "VELOCITIES": VELOCITIES}
 
-# By precision and order: minimum blocks per multiprocessor, which bounds the registers of a thread; the same for
-# elements with neighbors that step twice as often, which send both halves of a step; and turns of the work on faces
-# whose coefficients are read in one pass. In an absorbing layer and with attenuation there is one block less.
+# By precision and order: minimum blocks per multiprocessor, which bounds the registers of a thread; the maximum of this
+# number for elements with neighbors that step twice as often, which send both halves of a step, and for elements with
+# attenuation. In an absorbing layer there is one block less.
 SHAPES = {
     "single": {
-        2: (6, 5, 4), 3: (4, 3, 4), 4: (4, 3, 4), 5: (3, 2, 4), 6: (2, 2, 4), 7: (2, 1, 4),
+        2: (6, 5, 5), 3: (4, 3, 3), 4: (4, 3, 3), 5: (3, 2, 2), 6: (2, 1, 2), 7: (1, 1, 1),
     },
     "double": {
-        2: (4, 3, 4), 3: (3, 2, 4), 4: (2, 1, 2), 5: (1, 1, 2), 6: (1, 1, 2), 7: (1, 1, 2),
+        2: (4, 3, 3), 3: (3, 2, 2), 4: (2, 1, 1), 5: (1, 1, 1), 6: (1, 1, 1), 7: (1, 1, 1),
     },
 }  # fmt: skip
 SHARED_BYTES, BLOCK_BYTES, RESERVED_BYTES = 228 << 10, 163 << 10, 1 << 10  # of a multiprocessor; of a block, at most
@@ -58,28 +59,30 @@ DERIVATIVES = {False: 18, True: 27}  # that quantities exchange, in isotropic an
 class BlockShape:
     """Shape of the blocks of a kernel.
 
-    blocks : minimum per multiprocessor. at_once : see `SHAPES`. rows, faces : of derivatives and of traces in shared
+    blocks : minimum per multiprocessor. rows, faces : of derivatives and of traces in shared
     memory at the same time, as many as fit. values : in shared memory for these. stresses : values of stresses by the
-    faces, which follow in elements with attenuation.
+    faces, which follow in elements with attenuation. split : True if a step is two kernels.
     """
 
     blocks: int
-    at_once: int
     rows: int
     faces: int
     values: int
     stresses: int
+    split: bool
 
 
 def block_shape(order: int, precision: str, anisotropic: bool, mixed: int, layer: bool, mechanisms: int) -> BlockShape:
     """Return the shape of the blocks of a kernel."""
-    usual, faster, at_once = SHAPES[precision][order]
-    blocks = max(1, (faster if mixed == FASTER else usual) - layer - (mechanisms > 0))
+    usual, faster, relaxing = SHAPES[precision][order]
+    blocks = min(usual, faster if mixed == FASTER else usual, relaxing if mechanisms else usual)
+    blocks = max(1, blocks - layer)
     stresses = STRESSES * mode_count(order - 1) * LANES if mechanisms else 0
     space = min(BLOCK_BYTES, SHARED_BYTES // blocks - RESERVED_BYTES) // VALUE_BYTES[precision] - stresses
+    split = order >= SPLIT_ORDERS[precision] and not mechanisms
     of_row, of_face = DERIVATIVES[anisotropic] * LANES, QUANTITIES * face_mode_count(order) * COLUMN
     rows, faces = min(mode_count(order - 1), space // of_row), 4 if 4 * of_face <= space else 2
-    return BlockShape(blocks, at_once, rows, faces, max(rows * of_row, faces * of_face, stresses), stresses)
+    return BlockShape(blocks, rows, faces, max(rows * of_row, faces * of_face, stresses), stresses, split)
 
 
 def shared_bytes(precision: str, shape: BlockShape) -> int:
@@ -96,10 +99,10 @@ def defines(
     return {
         "ORDER": order, "ANISOTROPIC": int(anisotropic), "MIXED": mixed, "LAYER": int(layer), "SLOWER": SLOWER,
         "FASTER": FASTER, "BLOCKS": shape.blocks, "SLOPE_ROWS": shape.rows, "FACES": shape.faces,
-        "AT_ONCE": shape.at_once, "COLUMN": COLUMN, "WORKERS": WORKERS, "FACE_NUMBERS": PADDED_NUMBERS[anisotropic],
+        "COLUMN": COLUMN, "FACE_NUMBERS": PADDED_NUMBERS[anisotropic],
         "LAW": law_numbers(anisotropic, layer, mechanisms), "GAINS": LAW_NUMBERS[anisotropic],
         "JUMPS": LAW_NUMBERS[anisotropic] + ANISOTROPIC_LAW, "DECAY": own - 2, "DAMPING": own - 1,
-        "MECHANISMS": mechanisms, "WEIGHTS": own, "FACE_STRESSES": shape.values, **LAYOUT,
+        "MECHANISMS": mechanisms, "WEIGHTS": own, "FACE_STRESSES": shape.values, "SPLIT": int(shape.split), **LAYOUT,
     }  # fmt: skip
 
 
@@ -157,7 +160,15 @@ class ElementKernels:
         definitions = defines(order, backend.precision, anisotropic, mixed, layer, mechanisms)
         self.program = backend.program(PACKAGE, ELEMENT_FILE, definitions, generated_headers(definitions))
         shape = block_shape(order, backend.precision, anisotropic, mixed, layer, mechanisms)
+        self.backend, self.split, self.modes = backend, shape.split, mode_count(order - 1)
         self.shared_bytes = shared_bytes(backend.precision, shape)
+        self.terms: Any = ()
+
+    def reserve(self, blocks: int) -> None:
+        """Allocate what a step of this number of blocks requires."""
+        blocks = min(SPLIT_BLOCKS, blocks) if self.split else 0
+        if blocks > len(self.terms):
+            self.terms = self.backend.zeros((blocks, QUANTITIES, self.modes, LANES))
 
     def _launch(self, kernel: str, blocks: int, named: dict[str, Any]) -> None:
         if blocks > 0:
@@ -166,7 +177,14 @@ class ElementKernels:
     def step(self, *arguments: Any) -> None:
         """See `element_kernels.make_step`."""
         named = named_arguments(ARGUMENTS, "step", arguments)
-        self._launch("step", named["end"] - named["first"], named)
+        first, end = named["first"], named["end"]
+        if not self.split:
+            self._launch("step", end - first, named)
+            return
+        for begin in range(first, end, SPLIT_BLOCKS):
+            part = named | {"first": begin, "terms": self.terms}
+            for kernel in ("begin_step", "finish_step"):
+                self._launch(kernel, min(SPLIT_BLOCKS, end - begin), part)
 
     def complete(self, *arguments: Any) -> None:
         """See `element_kernels.make_complete`."""
@@ -234,9 +252,13 @@ def make_kernels(backend: Any, order: int, precision: str) -> SimpleNamespace:
     def kernel(name: str) -> Callable[..., Callable[..., None]]:
         return lambda *variant: getattr(of(*variant), name)
 
+    def prepare(variant: tuple[bool, int, bool, int], blocks: int) -> None:
+        """Compile the kernels of a group, and allocate what its steps require."""
+        of(*variant).reserve(blocks)
+
     names = ("step", "complete", "complete_memory", "complete_relaxation")
     traces = {name: partial(points.traces, name) for name in TRACES}
     return SimpleNamespace(
         **points.by_name(), **traces, **{name: kernel(name) for name in names},
-        layout=device_layout("cuda", precision), pack_faces=pack_faces,
+        layout=device_layout("cuda", precision), pack_faces=pack_faces, prepare=prepare,
     )  # fmt: skip

@@ -7,7 +7,13 @@ from typing import Any
 import numpy as np
 
 from lithowave.solvers.discontinuous_galerkin.basis import face_mode_count, mode_count
-from lithowave.solvers.discontinuous_galerkin.element_layout import PADDED_NUMBERS, BlockLayout, device_layout
+from lithowave.solvers.discontinuous_galerkin.element_layout import (
+    PADDED_NUMBERS,
+    SPLIT_BLOCKS,
+    SPLIT_ORDERS,
+    BlockLayout,
+    device_layout,
+)
 from lithowave.solvers.discontinuous_galerkin.materials import QUANTITIES, STRESSES
 from lithowave.solvers.discontinuous_galerkin.riemann import FACE_NUMBERS, law_numbers
 from lithowave.solvers.discontinuous_galerkin.tables import PART, arrange
@@ -39,6 +45,7 @@ def array_bytes(plan: Any, backend: Any) -> int:
 
     Without a backend no slot of a block is empty and nothing is padded.
     """
+    terms: dict[tuple[bool, int, bool, int], int] = {}  # blocks whose first Taylor term is stored
     if backend is None:
         layout, kinds = BlockLayout(1, True), 4 * anisotropic_path(plan) + 2 * plan.layer.inside + plan.relaxing
         slots = {
@@ -48,12 +55,16 @@ def array_bytes(plan: Any, backend: Any) -> int:
     else:
         layout, slots = device_layout(backend.name, backend.precision), {}
         for group in arrange(plan, layout).groups:
-            slots[group.kind] = slots.get(group.kind, 0) + (group.end - group.first) * layout.lanes
+            blocks = group.end - group.first
+            slots[group.kind] = slots.get(group.kind, 0) + blocks * layout.lanes
+            if backend.own_memory and plan.order >= SPLIT_ORDERS[backend.precision] and not group.mechanisms:
+                terms[group.variant] = max(terms.get(group.variant, 0), min(blocks, SPLIT_BLOCKS))
     face_numbers = PADDED_NUMBERS if backend is not None and backend.own_memory else FACE_NUMBERS
     # Second halves of traces; traces from other ranks; and the messages.
     halves = (COPIES - 1) * half_count(plan) + 2 * COPIES * plan.shared.count
     traces = halves * 3 * layout.trace_width(face_mode_count(plan.order)) * plan.value_bytes
-    return traces + sum(
+    of_block = QUANTITIES * mode_count(plan.order - 1) * layout.lanes * plan.value_bytes
+    return traces + of_block * sum(terms.values()) + sum(
         count * element_bytes(plan.order, plan.value_bytes, layout, _numbers(plan, *kind) + 4 * face_numbers[kind[0]])
         for kind, count in slots.items()
     )

@@ -24,18 +24,12 @@ struct Relaxation {
     const real* const rates;  // x and gamma of each mechanism
     const real* const jumps;  // stresses by the faces in the step before, in shared memory
     const real damping;
-    real shear[MECHANISMS], bulk[MECHANISMS];
     real later[ORDER > 2 ? later_begin(ORDER) : 1];  // relaxation by the terms so far, in terms from the second one on
 
     __device__ __forceinline__ Relaxation(
         real* own, const real* law, const real* rates, const real* jumps, real damping)
         : own(own), law(law), rates(rates), jumps(jumps), damping(damping)
     {
-#pragma unroll
-        for (int n = 0; n < MECHANISMS; n++) {
-            shear[n] = law[2 * n * LANES];
-            bulk[n] = threadIdx.x / LANES < 3 ? law[(2 * n + 1) * LANES] : real(0);
-        }
 #pragma unroll
         for (real& value : later) value = 0;
     }
@@ -58,56 +52,74 @@ struct Relaxation {
 #endif
     }
 
-    __device__ __forceinline__ real force(int n, real s, real p) const { return fma(bulk[n], p, shear[n] * s); }
+    // Coefficients of a mechanism for the stress s of this warp and p.
+    struct Weights {
+        real shear, bulk;
+
+        __device__ __forceinline__ real force(real s, real p) const { return fma(bulk, p, shear * s); }
+    };
+
+    __device__ __forceinline__ Weights weights(int n) const {
+        return {law[2 * n * LANES], threadIdx.x / LANES < 3 ? law[(2 * n + 1) * LANES] : real(0)};
+    }
 
     // The memory variable r of a mechanism, with the contributions of the faces in the step before.
     __device__ __forceinline__ real complete(int n, int r, real s, real p) const {
-        return own[n * STRESSES * KEPT + r * LANES] + force(n, s, p);
+        return own[n * STRESSES * KEPT + r * LANES] + weights(n).force(s, p);
     }
 
-    // Subtract relaxation from E^term of this warp's stress, which all stresses have written to shared memory.
+    // Subtract relaxation from E^term of this warp's stress, which all stresses have written to shared memory. The loop
+    // over mechanisms is short code: see the documentation.
     template <int term>
     __device__ __forceinline__ void relax(real (&stress)[Reference::B1], const real* stresses) {
-        unrolled<0, Reference::level[term]>([&](auto row) {
-            constexpr int r = decltype(row)::value;
-            constexpr bool last = r >= Reference::level[term + 1];
-            real s, p, face_s = 0, face_p = 0, sum = 0;
-            drive(stresses, r, s, p);
-            if constexpr (term == 1) drive(jumps, r, face_s, face_p);
-            if constexpr (term > 1) sum = later[later_begin(term) + r];
-            unrolled<0, MECHANISMS>([&](auto mechanism) {
-                constexpr int n = decltype(mechanism)::value;
-                real* const at = own + n * STRESSES * KEPT + r * LANES;
-                real kept = *at, change = force(n, s, p);
-                if constexpr (term == 1) {
-                    kept = damping * (kept + force(n, face_s, face_p));
-                    const real relaxing = __ldg(rates + n * ORDER) * kept;
-                    change -= relaxing;
-                    if constexpr (!last) sum += relaxing;
-                }
-                if constexpr (last) {
-                    change *= __ldg(rates + n * ORDER + term);
-                    sum += force(n, s, p) - change;
-                } else {
-                    change += carry<term + 1, n, r>(change);
-                }
-                *at = kept + change;
+        constexpr int COUNT = Reference::level[term], LAST = Reference::level[term + 1];
+        if constexpr (term > 1)
+            unrolled<0, COUNT>([&](auto row) {
+                constexpr int r = decltype(row)::value;
+                stress[r] -= later[later_begin(term) + r];
             });
-            stress[r] -= sum;
-        });
+#pragma unroll 1
+        for (int n = 0; n < MECHANISMS; n++) {
+            const Weights own_weights = weights(n);
+            const real* const powers = rates + n * ORDER;
+            const real rate = __ldg(powers), share = __ldg(powers + term);
+            real* const from = own + n * STRESSES * KEPT;
+            unrolled<0, COUNT>([&](auto row) {
+                constexpr int r = decltype(row)::value;
+                real s, p;
+                drive(stresses, r, s, p);
+                const real force = own_weights.force(s, p);
+                real kept = from[r * LANES], change = force;
+                if constexpr (term == 1) {
+                    real face_s, face_p;
+                    drive(jumps, r, face_s, face_p);
+                    kept = damping * (kept + own_weights.force(face_s, face_p));
+                    const real relaxing = rate * kept;
+                    change -= relaxing;
+                    if constexpr (r < LAST) stress[r] -= relaxing;
+                }
+                if constexpr (r >= LAST) {
+                    change *= share;
+                    stress[r] -= force - change;
+                } else {
+                    change += carry<term + 1, r>(powers, rate, change);
+                }
+                from[r * LANES] = kept + change;
+            });
+        }
     }
 
     // Add the relaxation by u, a part of u^(term - 1), to this term and later ones; return their change of r.
-    template <int term, int n, int r>
-    __device__ __forceinline__ real carry(real u) {
-        real part = __ldg(rates + n * ORDER) * real(1.0 / term) * u;
+    template <int term, int r>
+    __device__ __forceinline__ real carry(const real* powers, real rate, real u) {
+        real part = rate * real(1.0 / term) * u;
         if constexpr (r >= Reference::level[term + 1]) {
-            part *= __ldg(rates + n * ORDER + term);
+            part *= __ldg(powers + term);
             later[later_begin(term) + r] += part;
             return -part;
         } else {
             later[later_begin(term) + r] += part;
-            return carry<term + 1, n, r>(-part) - part;
+            return carry<term + 1, r>(powers, rate, -part) - part;
         }
     }
 };

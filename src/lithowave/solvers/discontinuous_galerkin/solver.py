@@ -33,15 +33,6 @@ KERNELS = ("element_kernels", "point_kernels")
 CHUNK = 1024  # blocks that are completed at a time for a checkpoint
 
 
-def _run_side_by_side(backend: Any, largest: Launch, *others: Launch) -> None:
-    """Run independent launches at the same time, so that the last blocks of one do not leave the device idle."""
-    with backend.on_side_stream():
-        for launch in others:
-            launch()
-    largest()
-    backend.join_side_stream()
-
-
 class DiscontinuousGalerkinSolver(ElementSolver):
     """Steps of arbitrary order on tetrahedra; see `element_kernels` for the scheme and `clusters` for LTS.
 
@@ -67,8 +58,8 @@ class DiscontinuousGalerkinSolver(ElementSolver):
         with phase("tables of elements"):
             self.tables = ElementTables(backend, plan, self.kernels.layout, self.kernels.pack_faces)
         with phase("kernels"):
-            for group in self.tables.arrangement.groups:  # compiles the kernels on a GPU
-                self.kernels.step(*group.variant)
+            for group in self.tables.arrangement.groups:
+                self.kernels.prepare(group.variant, group.end - group.first)
         self._allocate()
         self.exchange = TraceExchange(self, halo or single_rank_halo(backend))
         with phase("sources"):
@@ -164,25 +155,35 @@ class DiscontinuousGalerkinSolver(ElementSolver):
                 end = group.ends[last]
                 launch = partial(step, *self._fields(group), *state, group.first, end, tick, int(pending))
                 steps.append((end - group.first, launch))
-        launches = [launch for _, launch in sorted(steps, key=itemgetter(0), reverse=True)]
-        if len(launches) > 1 and not self.tables.outer.any():
-            launches = [partial(_run_side_by_side, self.backend, *launches)]
-        for sources in self.sources:
-            if sources.outer == outer and sources.cluster <= last:
-                launches += self._injection_launches(sources, tick)
-        return launches
+        largest_first = sorted(steps, key=itemgetter(0), reverse=True)
+        acting = [sources for sources in self.sources if sources.outer == outer and sources.cluster <= last]
+        return [
+            *self._side_by_side([[launch] for _, launch in largest_first]), *self._injection_launches(acting, tick)
+        ]  # fmt: skip
 
-    def _injection_launches(self, sources: SourceList, tick: int) -> list[Launch]:
-        """Return the launches that add sources in the step that begins at this tick."""
-        count = tick >> sources.cluster
-        arrays = {
-            "coefficients": self.coefficients,
-            "own": self.own,
-            "sent": self.odd if count & 1 else self.even,
-            "half of slower": self.odd if count >> 1 & 1 else self.even,
-        }
-        injections = [partial(self.kernels.inject, arrays[name], *lists) for name, lists in sources.arguments()]
-        return [*injections, partial(self.kernels.count_step, sources.row.array)]
+    def _injection_launches(self, acting: Sequence[SourceList], tick: int) -> list[Launch]:
+        """Return the launches that add sources in the steps that begin at this tick."""
+        of_arrays: dict[int, list[Launch]] = {}
+        for sources in acting:
+            count = tick >> sources.cluster
+            arrays = {
+                "coefficients": self.coefficients,
+                "own": self.own,
+                "sent": self.odd if count & 1 else self.even,
+                "half of slower": self.odd if count >> 1 & 1 else self.even,
+            }
+            for name, lists in sources.arguments():
+                inject = partial(self.kernels.inject, arrays[name], *lists)
+                of_arrays.setdefault(id(arrays[name]), []).append(inject)
+        counting = [[partial(self.kernels.count_step, sources.row.array)] for sources in acting]
+        return [*self._side_by_side(list(of_arrays.values())), *self._side_by_side(counting)]
+
+    def _side_by_side(self, queues: list[list[Launch]]) -> list[Launch]:
+        """Return the launches of independent lists, which run at the same time on one rank: so the last blocks of a
+        launch do not leave the device idle, and small launches do not wait for each other."""
+        if len(queues) > 1 and not self.tables.outer.any():
+            return [partial(self.backend.side_by_side, queues)]
+        return [launch for queue in queues for launch in queue]
 
     def _fields(self, group: Any) -> tuple[Any, ...]:
         """Return the common arguments of `step` and `complete`."""
