@@ -12,11 +12,11 @@ from lithowave.errors import ResourceError
 
 BYTES, ALIGNMENT = 128, 64
 TYPES = {"uint16": 1, "float32": 7, "float64": 8}  # CUtensorMapDataType
-L2_PROMOTION_128B = 2
+NO_PROMOTION, PROMOTION_128B = 0, 2  # CUtensorMapL2promotion
 LARGEST_BOX = 256
 
 
-def tensor_map(array: Any, first_column: int, box: tuple[int, int]) -> np.ndarray:
+def tensor_map(array: Any, first_column: int, box: tuple[int, int], whole_lines: bool = True) -> np.ndarray:
     """Return the descriptor of a 3-D tiled map over a field (z, y, x): 128 bytes, passed to a kernel by value.
 
     Elements outside the map are read as zero; coordinates count from element (0, 0, first_column).
@@ -24,7 +24,8 @@ def tensor_map(array: Any, first_column: int, box: tuple[int, int]) -> np.ndarra
     Parameters
     ----------
     array : field on the device; its strides may be padded. first_column : negative columns may extend over the
-    field's lead. box : columns and rows of one copy.
+    field's lead. box : columns and rows of one copy. whole_lines : whether the second-level cache loads whole lines of
+    128 bytes, for neighboring boxes, or only the sectors of 32 bytes that a box touches.
 
     Raises
     ------
@@ -37,7 +38,7 @@ def tensor_map(array: Any, first_column: int, box: tuple[int, int]) -> np.ndarra
     status = _encoder()(
         ctypes.c_void_p(encoded.ctypes.data), TYPES[array.dtype.name], 3, ctypes.c_void_p(address),
         (ctypes.c_uint64 * 3)(*sizes), (ctypes.c_uint64 * 2)(*pitches), (ctypes.c_uint32 * 3)(*box, 1),
-        (ctypes.c_uint32 * 3)(1, 1, 1), 0, 0, L2_PROMOTION_128B, 0,
+        (ctypes.c_uint32 * 3)(1, 1, 1), 0, 0, PROMOTION_128B if whole_lines else NO_PROMOTION, 0,
     )  # fmt: skip
     if status != 0:
         raise ResourceError(

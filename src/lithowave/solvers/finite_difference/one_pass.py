@@ -165,14 +165,17 @@ class OnePass:
         }
 
     def _tiles(self, box: Boxes) -> np.ndarray:
-        """Return tiles that leave few processors idle in the last round; blocks take tiles sequentially."""
-        planes = box[2][1] - box[2][0]
-        across = len(tile_box([*box[:2], (0, 1)], TileShape(self.shape.columns, self.shape.rows), 1, False))
+        """Return tiles that blocks take sequentially: rounds of one tile per processor through all planes, and the rest
+        in parts along z that leave few processors idle."""
+        shape, planes = TileShape(self.shape.columns, self.shape.rows), box[2][1] - box[2][0]
+        columns = tile_box(box, shape, planes, False)
+        whole = len(columns) // self._processors * self._processors
+        rest = len(columns) - whole
 
         def cost(parts: int) -> float:
-            rounds = -(-across * parts // self._processors)
-            return rounds * (-(-planes // parts) + 6 * self.reach)
+            return -(-rest * parts // self._processors) * (-(-planes // parts) + 6 * self.reach)
 
         parts = min(range(1, max(1, planes // 64) + 1), key=cost)
         chunk = max(end - first for first, end in pieces(0, planes, -(-planes // parts)))
-        return tile_box(box, TileShape(self.shape.columns, self.shape.rows), chunk, False)
+        divided = tile_box(box, shape, chunk, False).reshape(-1, *columns.shape)[:, whole:]
+        return np.concatenate([columns[:whole], divided.reshape(-1, columns.shape[1])])

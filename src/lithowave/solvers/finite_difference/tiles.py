@@ -41,13 +41,15 @@ class TileShape:
 @dataclass(frozen=True)
 class TileLayout:
     """Tiles of an update: shapes of inner tiles and of tiles that touch a layer, with the same number of threads; the
-    slots of the ring (0: no ring); the maximum planes of a tile; minimum blocks per multiprocessor."""
+    slots of the ring (0: no ring); the maximum planes of a tile; minimum blocks per multiprocessor; whether the
+    second-level cache loads whole lines, see `tensor_map`."""
 
     inside: TileShape
     edge: TileShape
     slots: int
     chunk: int
     blocks: int = 1
+    whole_lines: bool = True
 
     def defines(self) -> dict[str, int]:
         """Return the definitions for compiling the source."""
@@ -80,8 +82,9 @@ LAYERED_RING = {
     ("double", 6): TileLayout(TileShape(64, 8), TileShape(64, 8), 3, 32),
     ("double", 8): TileLayout(TileShape(64, 8), TileShape(64, 8), 3, 32),
 }
-# If no tile is inside, the kernels need fewer registers, and three blocks share a multiprocessor.
-EDGE_RING = {("single", order): TileLayout(TileShape(32, 8), TileShape(32, 8), 3, 32, 3) for order in (2, 4)}
+# If no tile is inside, the kernels need fewer registers, and three blocks share a multiprocessor. The strips at both
+# ends of x are one tile wide, so that no other block needs the rest of the lines that contain their halo.
+EDGE_RING = {("single", order): TileLayout(TileShape(32, 8), TileShape(32, 8), 3, 32, 3, False) for order in (2, 4)}
 SHARED_MEMORY, RESERVED = 233_472, 1024  # bytes of a multiprocessor, and those that the system takes for each block
 FEWEST_PLANES = 16  # through which tiles march: filling their columns takes as many planes as the stencil has
 DIRECT = TileLayout(TileShape(32, 8), TileShape(32, 8), 0, 32, 4)
