@@ -14,12 +14,13 @@ import numpy as np
 
 from lithowave.backends.host_threads import over_parts
 
-PART = 256  # blocks that are arranged at a time
+PART = 256  # blocks of points that are arranged at a time
+ELEMENTS = 4096  # elements whose values are arranged at a time
 LANES = 16  # elements of a block on a CPU
 # On a GPU, by degree: threads of a block, which processes as many elements as fit, and the minimum number of blocks per
 # multiprocessor in single and in double precision, which bounds the registers of a thread.
 BLOCKS = {
-    2: (128, 6, 3), 3: (128, 6, 2), 4: (128, 6, 2), 5: (256, 2, 1), 6: (256, 2, 1), 7: (128, 4, 2), 8: (256, 2, 1)
+    2: (128, 6, 3), 3: (128, 6, 2), 4: (128, 6, 3), 5: (256, 2, 1), 6: (256, 2, 1), 7: (128, 4, 2), 8: (256, 2, 1)
 }  # fmt: skip
 MAP_VALUES = {  # of the mapping of an element, by device
     "cpu": {"affine": 24, "trilinear": 24, "triquadratic": 81},
@@ -159,7 +160,7 @@ class ElementLayout:
             else:
                 arranged[part] = held.reshape(-1, self.elements, count).transpose(0, 2, 1)
 
-        over_parts(arrange, blocks, PART)
+        over_parts(arrange, blocks, -(-ELEMENTS // self.elements))
         return arranged
 
 

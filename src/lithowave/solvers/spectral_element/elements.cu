@@ -2,9 +2,9 @@
 //
 // A block of threads processes ELEMENTS elements, a thread the N points of a line along k; thread (e * N + j) * N + i.
 // The line stays in registers; derivatives along i and j are computed in shared memory. There, the COMPONENTS * N values
-// of a thread's line are packs of 16 bytes, POINT_STRIDE packs from those of the next thread. A task differentiates the
-// packs of one number on a line along i or j: see `launches.task_table`, which gives the threads tasks such that the
-// eight threads whose packs move together use different banks.
+// of a thread's line are packs of 16 bytes, POINT_STRIDE packs from those of the next thread, and ELEMENT_STRIDE packs
+// lie between two elements. A task differentiates one value of each line of an element along both directions: see
+// `launches.task_table`, which gives the threads tasks such that those served together use different banks.
 // A thread issues all its reads of global memory before it waits.
 // In an absorbing layer (AXES > 0), derivatives and stresses pass through filters with memory variables.
 // With attenuation (MECHANISMS > 0), the stresses of some points relax.
@@ -12,7 +12,7 @@
 // fluid_kernels.py.
 // Each block also updates the displacements of some points that only later launches load: see `launches`.
 // Definitions: REAL, DEGREE, MAP, COMPONENTS, ANISOTROPIC, VARYING, AXES, those of `relaxation.cuh`, ATOMIC, ELEMENTS,
-// THREADS, BLOCKS, POINT_STRIDE, and ROUNDS, the number of tasks of a thread.
+// THREADS, BLOCKS, POINT_STRIDE, ELEMENT_STRIDE, and ROUNDS, the number of tasks of a thread.
 
 #include "gll.cuh"
 #include "hopper.cuh"
@@ -35,39 +35,67 @@ struct alignas(16) Pack {
 };
 
 constexpr int VALUES = COMPONENTS * N, PACKS = (VALUES + Pack::WIDTH - 1) / Pack::WIDTH;
-constexpr int FIELD = ELEMENTS * LINES * POINT_STRIDE;
-constexpr unsigned NO_TASK = 0xffff, ALONG_J = 0x8000;  // in the table of tasks: the first pack of a line, or NO_TASK
+constexpr int FIELD = ELEMENTS * ELEMENT_STRIDE;
+constexpr unsigned NO_TASK = 0xffff;  // in the table of tasks: the place of the value on the first line, or NO_TASK
+constexpr int STEP_I = POINT_STRIDE * Pack::WIDTH, STEP_J = N * STEP_I;  // between the values of two lines
 
-// Along a line of N packs, `step` apart: the derivative at each point, or (TRANSPOSED) the sum of the weak form.
-template <bool TRANSPOSED>
-__device__ __forceinline__ void differentiate(const Pack* source, Pack* target, int step) {
-    Pack f[N];
-#pragma unroll
-    for (int l = 0; l < N; l++) f[l] = source[l * step];
-#pragma unroll
-    for (int a = 0; a < N; a++) {
-        Pack sum = {};
-#pragma unroll
-        for (int l = 0; l < N; l++) {
-            const real d = TRANSPOSED ? GLL.derivative[l][a] : GLL.derivative[a][l];
-            if (d == 0) continue;
-#pragma unroll
-            for (int n = 0; n < Pack::WIDTH; n++) sum.value[n] += d * f[l].value[n];
-        }
-        target[a * step] = sum;
-    }
+// sum += factor * value; no instruction for a factor that is 0 when compiled.
+__device__ __forceinline__ void add_product(real& sum, real factor, real value) {
+    if (factor != 0) sum += factor * value;
 }
 
-// Derivatives of u along i and j to the two fields `along`, or (TRANSPOSED) the sums of the weak form in place.
-template <bool TRANSPOSED>
-__device__ __forceinline__ void run_tasks(const unsigned (&task)[ROUNDS], const Pack* u, Pack* along) {
+// Replace a value of all lines of an element by its derivatives along i; store those along j in the other field.
+__device__ __forceinline__ void differentiate(real* values, real* along_j) {
+    real f[N][N];
 #pragma unroll
-    for (int round = 0; round < ROUNDS; round++) {
-        if (task[round] == NO_TASK) continue;
-        const bool along_j = task[round] & ALONG_J;
-        const int first = task[round] & ~ALONG_J, step = along_j ? N * POINT_STRIDE : POINT_STRIDE;
-        Pack* const target = along + (along_j ? FIELD : 0) + first;
-        differentiate<TRANSPOSED>(TRANSPOSED ? target : u + first, target, step);
+    for (int j = 0; j < N; j++)
+#pragma unroll
+        for (int i = 0; i < N; i++) f[j][i] = values[j * STEP_J + i * STEP_I];
+#pragma unroll
+    for (int j = 0; j < N; j++)
+#pragma unroll
+        for (int i = 0; i < N; i++) {
+            real x = 0, y = 0;
+#pragma unroll
+            for (int l = 0; l < N; l++)
+                add_product(x, GLL.derivative[i][l], f[j][l]), add_product(y, GLL.derivative[j][l], f[l][i]);
+            values[j * STEP_J + i * STEP_I] = x, along_j[j * STEP_J + i * STEP_I] = y;
+        }
+}
+
+// The sums of the weak form along i and j, which replace the values for i.
+__device__ __forceinline__ void integrate(real* along_i, const real* along_j) {
+    real sum[N][N] = {};
+#pragma unroll
+    for (int j = 0; j < N; j++)
+#pragma unroll
+        for (int i = 0; i < N; i++) {
+            const real x = along_i[j * STEP_J + i * STEP_I], y = along_j[j * STEP_J + i * STEP_I];
+#pragma unroll
+            for (int l = 0; l < N; l++)
+                add_product(sum[j][l], GLL.derivative[i][l], x), add_product(sum[l][i], GLL.derivative[j][l], y);
+        }
+#pragma unroll
+    for (int j = 0; j < N; j++)
+#pragma unroll
+        for (int i = 0; i < N; i++) along_i[j * STEP_J + i * STEP_I] = sum[j][i];
+}
+
+// Replace the values on the line of a thread by their derivatives along k, or (TRANSPOSED) by the sums of the weak form.
+template <bool TRANSPOSED>
+__device__ __forceinline__ void differentiate_line(real (&line)[COMPONENTS][N]) {
+#pragma unroll
+    for (int c = 0; c < COMPONENTS; c++) {
+        real f[N];
+#pragma unroll
+        for (int l = 0; l < N; l++) f[l] = line[c][l];
+#pragma unroll
+        for (int k = 0; k < N; k++) {
+            line[c][k] = 0;
+#pragma unroll
+            for (int l = 0; l < N; l++)
+                add_product(line[c][k], TRANSPOSED ? GLL.derivative[l][k] : GLL.derivative[k][l], f[l]);
+        }
     }
 }
 
@@ -178,13 +206,13 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) add_forces(
     const real* recursion, int first_axis,
     unsigned first_block, unsigned own_block, unsigned shared, unsigned move_begin, unsigned move_end)
 {
-    Pack* const u = dynamic_shared<Pack>();
-    Pack* const along = u + FIELD;
-    real* const maps = reinterpret_cast<real*>(along + 2 * FIELD);
+    Pack* const first = dynamic_shared<Pack>();  // u, then its derivatives along i, the products with those of the test
+    Pack* const second = first + FIELD;          // functions, and the sums of the weak form; in `second` those for j
+    real* const maps = reinterpret_cast<real*>(second + FIELD);
     real* const relaxed = maps + ELEMENTS * MAP_SIZE;
 
     const int thread = threadIdx.x, element = thread / LINES, place = thread - element * LINES;
-    const int j = place / N, i = place - j * N, start = thread * POINT_STRIDE;
+    const int j = place / N, i = place - j * N, start = element * ELEMENT_STRIDE + place * POINT_STRIDE;
     const bool works = thread < ELEMENTS * LINES;
     const size_t own = own_block + blockIdx.x;
     const size_t own_element = own * ELEMENTS + (works ? element : 0);
@@ -205,14 +233,14 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) add_forces(
     const MovedPoints moved(displacement, momentum, move_begin, move_end, thread);
     const Relaxation mechanisms(relaxation, relaxing, recursion, own, relaxed);
     mechanisms.begin(thread);
-    real line[COMPONENTS][N], sum[COMPONENTS][N];
+    real line[COMPONENTS][N];
     gather(displacement, momentum, point, shared, works, first_axis, line);
     moved.store(displacement);
 #pragma unroll
     for (int n = 0; n < MAP_VECTORS; n++)
         if (thread + n * THREADS < ELEMENTS * MAP_SIZE / 4) reinterpret_cast<Point*>(maps)[thread + n * THREADS] = terms[n];
     if (works) {
-        PackedLine packed(u + start);
+        PackedLine packed(first + start);
 #pragma unroll
         for (int k = 0; k < N; k++) {
 #pragma unroll
@@ -220,19 +248,18 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) add_forces(
             packed.store(k);
         }
     }
+    differentiate_line<false>(line);
     mechanisms.wait();
     __syncthreads();
     mechanisms.prepare(thread);
-    run_tasks<false>(task, u, along);
+#pragma unroll
+    for (int round = 0; round < ROUNDS; round++)
+        if (task[round] != NO_TASK) differentiate(first->value + task[round], second->value + task[round]);
     __syncthreads();
     if (works) {
         const LineMap map(maps + element * MAP_SIZE, GLL.point[i], GLL.point[j]);
         const real weight = GLL.weight[i] * GLL.weight[j];
-        PackedLine along_i(along + start), along_j(along + FIELD + start);
-#pragma unroll
-        for (int c = 0; c < COMPONENTS; c++)
-#pragma unroll
-            for (int k = 0; k < N; k++) sum[c][k] = 0;
+        PackedLine along_i(first + start), along_j(second + start);
 #pragma unroll
         for (int k = 0; k < N; k++) {
             const Metric metric = map.at(k);
@@ -241,11 +268,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) add_forces(
             along_i.load(k), along_j.load(k);
 #pragma unroll
             for (int c = 0; c < COMPONENTS; c++) {
-                const real x = along_i.at(k, c), y = along_j.at(k, c);
-                real z = 0;
-#pragma unroll
-                for (int l = 0; l < N; l++)
-                    if (GLL.derivative[k][l] != 0) z += GLL.derivative[k][l] * line[c][l];
+                const real x = along_i.at(k, c), y = along_j.at(k, c), z = line[c][k];
 #pragma unroll
                 for (int d = 0; d < 3; d++) gradient[3 * c + d] = x * m[d] + y * m[3 + d] + z * m[6 + d];
             }
@@ -266,26 +289,26 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) add_forces(
                 const real* const r = row[c];
                 along_i.at(k, c) = r[0] * m[0] + r[1] * m[1] + r[2] * m[2];
                 along_j.at(k, c) = r[0] * m[3] + r[1] * m[4] + r[2] * m[5];
-                const real z = r[0] * m[6] + r[1] * m[7] + r[2] * m[8];
-#pragma unroll
-                for (int l = 0; l < N; l++)
-                    if (GLL.derivative[k][l] != 0) sum[c][l] += GLL.derivative[k][l] * z;
+                line[c][k] = r[0] * m[6] + r[1] * m[7] + r[2] * m[8];
             }
             along_i.store(k), along_j.store(k);
         }
     }
     __syncthreads();
     mechanisms.finish(thread);
-    run_tasks<true>(task, u, along);
+#pragma unroll
+    for (int round = 0; round < ROUNDS; round++)
+        if (task[round] != NO_TASK) integrate(first->value + task[round], second->value + task[round]);
     __syncthreads();
     if (works) {
-        PackedLine along_i(along + start), along_j(along + FIELD + start);
+        differentiate_line<true>(line);
+        PackedLine integral(first + start);
 #pragma unroll
         for (int k = 0; k < N; k++) {
-            along_i.load(k), along_j.load(k);
+            integral.load(k);
             real force[COMPONENTS];
 #pragma unroll
-            for (int c = 0; c < COMPONENTS; c++) force[c] = -(sum[c][k] + along_i.at(k, c) + along_j.at(k, c));
+            for (int c = 0; c < COMPONENTS; c++) force[c] = -(line[c][k] + integral.at(k, c));
 #if COMPONENTS == 3
             if (AXES) rotate(force[0], force[1], force[2], 3 - first_axis);
 #endif

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +10,7 @@ import numpy as np
 
 from lithowave.backends.host_threads import over_parts
 from lithowave.mesh.coloring import color_elements
+from lithowave.mesh.numbering import largest_numbers
 from lithowave.solvers.spectral_element.absorbing_layer import FILTERS, FLUID_FILTERS
 from lithowave.solvers.spectral_element.block_colors import color_greedily
 from lithowave.solvers.spectral_element.element_layout import ElementLayout
@@ -201,10 +201,6 @@ def place_elements(
     return Slots(slots, np.argsort(colors, kind="stable"), begin)
 
 
-def _in_parts(points: np.ndarray) -> Iterator[np.ndarray]:
-    return (points[first : first + PART] for first in range(0, len(points), PART))
-
-
 def _filled(elements: np.ndarray, size: int) -> np.ndarray:
     return np.concatenate([elements, np.full(-len(elements) % size, -1, np.int64)])
 
@@ -269,8 +265,8 @@ class ElementTables:
         if self._divides and self.groups:
             first = self.groups[0]
             own = (points[begin:end] for begin, end in itertools.pairwise(first.begin))
-            last = [max(int(some[some < shared].max(initial=-1)) for some in _in_parts(blocks)) for blocks in own]
-            reach = np.maximum.accumulate(np.array(last)) + 1
+            last = [max(largest_numbers(blocks, shared, PART), default=-1) for blocks in own]
+            reach = np.maximum.accumulate(last) + 1
             first.moved[:] = moved_points(reach, self.kernels.moved_by_block * np.diff(first.begin), shared)
 
     @property

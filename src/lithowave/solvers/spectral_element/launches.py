@@ -29,7 +29,7 @@ ADAPTED_DEGREES = (3, 4)  # in single precision: see `blocks_per_multiprocessor`
 
 MOVED = 2  # points that a thread of the element kernel moves for later launches
 PACK_BYTES, PACKS_AT_ONCE = 16, 8  # which shared memory moves at once, if they are in different banks
-ALONG_J, NO_TASK = 0x8000, 0xFFFF
+NO_TASK = 0xFFFF
 
 
 def packs(degree: int, components: int, value_bytes: int) -> int:
@@ -53,6 +53,7 @@ def defines(degree: int, precision: str, kind: ElementKind, atomic: bool) -> dic
         "ATOMIC": int(atomic), "MOVED": MOVED, "ELEMENTS": own.elements, "THREADS": own.lanes,
         "BLOCKS": blocks_per_multiprocessor(degree, precision, kind),
         "POINT_STRIDE": point_stride(degree, kind.components, VALUE_BYTES[precision]),
+        "ELEMENT_STRIDE": element_stride(degree, kind.components, VALUE_BYTES[precision]),
         "ROUNDS": len(task_table(degree, kind.components, VALUE_BYTES[precision])), **carrier_defines(degree, kind),
     }  # fmt: skip
 
@@ -60,14 +61,16 @@ def defines(degree: int, precision: str, kind: ElementKind, atomic: bool) -> dic
 def blocks_per_multiprocessor(degree: int, precision: str, kind: ElementKind) -> int:
     """Return the minimum number of blocks that a multiprocessor processes at a time, which bounds the registers.
 
-    Maps other than affine ones, attenuation, and these maps in an absorbing layer need more registers: variables in
-    memory instead of registers cost more time than fewer blocks.
+    Maps other than affine ones, and attenuation, need more registers; these maps in an absorbing layer or with memory
+    variables at many points need even more: variables in memory instead of registers cost more time than fewer blocks.
     """
     blocks = BLOCKS[degree][1 if precision == "single" else 2]
     if precision == "double" or degree not in ADAPTED_DEGREES:
         return blocks
     curved = kind.map != "affine"
-    return blocks - curved - (kind.mechanisms > 0 or (curved and kind.layer > 0))
+    relaxing = kind.mechanisms > 0
+    many = relaxing and not shared_carriers(degree, kind)
+    return blocks - (curved or relaxing) - (curved and (kind.layer > 0 or many))
 
 
 def carrier_defines(degree: int, kind: ElementKind) -> dict[str, str | int]:
@@ -115,41 +118,48 @@ def _kind_variants(degree: int) -> Iterator[tuple[ElementKind, bool]]:
 
 
 @lru_cache
-def task_table(degree: int, components: int, value_bytes: int) -> np.ndarray:
-    """Return the packs that each thread differentiates, (rounds, threads): the place of the first pack of a line in
-    shared memory, plus ALONG_J on lines along j; NO_TASK for none.
+def element_stride(degree: int, components: int, value_bytes: int) -> int:
+    """Return the distance in packs between the elements of a block in shared memory: that with the fewest transfers.
 
-    The threads that are served at once have lines of one direction, as far as possible with packs in different banks.
+    In a step, the threads move the packs of their lines as often as the tasks move the values of the lines.
     """
-    own, n = device_layout("cuda", degree), degree + 1
-    stride = point_stride(degree, components, value_bytes)
-    element, a, q = np.indices((own.elements, n, packs(degree, components, value_bytes)))
-    fewest = -(-element.size // PACKS_AT_ONCE)
-    rounds = -(-2 * fewest * PACKS_AT_ONCE // own.lanes)
-    table = np.full((2, rounds * own.lanes // (2 * PACKS_AT_ONCE), PACKS_AT_ONCE), NO_TASK, np.uint16)
-    for rows, (direction, step) in zip(table, ((0, n), (ALONG_J, 1)), strict=True):
-        first = ((element * n * n + a * step) * stride + q).ravel() + direction
-        for row, group in zip(rows, _dealt(first.tolist(), fewest, len(rows)), strict=False):
-            row[: len(group)] = group
-    return table.reshape(rounds, own.lanes)
+    own, lines = device_layout("cuda", degree), (degree + 1) ** 2
+    element, line = np.divmod(np.arange(own.elements * lines), lines)
+    point = point_stride(degree, components, value_bytes)
+
+    def transfers(stride: int) -> int:
+        banks = (element * stride + line * point) % PACKS_AT_ONCE
+        groups = np.split(banks, range(PACKS_AT_ONCE, len(banks), PACKS_AT_ONCE))
+        of_threads = packs(degree, components, value_bytes) * sum(int(np.bincount(group).max()) for group in groups)
+        return of_threads + lines * len(_grouped_tasks(degree, components, value_bytes, stride))
+
+    return min(range(lines * point, lines * point + PACKS_AT_ONCE), key=transfers)
 
 
-def _dealt(places: list[int], fewest: int, most: int) -> list[list[int]]:
-    """Divide packs into groups of at most eight, those of one bank into different groups if there are enough."""
-    banks: dict[int, list[int]] = {}
-    for place in places:
-        banks.setdefault(place % PACKS_AT_ONCE, []).append(place)
-    largest = sorted(banks.items(), key=lambda bank: -len(bank[1]))
-    groups: list[list[int]] = [[] for _ in range(max(fewest, min(most, len(largest[0][1]))))]
-    used = np.zeros((len(groups), PACKS_AT_ONCE), int)
-    for bank, members in largest:
-        for place in members:
-            cost = used[:, bank] * PACKS_AT_ONCE + used.sum(axis=1)
-            cost[[len(group) == PACKS_AT_ONCE for group in groups]] = np.iinfo(int).max
-            chosen = int(cost.argmin())
-            groups[chosen].append(place)
-            used[chosen, bank] += 1
-    return groups
+def _grouped_tasks(degree: int, components: int, value_bytes: int, stride: int) -> np.ndarray:
+    """Return the place of the first value of each task, (groups, banks), each in the column of its bank; else NO_TASK.
+
+    stride : distance of elements in packs. Shared memory serves the threads of a group at once.
+    """
+    width, values = PACK_BYTES // value_bytes, components * (degree + 1)
+    elements = np.arange(device_layout("cuda", degree).elements)
+    places = np.add.outer(elements * stride * width, np.arange(values)).ravel()
+    banks = places % (width * PACKS_AT_ONCE)
+    table = np.full((np.bincount(banks).max(), width * PACKS_AT_ONCE), NO_TASK, np.uint16)
+    for bank in np.unique(banks):
+        own = places[banks == bank]
+        table[: len(own), bank] = own
+    return table
+
+
+@lru_cache
+def task_table(degree: int, components: int, value_bytes: int) -> np.ndarray:
+    """Return the values that each thread differentiates, (rounds, threads): the place of a value on an element's first
+    line in shared memory; NO_TASK for none. The values of threads that are served at once are in different banks."""
+    stride = element_stride(degree, components, value_bytes)
+    tasks = _grouped_tasks(degree, components, value_bytes, stride).ravel()
+    threads = device_layout("cuda", degree).lanes
+    return np.pad(tasks, (0, -len(tasks) % threads), constant_values=NO_TASK).reshape(-1, threads)
 
 
 class ElementKernel:
@@ -162,7 +172,7 @@ class ElementKernel:
         definitions = defines(degree, backend.precision, kind, not deterministic)
         self.program = backend.program(PACKAGE, ELEMENTS_FILE, definitions)
         relaxing = 8 * (1 + kind.mechanisms) * shared_carriers(degree, kind)  # values, see `relaxation.cuh`
-        fields = 3 * PACK_BYTES * (degree + 1) ** 2 * point_stride(degree, kind.components, value_bytes)
+        fields = 2 * PACK_BYTES * element_stride(degree, kind.components, value_bytes)
         element = fields + value_bytes * (MAP_VALUES["cuda"][kind.map] + relaxing)
         self.shared_bytes = own.elements * element
 
@@ -266,10 +276,12 @@ def make_kernels(backend: Any, degree: int, precision: str, deterministic: bool 
 
 def pack_affine(coefficients: np.ndarray) -> np.ndarray:
     """Return nine cofactors and 1 / J of parallelepipeds, (elements, 12)."""
-    matrix = np.stack([coefficients[..., 0, 0, 1], coefficients[..., 0, 1, 0], coefficients[..., 1, 0, 0]], axis=1)
-    packed = np.zeros((len(matrix), 12))
-    packed[:, :9] = np.stack([np.cross(matrix[:, d - 2], matrix[:, d - 1]) for d in range(3)], axis=1).reshape(-1, 9)
-    packed[:, 9] = 1.0 / np.einsum("ec,ec->e", matrix[:, 0], packed[:, :3])
+    matrix = coefficients[..., 0, 0, 1], coefficients[..., 0, 1, 0], coefficients[..., 1, 0, 0]
+    packed = np.zeros((len(coefficients), 12))
+    for d, c in itertools.product(range(3), range(3)):  # faster than np.cross, with the same round-off
+        a, b = matrix[d - 2], matrix[d - 1]
+        packed[:, 3 * d + c] = a[:, c - 2] * b[:, c - 1] - a[:, c - 1] * b[:, c - 2]
+    packed[:, 9] = 1.0 / np.einsum("ec,ec->e", np.ascontiguousarray(matrix[0]), packed[:, :3])
     return packed
 
 
