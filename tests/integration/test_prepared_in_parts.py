@@ -19,14 +19,16 @@ from lithowave.solvers.spectral_element.plan import plan
 from lithowave.solvers.spectral_element.solver import SpectralElementSolver
 
 SIZES = {  # smaller parts, so that a small mesh has several
-    "mesh.hexahedra.PART": 50, "mesh.level_map.PART": 300, "mesh.numbering.CHUNK": 40, "mesh.quality_report.PART": 30,
-    "mesh.numbering_kernels.ROWS": 200, "mesh.numbering_kernels.VERTICES": 60,
-    "solvers.elements.model_warnings.PART": 50, "solvers.elements.point_location.PART": 50,
-    "solvers.spectral_element.element_layout.PART": 2, "solvers.spectral_element.element_statistics.PART": 40,
+    "mesh.hexahedra.PART": 50, "mesh.hexahedral_box.PART": 70, "mesh.level_map.PART": 300,
+    "mesh.numbering.CHUNK": 40, "mesh.quality_report.PART": 30, "mesh.numbering_kernels.ROWS": 200,
+    "mesh.numbering_kernels.VERTICES": 60, "solvers.elements.model_warnings.PART": 50,
+    "solvers.elements.point_location.PART": 50, "solvers.spectral_element.element_layout.PART": 2,
+    "solvers.spectral_element.element_statistics.PART": 40,
     "solvers.spectral_element.elements.PART": 45, "solvers.spectral_element.faces.PART": 20,
     "solvers.spectral_element.geometry.PART": 25, "solvers.spectral_element.materials.PART": 30,
     "solvers.spectral_element.mesh_statistics.PART": 60, "solvers.spectral_element.point_location.PART": 35,
-    "solvers.spectral_element.solver.PART": 999,
+    "solvers.spectral_element.element_layout.ELEMENTS": 30, "solvers.spectral_element.solver.PART": 999,
+    "solvers.spectral_element.source_sums.CHUNK": 55,
 }  # fmt: skip
 
 
@@ -85,6 +87,7 @@ TETRAHEDRA_SIZES = {
     "mesh.tetrahedra.PART": 40, "mesh.tetrahedral_quality.PART": 30,
     "solvers.discontinuous_galerkin.element_layout.PART": 30,
     "solvers.discontinuous_galerkin.meshing.PART": 25, "solvers.discontinuous_galerkin.point_location.PART": 35,
+    "solvers.discontinuous_galerkin.point_location.PAIRS": 21,
     "solvers.discontinuous_galerkin.tables.PART": 32,
 }  # fmt: skip
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from lithowave.backends.host_threads import over_parts
+from lithowave.backends.loops import exact_part
 from lithowave.errors import InputError
 from lithowave.mesh.numbering import CORNERS, EDGES, FACES, morton_order, number_edges, number_faces
 from lithowave.mesh.shapes import MIDDLE_EDGES, MIDDLE_FACES, lattice, shape_tables
@@ -117,27 +118,39 @@ class HexahedralMesh:
 def corner_jacobians(vertices: np.ndarray, elements: np.ndarray) -> np.ndarray:
     """Return `HexahedralMesh.corner_jacobians` of vertices and elements."""
     found = np.empty(elements.shape)
-    place = {tuple(corner): number for number, corner in enumerate(CORNERS.tolist())}
-
-    def compute(part: slice) -> None:
-        for corner, (i, j, k) in enumerate(CORNERS.tolist()):
-            ends = [((0, j, k), (1, j, k)), ((i, 0, k), (i, 1, k)), ((i, j, 0), (i, j, 1))]
-            some = elements[part]
-            a, b, c = (vertices[some[:, place[high]]] - vertices[some[:, place[low]]] for low, high in ends)
-            found[part, corner] = (
-                a[:, 0] * (b[:, 1] * c[:, 2] - b[:, 2] * c[:, 1])
-                + a[:, 1] * (b[:, 2] * c[:, 0] - b[:, 0] * c[:, 2])
-                + a[:, 2] * (b[:, 0] * c[:, 1] - b[:, 1] * c[:, 0])
-            )
-
-    over_parts(compute, len(elements), PART)
+    over_parts(lambda part: _corner_jacobians(elements[part], vertices, AROUND, found[part]), len(elements), PART)
     return found
+
+
+# By corner, the low and the high end of the edges along i, j and k that meet there.
+AROUND = np.array([
+    [[np.flatnonzero((CORNERS == np.where(np.arange(3) == axis, end, corner)).all(axis=1))[0] for end in (0, 1)]
+     for axis in range(3)]
+    for corner in CORNERS
+])  # fmt: skip
+
+
+@exact_part
+def _corner_jacobians(elements, vertices, around, found):  # pragma: no cover - compiled
+    """Compute `corner_jacobians` of some elements. around : see `AROUND`."""
+    edges = np.empty((3, 3))
+    for element in range(len(elements)):
+        for corner in range(8):
+            for axis in range(3):
+                low, high = elements[element, around[corner, axis, 0]], elements[element, around[corner, axis, 1]]
+                for c in range(3):
+                    edges[axis, c] = vertices[high, c] - vertices[low, c]
+            a, b, c = edges
+            found[element, corner] = (
+                a[0] * (b[1] * c[2] - b[2] * c[1]) + a[1] * (b[2] * c[0] - b[0] * c[2])
+                + a[2] * (b[0] * c[1] - b[1] * c[0])
+            )  # fmt: skip
 
 
 def check_jacobians(mesh: HexahedralMesh) -> None:
     """InputError: an element is inverted or flat at one of its corners; the worst one is named."""
     jacobians = mesh.corner_jacobians()
-    worst = int(np.argmin(jacobians.min(axis=1)))
+    worst = int(np.argmin(jacobians)) // jacobians.shape[1]
     least = float(jacobians[worst].min())
     if least > 0:
         return

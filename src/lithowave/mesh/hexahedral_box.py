@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from lithowave.backends.host_threads import over_parts
 from lithowave.errors import InputError
-from lithowave.mesh.hexahedra import SIDES, HexahedralMesh, check_jacobians
+from lithowave.mesh.hexahedra import PART, SIDES, HexahedralMesh, check_jacobians
 from lithowave.mesh.numbering import FACES
 from lithowave.mesh.partition import Rectangle
 
@@ -332,12 +333,29 @@ class BoxMeshBuilder:
                 sides |= (vertices[:, column] == end).astype(np.uint8) << (2 * bit + high)
         sides[self.plane] |= 1 << SIDES.index("z_min")
         sides[self.top] |= 1 << SIDES.index("z_max")
-        on = np.bitwise_and.reduce(sides[elements][:, FACES], axis=2)
-        boundaries = {name: np.argwhere(on >> bit & 1) for bit, name in enumerate(SIDES)}
+        outer, on = faces_on_sides(elements, sides)
+        found = {name: np.nonzero(on >> bit & 1) for bit, name in enumerate(SIDES)}
+        boundaries = {name: np.stack([outer[element], face], axis=1) for name, (element, face) in found.items()}
         return HexahedralMesh(
             vertices, elements, np.concatenate(self.materials), boundaries,
             vertex_ids=np.concatenate(self.vertex_ids), element_ids=np.concatenate(self.element_ids),
         )  # fmt: skip
+
+
+def faces_on_sides(elements: np.ndarray, sides: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the elements that touch the sides of a box, and the bits (n, 6) of the sides that contain their faces.
+
+    sides : bits of the sides that contain each vertex.
+    """
+
+    def examine(part: slice) -> tuple[np.ndarray, np.ndarray]:
+        own = sides[elements[part]]
+        outer = np.flatnonzero(own.any(axis=1))
+        return outer + part.start, np.bitwise_and.reduce(own[outer][:, FACES], axis=2)
+
+    found = over_parts(examine, len(elements), PART)
+    outer, on = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    return outer, on
 
 
 def rows_in_whole(base: int, first: tuple[int, int], shape: tuple[int, int], width: int) -> np.ndarray:

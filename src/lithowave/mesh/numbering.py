@@ -19,6 +19,7 @@ from lithowave.mesh.numbering_kernels import (
     entity_starts,
     gather_numbers,
     identify_sets,
+    largest_number,
     mark_entities,
     number_own_points,
 )
@@ -181,6 +182,11 @@ def surface_tables(degree: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def shared_count(count: int, elements: int, degree: int) -> int:
     """Return the number of points on corners, edges and faces, which are the first of `count` points."""
     return count - elements * (degree - 1) ** 3
+
+
+def largest_numbers(numbers: np.ndarray, end: int, size: int) -> list[int]:
+    """Return for each section of `size` rows of an array the largest number below `end`; -1 if there is none."""
+    return over_parts(lambda part: largest_number(numbers[part].reshape(-1), end), len(numbers), size)
 
 
 def on_surface(degree: int) -> np.ndarray:

@@ -20,11 +20,9 @@ def identify_sets(elements: np.ndarray, table: np.ndarray) -> tuple[np.ndarray, 
     count, vertices = len(elements) * len(table), int(elements.max(initial=-1)) + 1
     sets = np.empty((count, table.shape[1]), np.int32 if vertices < 2**31 else np.int64)
 
-    def sort_sets(part: slice) -> None:
-        rows = slice(part.start * len(table), part.stop * len(table))
-        sets[rows] = np.sort(elements[part][:, table].reshape(-1, table.shape[1]), axis=1)
-
-    over_parts(sort_sets, len(elements), ROWS // len(table))
+    over_parts(
+        lambda part: gather_sorted(part.start, part.stop, elements, table, sets), len(elements), ROWS // len(table)
+    )
     begin = np.zeros(vertices + 1, np.int64)
     members = np.empty(count, np.int64)
     distribute(sets, begin, members)
@@ -36,6 +34,20 @@ def identify_sets(elements: np.ndarray, table: np.ndarray) -> tuple[np.ndarray, 
         lambda part: number_members(part.start, part.stop, sets, begin, members, first, numbers), vertices, VERTICES
     )
     return numbers, int(distinct.sum())
+
+
+@exact_part
+def gather_sorted(first, end, elements, table, sets):  # pragma: no cover - compiled
+    """Gather the vertices of the sets of some elements, each in ascending order."""
+    for element in range(first, end):
+        for row in range(len(table)):
+            own = sets[element * len(table) + row]
+            for place in range(table.shape[1]):
+                vertex, at = elements[element, table[row, place]], place
+                while at > 0 and own[at - 1] > vertex:
+                    own[at] = own[at - 1]
+                    at -= 1
+                own[at] = vertex
 
 
 @exact_part
@@ -176,6 +188,16 @@ def lower_keys(numbers, elements, keys):  # pragma: no cover - compiled
         for place in range(size):
             number = numbers[element, place]
             keys[number] = min(keys[number], elements[element] * size + place)
+
+
+@exact_part
+def largest_number(numbers, end):  # pragma: no cover - compiled
+    """Return the largest of numbers (n,) that is below `end`; -1 if there is none."""
+    largest = -1
+    for place in range(len(numbers)):
+        number = numbers[place]
+        largest = max(largest, number if number < end else -1)
+    return largest
 
 
 @exact_part

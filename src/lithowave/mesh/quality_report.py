@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from lithowave.backends.host_threads import over_parts
+from lithowave.backends.loops import exact_part, multiply_add
 from lithowave.mesh.hexahedra import HexahedralMesh
 from lithowave.mesh.numbering import CORNERS, EDGES
-from lithowave.mesh.products import product
-from lithowave.mesh.shapes import jacobians, lattice, shape_tables
+from lithowave.mesh.shapes import lattice, shape_tables
 
-PART = 32_768  # nodes of the elements that are measured at a time: their arrays stay in the cache
+PART = 4096  # elements that are measured at a time
 
 # The 24 angles of the faces: at each corner between the three edges there, as pairs of indices of EDGES.
 EDGES_AT = np.array([np.flatnonzero((EDGES == corner).any(axis=1)) for corner in range(8)])
@@ -86,36 +86,75 @@ def element_measures(mesh: HexahedralMesh, degree: int) -> dict[str, np.ndarray]
         slopes = slopes[:, [*np.ravel_multi_index(2 * CORNERS.T[::-1], (3, 3, 3)), 13]]
     slopes = np.ascontiguousarray(slopes.reshape(-1, count))
     steps = point_steps(degree, count)
+    tables = EDGES, np.stack(ANGLES.T), slopes.T.copy(), steps.T.copy()
     columns = np.ascontiguousarray(mesh.vertices.T)
 
     def measure(part: slice) -> None:
         nodes = mesh.node_indices[part]
-        squares, cosine = edges_and_angles(columns, nodes)
-        shortest, longest = np.sqrt(squares.min(axis=0)), np.sqrt(squares.max(axis=0))
-        jacobian = jacobians(columns, nodes, slopes)
+        squares, jacobian = np.empty((4, len(nodes))), np.empty((2, len(nodes)))
+        measure_elements(columns, nodes, *tables, squares, jacobian)
+        shortest, longest, cosine, step = np.sqrt(squares)
         found["shortest_edge"][part], found["longest_edge"][part] = shortest, longest
         found["edge_ratio"][part] = longest / shortest
-        found["jacobian"][part] = jacobian.min(axis=0)
-        found["jacobian_ratio"][part] = jacobian.min(axis=0) / jacobian.max(axis=0)
+        found["jacobian"][part], found["jacobian_ratio"][part] = jacobian[0], jacobian[0] / jacobian[1]
         found["skewness"][part] = np.arcsin(np.minimum(cosine, 1)) / (np.pi / 2)
-        found["point_distance"][part] = shortest_steps(columns, nodes, steps)
+        found["point_distance"][part] = step
 
     with np.errstate(divide="ignore", invalid="ignore"):
-        over_parts(measure, mesh.element_count, PART // count)
+        over_parts(measure, mesh.element_count, PART)
     return found
 
 
-def edges_and_angles(columns: np.ndarray, nodes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return squared lengths (12, m), m2, of the straight edges, and the largest |cosine| (m,) of the face angles.
+@exact_part
+def measure_elements(
+    columns, nodes, edges, angles, slopes, steps, squares, jacobian
+):  # pragma: no cover - compiled
+    """Compute for each element of nodes (m, count) the squares of the shortest and the longest straight edge, of the
+    largest |cosine| of the angles, that of the face angle that differs most from 90 degrees, and of the shortest step,
+    squares (4, m), m2 and 1; and the smallest and the largest Jacobian, jacobian (2, m), m3.
 
-    This is the angle that differs most from 90 degrees.
+    columns : positions (3, n), m. edges : corners (12, 2). angles : edges (2, 24) of each angle. slopes : derivatives
+    (count, 3 p) along i at all points, then along j, then along k. steps : weights (count, steps); see `point_steps`.
     """
-    low, high = nodes[:, EDGES[:, 0]].T, nodes[:, EDGES[:, 1]].T
-    along = [column[high] - column[low] for column in columns]
-    squares = along[0] ** 2 + along[1] ** 2 + along[2] ** 2
-    first, second = ANGLES.T
-    products = sum(component[first] * component[second] for component in along)
-    return squares, np.sqrt((products**2 / (squares[first] * squares[second])).max(axis=0))
+    points = slopes.shape[1] // 3
+    along, lengths = np.empty((3, len(edges))), np.empty(len(edges))
+    gradient, vectors = np.empty((3, slopes.shape[1])), np.empty((3, steps.shape[1]))
+    for element in range(len(nodes)):
+        for c in range(3):
+            gradient[c], vectors[c] = 0.0, 0.0
+            for edge in range(len(edges)):
+                low, high = nodes[element, edges[edge, 0]], nodes[element, edges[edge, 1]]
+                along[c, edge] = columns[c, high] - columns[c, low]
+            for node in range(nodes.shape[1]):
+                position = columns[c, nodes[element, node]]
+                for row in range(slopes.shape[1]):
+                    gradient[c, row] = multiply_add(slopes[node, row], position, gradient[c, row])
+                for row in range(steps.shape[1]):
+                    vectors[c, row] = multiply_add(steps[node, row], position, vectors[c, row])
+        for edge in range(len(edges)):
+            lengths[edge] = along[0, edge] ** 2 + along[1, edge] ** 2 + along[2, edge] ** 2
+        largest = 0.0
+        for angle in range(angles.shape[1]):
+            first, second = angles[0, angle], angles[1, angle]
+            product = along[0, first] * along[0, second] + along[1, first] * along[1, second]
+            product += along[2, first] * along[2, second]
+            cosine = product**2 / (lengths[first] * lengths[second])
+            if not cosine <= largest:  # NaN, of an edge without length, remains
+                largest = cosine
+        least, most = np.inf, -np.inf
+        for i in range(points):
+            j, k = i + points, i + 2 * points
+            x, y, z = gradient
+            value = x[i] * (y[j] * z[k] - y[k] * z[j])
+            value += x[j] * (y[k] * z[i] - y[i] * z[k])
+            value += x[k] * (y[i] * z[j] - y[j] * z[i])
+            least, most = min(least, value), max(most, value)
+        shortest = np.inf
+        for row in range(steps.shape[1]):
+            shortest = min(shortest, vectors[0, row] ** 2 + vectors[1, row] ** 2 + vectors[2, row] ** 2)
+        squares[0, element], squares[1, element] = lengths.min(), lengths.max()
+        squares[2, element], squares[3, element] = largest, shortest
+        jacobian[0, element], jacobian[1, element] = least, most
 
 
 def gll_points(degree: int) -> np.ndarray:
@@ -137,10 +176,3 @@ def point_steps(degree: int, count: int) -> np.ndarray:
     if count == 8:
         steps = [step.take([0], axis=axis) for axis, step in enumerate(steps)]
     return np.concatenate([step.reshape(-1, count) for step in steps])
-
-
-def shortest_steps(columns: np.ndarray, nodes: np.ndarray, steps: np.ndarray) -> np.ndarray:
-    """Return the smallest distance (m,), m, of neighboring points in each element."""
-    turned = nodes.T
-    squares = sum(product(steps, column[turned]) ** 2 for column in columns)
-    return np.sqrt(squares.min(axis=0))

@@ -10,6 +10,7 @@ import numpy as np
 
 from lithowave.backends.host_threads import parts_in_order
 from lithowave.backends.kernel_cache import njit
+from lithowave.mesh.numbering import largest_numbers, shared_count
 from lithowave.mesh.products import product
 from lithowave.solvers.spectral_element.geometry import map_degree, tensor_order
 from lithowave.solvers.spectral_element.gll import derivative_matrix, gll_points, gll_weights
@@ -56,11 +57,15 @@ class ElementStatistics:
 
 
 @njit(cache=True, nogil=True, fastmath={"contract"}, error_model="numpy")
-def _measure(coefficients, vp, powers, weights, volume, frequency2, jacobian):  # pragma: no cover - compiled
-    """Compute the volumes of the points of elements, and frequency2 (without the factor of the degree) and jacobian."""
-    n, q = weights.size, coefficients.shape[2]
-    varying = vp.shape[1] > 1
-    m, plane, line = np.empty((3, 3)), np.empty((2, 3, q, q)), np.empty((3, 3, q))
+def _measure(
+    coefficients, vp, inertia, numbers, begin, powers, weights, mass, later, frequency2, jacobian
+):  # pragma: no cover - compiled
+    """Compute frequency2 (without the factor of the degree) and jacobian of elements, and add the masses of the points
+    from number `begin` on. later : (number, volume, inertia) of the other points, in their order; return their count.
+    """
+    n, q, count = weights.size, coefficients.shape[2], 0
+    varying, last = vp.shape[1] > 1, inertia.shape[1] - 1
+    m, plane, line, volume = np.empty((3, 3)), np.empty((2, 3, q, q)), np.empty((3, 3, q)), np.empty(n**3)
     for e in range(coefficients.shape[0]):
         least, most = np.inf, 0.0
         for k in range(n):
@@ -75,18 +80,24 @@ def _measure(coefficients, vp, powers, weights, volume, frequency2, jacobian):  
                     j2 = m[1, 0] * m[2, 1] - m[1, 1] * m[2, 0]
                     det = m[0, 0] * j0 + m[0, 1] * j1 + m[0, 2] * j2
                     least = min(least, det)
-                    volume[e, point] = weights[i] * weights[j] * weights[k] * det
+                    volume[point] = weights[i] * weights[j] * weights[k] * det
                     most = max(most, vp[e, point if varying else 0] ** 2 * spread(m, det))
+        for point in range(n**3):
+            number, density = numbers[e, point], inertia[e, min(point, last)]
+            if number >= begin:
+                mass[number] += volume[point] * density
+            else:
+                later[0][count], later[1][count], later[2][count] = number, volume[point], density
+                count += 1
         frequency2[e], jacobian[e] = most, least
+    return count
 
 
 @njit(cache=True, nogil=True, fastmath={"contract"}, error_model="numpy")
-def _add_masses(numbers, volume, rho, mass):  # pragma: no cover - compiled
-    """Add the masses of the points of elements, in their order."""
-    last = rho.shape[1] - 1
-    for e in range(numbers.shape[0]):
-        for point in range(numbers.shape[1]):
-            mass[numbers[e, point]] += volume[e, point] * rho[e, min(point, last)]
+def _add_masses(count, numbers, volumes, inertia, mass):  # pragma: no cover - compiled
+    """Add the masses of points, in their order."""
+    for place in range(count):
+        mass[numbers[place]] += volumes[place] * inertia[place]
 
 
 def power_tables(points: np.ndarray, powers: int) -> np.ndarray:
@@ -172,14 +183,20 @@ def compute_element_statistics(
     mass, coefficients = np.zeros(point_count), np.empty((len(numbers), 3, q, q, q))
     frequency2, jacobian = np.empty(len(numbers)), np.empty(len(numbers))
     powers, weights = power_tables(gll_points(degree), q), gll_weights(degree)
+    # The masses of a point are added in the order of its elements for any number of threads: each part of the elements
+    # adds those of points that no earlier part has; the others follow when the earlier parts are complete.
+    shared = shared_count(point_count, len(numbers), degree)
+    begin = np.maximum.accumulate([-1, *largest_numbers(numbers, shared, PART)]) + 1
 
-    def measure(some: slice) -> tuple[slice, np.ndarray]:
+    def measure(some: slice) -> tuple[int, ...]:
         coefficients[some] = map_coefficients(mesh.element_nodes(some))
-        volume = np.empty(numbers[some].shape)
-        speed = materials.speed(some)
-        _measure(coefficients[some], speed, powers, weights, volume, frequency2[some], jacobian[some])
-        return some, volume
+        later = tuple(np.empty(numbers[some].size, dtype) for dtype in (np.int64, float, float))
+        count = _measure(
+            coefficients[some], materials.speed(some), materials.inertia(some), numbers[some],
+            begin[some.start // PART], powers, weights, mass, later, frequency2[some], jacobian[some],
+        )  # fmt: skip
+        return count, *later
 
-    for some, volume in parts_in_order(measure, len(numbers), PART):
-        _add_masses(numbers[some], volume, materials.inertia(some), mass)
+    for later in parts_in_order(measure, len(numbers), PART):
+        _add_masses(*later, mass)
     return coefficients, ElementStatistics(mass, largest_eigenvalue(degree) * frequency2, jacobian)

@@ -90,13 +90,13 @@ def isotropic_impedances(vp: np.ndarray, vs: np.ndarray, rho: np.ndarray, normal
 
 
 def face_points(numbers: np.ndarray, faces: np.ndarray) -> np.ndarray:
-    """Return the indices of the points on faces (element, local face), each once."""
+    """Return the indices of the points on faces (element, local face); shared points occur several times."""
     degree, found = numbers.shape[1] - 1, [np.zeros(0, np.int64)]
     for face in range(len(FACES)):
         elements = faces[faces[:, 1] == face, 0]
         k, j, i = face_places(face, degree)[0].T
-        found.append(np.unique(numbers[elements][:, k, j, i]))
-    return np.unique(np.concatenate(found))
+        found.append(numbers[elements[:, None], k, j, i].ravel())
+    return np.concatenate(found)
 
 
 def absorbing_matrices(mesh: Any, numbers: np.ndarray, faces: np.ndarray, impedance: Any) -> Damping:
@@ -105,7 +105,7 @@ def absorbing_matrices(mesh: Any, numbers: np.ndarray, faces: np.ndarray, impeda
     impedance : function (elements, point indices (points, 3) as k, j, i, unit normals) -> Z (elements, points, 3, 3).
     """
     degree = numbers.shape[1] - 1
-    points, matrices = [np.zeros(0, np.int64)], [np.zeros((0, 3, 3))]
+    points, matrices = [np.zeros(0, np.int64)], [np.zeros((0, len(COMPONENTS)))]
     for face in range(len(FACES)):
         members = faces[faces[:, 1] == face, 0]
         places, _ = face_places(face, degree)
@@ -115,12 +115,26 @@ def absorbing_matrices(mesh: Any, numbers: np.ndarray, faces: np.ndarray, impeda
             area = face_areas(mesh.element_nodes(some), face, degree)
             size = np.linalg.norm(area, axis=-1)
             z = impedance(some, places, area / size[..., None])
-            return numbers[some[:, None], *places.T].ravel(), (z * size[..., None, None]).reshape(-1, 3, 3)
+            matrix = (z * size[..., None, None])[:, :, *np.transpose(COMPONENTS)]
+            return numbers[some[:, None], *places.T].ravel(), matrix.reshape(-1, len(COMPONENTS))
 
         for point, matrix in over_parts(integrate, len(members), PART):
             points.append(point)
             matrices.append(matrix)
-    point, place = np.unique(np.concatenate(points), return_inverse=True)
-    flat = np.concatenate(matrices)
-    total = [np.bincount(place, flat[:, a, b], len(point)) for a, b in COMPONENTS]
-    return Damping(point, np.stack(total, axis=1))
+    every, flat = np.concatenate(points), np.concatenate(matrices)
+    damped = np.zeros(every.max(initial=-1) + 1, bool)
+    damped[every] = True
+    point = np.flatnonzero(damped)
+    total = np.empty((len(point), len(COMPONENTS)))
+    place = np.empty(len(every), np.int64)
+
+    def find(part: slice) -> None:
+        place[part] = np.searchsorted(point, every[part])
+
+    def add(part: slice) -> None:
+        for column in range(part.start, part.stop):
+            total[:, column] = np.bincount(place, flat[:, column], len(point))
+
+    over_parts(find, len(every), 16 * PART)
+    over_parts(add, len(COMPONENTS), 1)
+    return Damping(point, total)

@@ -103,9 +103,10 @@ def _own_facts(plan: Any) -> dict[str, Any]:
     frequency2 = plan.element_statistics.frequency2
     worst = lowest_element(-frequency2, numbers)
     speed = float(plan.materials.speed(slice(worst, worst + 1)).max())
-    wet, in_fluid = plan.materials.is_fluid, np.zeros(plan.total_points, bool)
+    wet = plan.materials.is_fluid
+    in_fluid = np.zeros(plan.total_points if wet.any() else 0, bool)
     in_fluid[plan.numbers[wet]] = True
-    in_fluid[plan.border.owned_by_lower_ranks] = False
+    in_fluid[plan.border.owned_by_lower_ranks if wet.any() else []] = False
     return {
         "elements": plan.element_count,
         "fluid_elements": int(np.count_nonzero(wet & (plan.layer_masks == 0))),

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from lithowave.backends.host_threads import over_parts
+from lithowave.backends.loops import exact_part
 from lithowave.mesh.hexahedra import HexahedralMesh
 from lithowave.solvers.elements.point_location import PART, PointLocations
 from lithowave.solvers.spectral_element.geometry import find_elements, metric, shape_derivatives
@@ -38,7 +39,14 @@ def locate_points(mesh: HexahedralMesh, positions: np.ndarray, tolerance: float 
 
 def interpolation_tables(degree: int, reference: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the Lagrange polynomials l_a(xi_d) and their slopes, (rows, 3, n), at reference coordinates (rows, 3)."""
-    return _tidy(lagrange_values(degree, reference)), lagrange_derivatives(degree, reference)
+    values, slopes = np.empty((*reference.shape, degree + 1)), np.empty((*reference.shape, degree + 1))
+
+    def evaluate(part: slice) -> None:
+        values[part] = _tidy(lagrange_values(degree, reference[part]))
+        slopes[part] = lagrange_derivatives(degree, reference[part])
+
+    over_parts(evaluate, len(reference), PART)
+    return values, slopes
 
 
 def _near(mesh: HexahedralMesh, positions: np.ndarray) -> np.ndarray:
@@ -46,18 +54,26 @@ def _near(mesh: HexahedralMesh, positions: np.ndarray) -> np.ndarray:
     if not len(positions):
         return np.zeros(0, np.int64)
     low, high = positions.min(axis=0), positions.max(axis=0)
-    near, columns = np.ones(mesh.element_count, bool), np.ascontiguousarray(mesh.vertices.T)
-
-    def compare(part: slice) -> None:
-        elements = mesh.elements[part].T
-        for axis, column in enumerate(columns):
-            corners = column[elements]
-            least, most = corners.min(axis=0), corners.max(axis=0)
-            margin = most - least
-            near[part] &= (least - margin <= high[axis]) & (most + margin >= low[axis])
-
-    over_parts(compare, mesh.element_count, PART)
+    near = np.empty(mesh.element_count, bool)
+    over_parts(
+        lambda part: compare_boxes(mesh.elements[part], mesh.vertices, low, high, near[part]), len(near), PART
+    )
     return np.flatnonzero(near)
+
+
+@exact_part
+def compare_boxes(elements, vertices, low, high, near):  # pragma: no cover - compiled
+    """Compute whether the box of the corners of each element, enlarged on each side by its size, overlaps that between
+    `low` and `high`."""
+    for element in range(len(elements)):
+        near[element] = True
+        for axis in range(3):
+            least = most = vertices[elements[element, 0], axis]
+            for corner in range(1, 8):
+                position = vertices[elements[element, corner], axis]
+                least, most = min(least, position), max(most, position)
+            margin = most - least
+            near[element] &= (least - margin <= high[axis]) & (most + margin >= low[axis])
 
 
 def _tidy(values: np.ndarray) -> np.ndarray:

@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from lithowave.backends.host_threads import parts_in_order
 from lithowave.solvers.placement import FORCE, MOMENT, Placement
 from lithowave.solvers.spectral_element.faces import face_points
 from lithowave.solvers.spectral_element.geometry import gll_positions
 
-CHUNK = 1 << 16  # elements that are searched at a time
+CHUNK = 1 << 13  # elements that are searched at a time
 PAIRS = ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))
 
 
@@ -53,11 +54,14 @@ def point_positions(plan: Any, points: np.ndarray) -> np.ndarray:
     requested = np.zeros(plan.total_points, bool)
     requested[points] = True
     found = np.full((len(points), 3), np.nan)
-    for first in range(0, len(plan.numbers), CHUNK):
-        numbers = plan.numbers[first : first + CHUNK]
-        elements = np.flatnonzero(requested[numbers].reshape(len(numbers), -1).any(axis=1))
-        positions = gll_positions(plan.mesh.element_nodes(first + elements), plan.degree).reshape(-1, 3)
-        own = numbers[elements].ravel()
+
+    def search(part: slice) -> np.ndarray:
+        numbers = plan.numbers[part]
+        return part.start + np.flatnonzero(requested[numbers].reshape(len(numbers), -1).any(axis=1))
+
+    for elements in parts_in_order(search, len(plan.numbers), CHUNK):
+        positions = gll_positions(plan.mesh.element_nodes(elements), plan.degree).reshape(-1, 3)
+        own = plan.numbers[elements].ravel()
         inside = requested[own]
         found[np.searchsorted(points, own[inside])] = positions[inside]
     return found
