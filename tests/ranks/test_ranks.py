@@ -16,6 +16,7 @@ import pytest
 
 from fake_ranks import on_ranks as on_threads
 from lithowave.errors import MissingPackageError, ResourceError
+from lithowave.parallel import launchers
 from lithowave.parallel import ranks as ranks_module
 from lithowave.parallel.halo import device_index, require_own_device
 from lithowave.parallel.ranks import SINGLE_RANK, launched, make_ranks
@@ -24,7 +25,7 @@ from lithowave.run.stop_signals import SignalHandler, SignalRequests
 from lithowave.solvers.clock import Clock
 from mpi_runs import on_ranks, rank_command, write_description
 
-LAUNCHERS = (*ranks_module.SIZE_VARIABLES, *ranks_module.RANK_VARIABLES)
+LAUNCHERS = (*launchers.SIZE_VARIABLES, *launchers.RANK_VARIABLES)
 LONG: dict[str, Any] = {
     "domain": {"x": [0, 2400], "y": [0, 1800], "z": [-1500, 0]},
     "boundaries": {"layer": {"cells": 4}},

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ctypes
 import os
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
 
@@ -52,6 +54,26 @@ def driver_library() -> ctypes.CDLL | None:
     with suppress(OSError):
         return ctypes.CDLL("libcuda.so.1")
     return None
+
+
+def begin_context() -> threading.Thread | None:
+    """Create the context of the first device in a thread; return the thread, or None without a driver or CuPy.
+
+    The process continues: the driver needs no interpreter lock. CuPy uses the same context, or waits for it. An error
+    is ignored here, since `require_device` raises it. The end of the process waits for the thread.
+    """
+    library = driver_library() if find_spec("cupy") is not None else None
+    if library is None:
+        return None
+
+    def create() -> None:
+        device, context = ctypes.c_int(), ctypes.c_void_p()
+        if library.cuInit(0) == 0 and library.cuDeviceGet(ctypes.byref(device), 0) == 0:
+            library.cuDevicePrimaryCtxRetain(ctypes.byref(context), device)
+
+    thread = threading.Thread(target=create, name="lithowave context")
+    thread.start()
+    return thread
 
 
 def driver_version() -> str | None:

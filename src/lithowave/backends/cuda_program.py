@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import ctypes
-import gc
 import itertools
 import weakref
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from lithowave.backends.cuda_driver import device_errors, kernel_nodes, parameter_sizes
 from lithowave.backends.cuda_source import Parameter, bind, kernel_signatures
+from lithowave.backends.garbage import no_collection
 from lithowave.backends.nvrtc import Defines, compile_source, source_path
 from lithowave.errors import KernelBuildError, SelfCheckError
 
@@ -175,18 +175,6 @@ class CapturedGraph:
         nodes = kernel_nodes(getattr(graph, "graph", 0))
         require_whole_graph(self._launches or 0, launches if nodes is None else nodes)
         return graph
-
-
-@contextmanager
-def no_collection() -> Iterator[None]:
-    """Disable the garbage collector: freed arrays, streams and events of earlier runs must not enter a capture."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 def require_whole_graph(launches: int, captured: int) -> None:

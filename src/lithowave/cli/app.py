@@ -119,7 +119,7 @@ def main() -> None:
 
 def _end_all(status: int) -> None:
     """If this rank has failed or was stopped, end the other ranks."""
-    from lithowave.parallel.ranks import launched
+    from lithowave.parallel.launchers import launched
 
     if status and launched():
         from lithowave.cli.printing import ranks_here
@@ -232,16 +232,22 @@ def run(
     ] = False,
 ) -> None:
     """Run a simulation, or all unfinished shots of a survey."""
-    from lithowave.cli.figures import print_report, require_report
-    from lithowave.cli.reading import located, read_simulation
-    from lithowave.cli.run_summary import print_phases
-    from lithowave.cli.survey import refuse_profile, refuse_scheduler, run_all_shots, run_one_shot, shot_number
-    from lithowave.phases import start_of_process
+    from lithowave.backends.garbage import no_collection
+    from lithowave.cli.early import begin_device
 
-    if with_report:
-        require_report()
-    options = _options_of(backend, precision, threads, output)
-    simulation, overrides = read_simulation(file, changes, options)
+    if not (dry_run or shot or scheduler):
+        begin_device(file, [*(changes or []), backend or ""])
+    with no_collection():
+        from lithowave.cli.figures import print_report, require_report
+        from lithowave.cli.reading import located, read_simulation
+        from lithowave.cli.run_summary import print_phases
+        from lithowave.cli.survey import refuse_profile, refuse_scheduler, run_all_shots, run_one_shot, shot_number
+        from lithowave.phases import start_of_process
+
+        if with_report:
+            require_report()
+        options = _options_of(backend, precision, threads, output)
+        simulation, overrides = read_simulation(file, changes, options)
     before = start_of_process()
     if dry_run:
         with located(file, overrides):

@@ -13,11 +13,8 @@ from typing import Any, NoReturn
 import numpy as np
 
 from lithowave.errors import LithowaveError, MissingPackageError, ResourceError
+from lithowave.parallel.launchers import SIZE_VARIABLES, launched
 from lithowave.parallel.watchdog import Watchdog
-
-# Environment variables that launchers set: the number of ranks, or at least the rank of each process.
-SIZE_VARIABLES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE")
-RANK_VARIABLES = ("PMIX_RANK", "PMI_RANK", "MPI_LOCALRANKID")
 
 Note = Callable[[int, str], None]
 
@@ -173,12 +170,6 @@ class MpiRanks(Ranks):
 
 
 SINGLE_RANK = Ranks()
-
-
-def launched() -> bool:
-    """True if the environment shows that a launcher started this process as one of several ranks."""
-    sizes = [int(os.environ[name]) for name in SIZE_VARIABLES if os.environ.get(name, "").isdigit()]
-    return max(sizes) > 1 if sizes else any(name in os.environ for name in RANK_VARIABLES)
 
 
 @lru_cache

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from lithowave.backends.cpu import usable_cores
 from lithowave.output.run_folder import PROGRESS
-from lithowave.parallel.ranks import RANK_VARIABLES, SIZE_VARIABLES
+from lithowave.parallel.launchers import RANK_VARIABLES, SIZE_VARIABLES
 from lithowave.run.status import FAILED, FINISHED, HEARTBEAT_TIMEOUT, LOST, RUNNING, STOPPED, run_state
 from lithowave.shots.folder import DESCRIPTION, OUTPUT
 from lithowave.shots.requests import ReceivedRequests
