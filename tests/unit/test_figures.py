@@ -1,5 +1,6 @@
 """Figures: they are drawn, leave matplotlib as it was, and what they compute is right."""
 
+import json
 import re
 import subprocess
 import sys
@@ -75,6 +76,24 @@ def texts_of(monkeypatch, run):
     monkeypatch.setattr(style, "save", save_and_read)
     plot_run(run)
     return [text for text in texts if text]
+
+
+def test_phases_are_drawn_one_after_another(tmp_path, monkeypatch):
+    run = make_run_folder(tmp_path / "run", samples=20, points=5, steps=1)
+    times = {"mesh": 1.5, "estimate of memory": 0.001, "first step": 0.5, "other steps": 6.0}
+    phases = [{"name": name, "wall_s": wall, "cpu_s": wall, "peak_bytes": 1} for name, wall in times.items()]
+    (run / "run.json").write_text(json.dumps({"phases": phases}))
+    bars = []
+
+    def keep(figure, path, save=style.save):
+        bars.append([(bar.get_x(), bar.get_width()) for bar in figure.axes[0].patches])
+        return save(figure, path)
+
+    monkeypatch.setattr(style, "save", keep)
+    assert plot_run(run)[-1] == run / "figures" / "phases.png"
+    assert bars[-1] == [(0.0, 1.5), (1.5, 0.5), (2.0, 6.0)]
+    texts = set(texts_of(monkeypatch, run))
+    assert {"mesh", "other steps", "Preparation 1.50 s, time loop 6.50 s", "6.00 s, 75.0%"} <= texts
 
 
 @pytest.mark.parametrize(

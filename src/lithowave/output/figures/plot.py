@@ -8,6 +8,7 @@ from typing import Any
 from lithowave.errors import OutputError
 from lithowave.output.figures.description import earth_model_of, layers_of, read_description
 from lithowave.output.figures.movie import snapshot_files, wavefield_movie
+from lithowave.output.figures.phases import phases_figure, recorded_times
 from lithowave.output.figures.record_section import record_section
 from lithowave.output.figures.static_map import static_map
 from lithowave.output.figures.station_map import station_map
@@ -30,7 +31,8 @@ def plot_run(
     """Draw all figures that the files of a run permit and return the files, map first.
 
     The files are ``map.png``, ``record_section.png``, of displacements ``static_offset.png``, ``traces.png`` (or
-    ``traces_1.png``, ...), and for each snapshot file ``wavefield_<name>.gif`` (and ``.mp4`` if ffmpeg is available).
+    ``traces_1.png``, ...), for each snapshot file ``wavefield_<name>.gif`` (and ``.mp4`` if ffmpeg is available), and
+    ``phases.png``, the times of the phases of the run.
 
     Parameters
     ----------
@@ -68,4 +70,6 @@ def plot_run(
         written += wavefield_movie(directory, folder / f"wavefield_{file.stem}", snapshots=file)
     if not written:
         raise OutputError(f"{directory}: nothing to draw: no receivers, sources or snapshots.")
+    if phases := recorded_times(directory):
+        written.append(phases_figure(phases, folder / f"phases.{file_format}"))
     return written
