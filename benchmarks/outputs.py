@@ -25,6 +25,7 @@ import lithowave as lw
 from lithowave.output import hdf5
 from lithowave.output.disk_rate import disk_rate
 from lithowave.output.paged import write_fully
+from lithowave.output.run_folder import package_versions, source_commit
 
 SPACING, SPEED = 100.0, 5000.0
 
@@ -108,7 +109,8 @@ def main() -> None:
         **{name: with_snapshots[name] for name in ("outputs_s", "waiting_for_outputs_s", "output_share")},
     }
     rounded = {name: value if isinstance(value, str) else float(f"{value:.4g}") for name, value in entries.items()}
-    print(json.dumps(rounded, indent=1))
+    origin = {"versions": package_versions(), "commit": source_commit(), "date": with_snapshots["started"]}
+    print(json.dumps(rounded | origin, indent=1))
 
 
 if __name__ == "__main__":

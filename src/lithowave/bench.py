@@ -59,8 +59,8 @@ def run_benchmarks(
     sizes : grid points along x, y, z, including absorbing layers; or elements; or cubes of twelve tetrahedra. Default:
     a size suitable for the device.
     backend : ``auto`` selects a CUDA device if one is usable. methods : default: all methods that support the cases,
-    sizes and options. json_path : file for the records, as a JSON list. report : called with a line for each size that
-    does not fit into the memory and is omitted.
+    sizes and options. json_path : file for the records, as a JSON list, which is written after each measurement.
+    report : called with a line for each size that does not fit into the memory and is omitted.
     orders, options : for finite differences orders, passes and moduli, as ``solver.passes`` and ``compute.moduli`` of a
     simulation, layer_cells, receivers, steps (see `BenchSettings` there); for spectral elements degrees and
     deterministic; for discontinuous Galerkin orders.
@@ -82,8 +82,8 @@ def run_benchmarks(
                 except TaskTooLargeError as error:
                     if report:
                         report(f"{task.name}, {precision} is omitted: {error}")
-    if json_path is not None:
-        Path(json_path).write_text(json.dumps(records, indent=2) + "\n", encoding="utf-8")
+                if json_path is not None:
+                    Path(json_path).write_text(json.dumps(records, indent=2) + "\n", encoding="utf-8")
     return records
 
 

@@ -102,6 +102,20 @@ def test_records_on_the_cpu(tmp_path: Path) -> None:
     assert run["steps"] == 20 and run["fraction_of_bare_kernels"] == run["rate"] / run["bare_kernels_rate"]
 
 
+def test_records_of_an_interrupted_benchmark_remain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file, measured = tmp_path / "records.json", [{"case": "interior"}]
+
+    def measure(*_: object) -> dict[str, Any]:
+        if not measured:
+            raise KeyboardInterrupt
+        return measured.pop()
+
+    monkeypatch.setattr(bench, "measure_task", measure)
+    with pytest.raises(KeyboardInterrupt):
+        bench.run_benchmarks(CASES, **SMALL, backend="cpu", threads=1, json_path=file)
+    assert json.loads(file.read_text()) == [{"case": "interior"}]
+
+
 @pytest.mark.parametrize("precision", slow_except(["single"], ["single", "double"]))
 def test_records_on_a_device(device: None, precision: str) -> None:
     records = bench.run_benchmarks(
