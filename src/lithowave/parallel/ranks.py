@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from lithowave.errors import LithowaveError, MissingPackageError, ResourceError
-from lithowave.parallel.launchers import SIZE_VARIABLES, launched
+from lithowave.parallel.launchers import SIZE_VARIABLES, launched, wait_for_reader
 from lithowave.parallel.watchdog import Watchdog
 
 Note = Callable[[int, str], None]
@@ -159,8 +159,7 @@ class MpiRanks(Ranks):
 
     def abort(self, status: int) -> NoReturn:
         """See `Ranks`."""
-        sys.stdout.flush()
-        sys.stderr.flush()
+        wait_for_reader()
         self.world.Abort(status)
         os._exit(status)  # MPI may return before it ends the process
 
