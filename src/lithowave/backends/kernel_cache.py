@@ -24,6 +24,8 @@ from numba.core.caching import IndexDataCacheFile
 from numba.core.dispatcher import Dispatcher
 from numba.core.serialize import dumps
 
+from lithowave.backends.machine_code import generated_once
+
 CONSTANTS = (bool, int, float, complex, str, bytes, type(None), np.generic, np.dtype)
 FOREIGN = ("numba", "numpy", "llvmlite")
 
@@ -145,6 +147,8 @@ def njit(**options: Any) -> Callable[[Callable], Any]:
         if options.get("cache"):
             dispatcher._cache._cache_file.__class__ = VariantFiles
             dispatcher._cache._cache_file.function = function
+        if options.get("parallel"):
+            generated_once(dispatcher)
         return dispatcher
 
     return decorate
