@@ -130,6 +130,15 @@ def test_wishes_are_granted_on_all_ranks_at_one_step() -> None:
     assert len(set(found)) == 1 and found[0][1] == "SIGTERM" and 30 <= found[0][0] < 200
 
 
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory) -> None:
+    """The kernels of the long run are in the cache: their compilation would take longer than its patience."""
+    folder = tmp_path_factory.mktemp("compiled")
+    description = write_description(folder / "short.yaml", LONG, duration=0.05, compute__patience=600)
+    command, environment = rank_command(3, ["run", str(description), "--output", str(folder / "run")])
+    subprocess.run(command, env=environment, capture_output=True, check=True)
+
+
 def start(folder: Path, size: int) -> subprocess.Popen:
     """A long run under way."""
     description = write_description(folder / "long.yaml", LONG)
@@ -154,7 +163,7 @@ def ranks_of(folder: Path) -> list[int]:
 
 
 @pytest.mark.mpi
-def test_sigterm_to_the_launcher_writes_a_checkpoint_and_ends(tmp_path) -> None:
+def test_sigterm_to_the_launcher_writes_a_checkpoint_and_ends(compiled, tmp_path) -> None:
     process = start(tmp_path, 3)
     process.send_signal(signal.SIGTERM)
     text, _ = process.communicate(timeout=30)
@@ -166,7 +175,7 @@ def test_sigterm_to_the_launcher_writes_a_checkpoint_and_ends(tmp_path) -> None:
 
 @pytest.mark.mpi
 @pytest.mark.parametrize("how", [pytest.param(signal.SIGKILL, marks=pytest.mark.slow), signal.SIGSTOP])
-def test_a_rank_that_dies_or_hangs_ends_the_run(tmp_path, how) -> None:
+def test_a_rank_that_dies_or_hangs_ends_the_run(compiled, tmp_path, how) -> None:
     """Within ten seconds, and of one that hangs run.json tells."""
     process = start(tmp_path, 3)
     victim = ranks_of(tmp_path)[-1]

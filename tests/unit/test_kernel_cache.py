@@ -80,12 +80,12 @@ def total(values):
 print(total(np.ones(2)), sum(total.stats.cache_hits.values()))
 """
 CALLED = """
-from lithowave.backends.loops import row_of
+from lithowave.backends.loops import row
 
 FACTOR = 2.0
 
 def make():
-    @row_of("scaled")
+    @row
     def scaled(value):
         return FACTOR * value
     return scaled
@@ -93,7 +93,7 @@ def make():
 
 
 def test_a_change_of_a_called_function_in_another_file_compiles_the_kernel_again(tmp_path: Path) -> None:
-    """The identity of the called function is its name, as in `row_of`: its code, or a constant there, has changed."""
+    """The code of the called function, or a constant there, has changed; a comment has no effect."""
     caller, called = tmp_path / "caller.py", tmp_path / "called.py"
     caller.write_text(CALLER)
     environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache"), "PYTHONDONTWRITEBYTECODE": "1"}

@@ -54,17 +54,6 @@ class VariantFiles(IndexDataCacheFile):
         return self._data_name_pattern.format(number=int(hashlib.sha256(whole.encode()).hexdigest()[:24], 16))
 
 
-def identified(function: Any, *key: Any) -> Any:
-    """Give a compiled function, or an intrinsic one, the identity `key` in what Numba stores; return it.
-
-    Numba's own identities are random.
-    """
-    identify = getattr(function, "_set_uuid", None)  # not of Numba's public interface: nothing but speed needs it
-    if identify is not None:
-        identify(repr(key))
-    return function
-
-
 def code_digest(function: Callable) -> str:
     """Return a hash of a function's code, its constants, and the functions and constants that it refers to.
 

@@ -14,8 +14,6 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from lithowave.backends.kernel_cache import identified
-
 CHUNK = 16  # bytes that are moved at a time: the unit of the shuffle instructions of x86-64
 INDEX, BYTE, FLAG = ir.IntType(64), ir.IntType(8), ir.IntType(32)
 
@@ -48,10 +46,6 @@ def prefetch(_context: Any, place: Any) -> Any:
     return types.void(types.uint64), make_code
 
 
-identified(address, __name__, "address")
-identified(prefetch, __name__, "prefetch")
-
-
 def lane_rows(lanes: int, count: int, stride: int | None = None) -> tuple[Callable[..., Any], ...]:
     """Return the functions ``gather(out, o, places, offset)``, ``scatter(x, i, places, offset)`` and ``accumulate``,
     with the arguments of `scatter`, for kernels.
@@ -78,7 +72,7 @@ def lane_rows(lanes: int, count: int, stride: int | None = None) -> tuple[Callab
 
             return types.void(rows, types.uint64, places, types.uint64), make_code
 
-        return identified(intrinsic(typed), __name__, name, sizes)
+        return intrinsic(typed)
 
     return function("gather"), function("scatter"), function("accumulate")
 

@@ -15,11 +15,11 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic, overload
 
-from lithowave.backends.kernel_cache import identified, njit
+from lithowave.backends.kernel_cache import njit
 
 U = np.uint64
 # All options except the assumption that infinities and NaN never occur, since instability checks must detect them. A
-# dictionary, unlike a set, has the same order in every process, which the cache of `row_of` requires.
+# dictionary, unlike a set, has the same order in every process.
 FAST = dict.fromkeys(("contract", "reassoc", "nsz", "arcp"), True)
 parallel = njit(fastmath=FAST, error_model="numpy", cache=True, parallel=True)
 # Without these options every operation is rounded separately, as IEEE 754 prescribes, so that the vector loop, its
@@ -28,6 +28,11 @@ parallel = njit(fastmath=FAST, error_model="numpy", cache=True, parallel=True)
 exact_parallel = njit(error_model="numpy", cache=True, parallel=True)
 # Loops over a part of the data, which `host_threads.over_parts` calls in several threads. They compile faster.
 exact_part = njit(error_model="numpy", cache=True, nogil=True)
+# Functions with loops that are always inlined into kernels; those with exact operations belong to `exact_parallel`.
+row = njit(fastmath=FAST, error_model="numpy", forceinline=True)
+exact_row = njit(error_model="numpy", forceinline=True)
+# Long code that is called at several locations, which would be compiled for each of them.
+shared_row = njit(fastmath=FAST, error_model="numpy")
 
 
 @intrinsic
@@ -45,33 +50,6 @@ def multiply_add(_context: Any, a: Any, b: Any, c: Any) -> Any:
         return builder.call(function, arguments)
 
     return a(a, b, c), generate
-
-
-identified(multiply_add, __name__, "multiply_add")
-
-
-def row(function: Callable) -> Any:
-    """Compile a function with loops that is always inlined."""
-    return row_of()(function)
-
-
-def exact_row(function: Callable) -> Any:
-    """Compile as `row`, with every operation rounded separately: for kernels of `exact_parallel`."""
-    return row_of(exact=True)(function)
-
-
-def row_of(*key: Any, inline: bool = True, exact: bool = False) -> Callable[[Callable], Any]:
-    """Return the decorator `row` for functions that are created for each set of constants, identified by `key`.
-
-    inline : False for long code that is called at several locations, which would be compiled for each of them.
-    exact : see `exact_row`.
-    """
-
-    def compiled(function: Callable) -> Any:
-        dispatcher = njit(fastmath={} if exact else FAST, error_model="numpy", forceinline=inline)(function)
-        return identified(dispatcher, function.__module__, function.__qualname__, key)
-
-    return compiled
 
 
 def array_count(values: Any) -> int:

@@ -15,8 +15,6 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from lithowave.backends.kernel_cache import identified
-
 FLUSH_BITS = 0x8040  # FTZ (bit 15) and DAZ (bit 6)
 ON_X86 = platform.machine().lower() in ("x86_64", "amd64")
 
@@ -60,7 +58,3 @@ def restore_rounding(_context: Any, before: Any) -> Any:
         return cgutils.get_null_value(ir.IntType(8).as_pointer())
 
     return types.void(types.uint32), generate
-
-
-identified(flush_denormals, __name__, "flush_denormals")
-identified(restore_rounding, __name__, "restore_rounding")

@@ -17,8 +17,6 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from lithowave.backends.kernel_cache import identified
-
 INDEX = ir.IntType(64)
 
 
@@ -48,7 +46,7 @@ def matrix_rows(
     def typed(_typing: Any, out: Any, o: Any, x: Any, i: Any) -> Any:
         return types.void(out, types.uint64, x, types.uint64), make_code
 
-    return identified(intrinsic(typed), __name__, identity)
+    return intrinsic(typed)
 
 
 class _Rows:

@@ -35,7 +35,7 @@ from numba import prange
 
 from lithowave.backends.kernel_cache import njit
 from lithowave.backends.lane_rows import address, lane_rows, prefetch
-from lithowave.backends.loops import FAST, U, row_of
+from lithowave.backends.loops import FAST, U, row, shared_row
 from lithowave.backends.rounding import flush_denormals, restore_rounding
 from lithowave.backends.vector_rows import matrix_rows
 from lithowave.solvers.discontinuous_galerkin.element_laws import make_elastic_law, make_face_laws, make_layer
@@ -55,7 +55,6 @@ def make_predictor(
     order: int, anisotropic: bool, layer: bool, mechanisms: int, precision: str
 ) -> Callable[..., None]:
     """Return a function that adds Taylor terms to Q of a block and computes their means over a step and its half."""
-    own_row = row_of("predictor", order, anisotropic, layer, mechanisms, precision)
     reference = make_reference(order)
     L = U(LANES[precision])
     W, MODES = Q * L, U(reference.count)
@@ -67,7 +66,7 @@ def make_predictor(
         """Return a function for the Taylor terms from D^d to D^(d + 1), and all further ones."""
         if d == order - 1:
 
-            @row_of("no level", order, anisotropic, layer, mechanisms, precision)
+            @row
             def nothing(q, b, law, at, memory, place, relaxing, terms, slopes, mean, half, halves):
                 pass
 
@@ -86,7 +85,7 @@ def make_predictor(
             for value in (1 / (d + 1), 1 / (d + 2), 0.5 ** (d + 1) / (d + 2))
         )
 
-        @row_of("level", order, d, anisotropic, layer, mechanisms, precision)
+        @row
         def level(q, b, law, at, memory, place, relaxing, terms, slopes, mean, half, halves):
             for g in range(GROUPS):
                 slope_0(slopes, g * GROUP, terms, g * GROUP)
@@ -110,7 +109,7 @@ def make_predictor(
 
     first = make_level(0)
 
-    @own_row
+    @row
     def predict(q, b, law, at, memory, place, relaxing, terms, slopes, mean, half, halves):
         damp(q, b, law, at)
         for n in range(MODES * W):
@@ -127,7 +126,6 @@ def make_faces(
     order: int, anisotropic: bool, layer: bool, precision: str
 ) -> tuple[Callable[..., None], Callable[..., None]]:
     """Return functions for the contributions of faces to a block, and for its sent traces."""
-    own_row = row_of("faces", order, anisotropic, layer, precision)
     reference = make_reference(order)
     lanes = LANES[precision]
     width = device_layout("cpu", precision).trace_width(reference.face_count)
@@ -152,7 +150,7 @@ def make_faces(
         for matrix in reference.traces
     )
 
-    @row_of("lift to memory", order, precision, inline=False)
+    @shared_row
     def lift_change(f, out, x):
         for g in range(GROUPS):
             if f == U(0):
@@ -164,7 +162,7 @@ def make_faces(
             else:
                 change_3(out, g * GROUP, x, g * GROUP)
 
-    @row_of("trace", order, precision, inline=False)
+    @shared_row
     def take_trace(f, out, x):
         for g in range(GROUPS):
             if f == U(0):
@@ -176,7 +174,7 @@ def make_faces(
             else:
                 trace_3(out, g * GROUP, x, g * GROUP)
 
-    @row_of("lift", order, precision, inline=False)
+    @shared_row
     def lift(f, out, b, x):
         for g in range(GROUPS):
             if f == U(0):
@@ -188,7 +186,7 @@ def make_faces(
             else:
                 lift_3(out, b + g * GROUP, x, g * GROUP)
 
-    @own_row
+    @row
     def received(face, even, odd, neighbor, second, before):
         """Return the address of the trace that a neighbor sent; before : steps of the cluster before the new one."""
         link = second[face]
@@ -198,7 +196,7 @@ def make_faces(
             parity = (before >> 1) & 1
         return address(odd, slot * SLOT) if parity else address(even, slot * SLOT)
 
-    @own_row
+    @row
     def correct(
         q, b, block, following, own, even, odd, numbers, at, neighbor, second, count, jump, trace, law, law_at, change
     ):  # fmt: skip
@@ -222,7 +220,7 @@ def make_faces(
                 stretched(jump, numbers, at + f * NUMBERS * L, law, law_at, f, trace)
                 lift_change(f, change, trace)
 
-    @own_row
+    @row
     def send(block, own, even, odd, numbers, at, second, count, mean, half, halves, jump, sent, trace):
         """Store and send the averages over the step that begins."""
         parity, slow_parity = count & 1, (count >> 1) & 1

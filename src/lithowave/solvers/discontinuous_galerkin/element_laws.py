@@ -10,7 +10,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from lithowave.backends.loops import U, row_of
+from lithowave.backends.loops import U, row
 from lithowave.solvers.discontinuous_galerkin.element_layout import LANES
 from lithowave.solvers.discontinuous_galerkin.materials import QUANTITIES, STRESSES
 from lithowave.solvers.discontinuous_galerkin.reference import make_reference
@@ -23,11 +23,10 @@ VX, VY, VZ = U(STRESSES), U(STRESSES + 1), U(STRESSES + 2)  # indices of the vel
 @lru_cache
 def make_elastic_law(anisotropic: bool, precision: str) -> Callable[..., None]:
     """Return the function that applies the elastic law to derivatives of the quantities, for one mode of all lanes."""
-    own_row = row_of("elastic law", anisotropic, precision)
     L = U(LANES[precision])
     sources = tuple(tuple(U(s) * L for s in row) for row in SOURCES)
 
-    @own_row
+    @row
     def isotropic(x, i, span, out, o, law, at, factor):
         """Apply d xi_c / d x_i times the time step (9), lambda, mu, 1 / rho."""
         for w in range(L):
@@ -59,7 +58,7 @@ def make_elastic_law(anisotropic: bool, precision: str) -> Callable[..., None]:
             out[o + Y + w] = buoyancy * (vy + az * x[a + F] + bz * x[b + F] + cz * x[c + F])
             out[o + Z + w] = buoyancy * (vz + az * x[a + C] + bz * x[b + C] + cz * x[c + C])
 
-    @own_row
+    @row
     def any_law(x, i, span, out, o, law, at, factor):
         """Apply [quantity, direction, source] of `riemann.elastic_matrices`, times the time step."""
         for q in range(Q):
@@ -81,7 +80,6 @@ def make_layer(
 ) -> tuple[Callable[..., None], Callable[..., None]]:
     """Return functions that damp Q, and that add the memory variables to D^1; outside of absorbing layers, they do
     nothing."""
-    own_row = row_of("layer", order, anisotropic, layer, precision)
     reference = make_reference(order)
     L, MODES, ROWS = U(LANES[precision]), U(reference.count), U(reference.levels[1])
     W, SPAN = Q * L, ROWS * Q * L
@@ -91,21 +89,21 @@ def make_layer(
     dtype = np.dtype(np.float32 if precision == "single" else np.float64).type
     one = dtype(1)
 
-    @own_row
+    @row
     def leave(q, b, law, at):
         pass
 
-    @own_row
+    @row
     def damp(q, b, law, at):
-        for row in range(MODES * Q):
+        for r in range(MODES * Q):
             for w in range(L):
-                q[b + row * L + w] *= law[at + DAMPING + w]
+                q[b + r * L + w] *= law[at + DAMPING + w]
 
-    @own_row
+    @row
     def forget(slopes, terms, law, at, memory, place):
         pass
 
-    @own_row
+    @row
     def stretch(slopes, law, at):
         """Write the derivatives with gains behind the derivatives of Q."""
         stretched = np.empty(U(12) * L, dtype)
@@ -119,20 +117,20 @@ def make_layer(
         for r in range(ROWS):
             mix(slopes, r * W, SPAN, slopes, U(3) * SPAN + r * W, stretched, U(0), one)
 
-    @own_row
+    @row
     def stretch_any(slopes, law, at):
         for r in range(ROWS):
             mix(slopes, r * W, SPAN, slopes, U(3) * SPAN + r * W, law, at + GAINS, one)
 
     gained = stretch_any if anisotropic else stretch
 
-    @own_row
+    @row
     def add_memory(slopes, terms, law, at, memory, place):
         """slopes : derivatives of Q, followed by a work array."""
         gained(slopes, law, at)
-        for row in range(ROWS * Q):
+        for r in range(ROWS * Q):
             for w in range(L):
-                n = row * L + w
+                n = r * L + w
                 memory[place + n] = law[at + DECAY + w] * (memory[place + n] - slopes[U(3) * SPAN + n])
                 terms[n] += memory[place + n]
 
@@ -145,11 +143,10 @@ def make_layer(
 def make_face_laws(order: int, anisotropic: bool, precision: str) -> tuple[Callable[..., None], ...]:
     """Return functions for the stored and sent traces at a face, for the flux of a jump, see `riemann`, and for this
     flux with gains, for memory variables, see `layer`."""
-    own_row = row_of("face laws", order, anisotropic, precision)
     L, FACE = U(LANES[precision]), U(make_reference(order).face_count)
     PART, GAINS = FACE * L, U(LAW_NUMBERS[anisotropic]) * L
 
-    @own_row
+    @row
     def isotropic_sides(trace, numbers, at, kept, k, sent):
         for m in range(FACE):
             for w in range(L):
@@ -170,7 +167,7 @@ def make_face_laws(order: int, anisotropic: bool, precision: str) -> tuple[Calla
                 sent[PART + o] = s * vy + across * ny - y
                 sent[PART + PART + o] = s * vz + across * nz - z
 
-    @own_row
+    @row
     def isotropic_jump(jump, numbers, at, flux):
         for m in range(FACE):
             for w in range(L):
@@ -192,14 +189,14 @@ def make_face_laws(order: int, anisotropic: bool, precision: str) -> tuple[Calla
                 flux[p + VY * L] = s * y + along * ny
                 flux[p + VZ * L] = s * z + along * nz
 
-    @own_row
+    @row
     def product(numbers, g, x, y, z):
         """Return the product of the symmetric matrix (xx, yy, zz, xy, xz, yz) at g and a vector."""
         xx, yy, zz = numbers[g], numbers[g + L], numbers[g + U(2) * L]
         xy, xz, yz = numbers[g + U(3) * L], numbers[g + U(4) * L], numbers[g + U(5) * L]
         return xx * x + xy * y + xz * z, xy * x + yy * y + yz * z, xz * x + yz * y + zz * z
 
-    @own_row
+    @row
     def any_sides(trace, numbers, at, kept, k, sent):
         for m in range(FACE):
             for w in range(L):
@@ -212,7 +209,7 @@ def make_face_laws(order: int, anisotropic: bool, precision: str) -> tuple[Calla
                 kept[k + PART + o], sent[PART + o] = y + uy, wy - y
                 kept[k + PART + PART + o], sent[PART + PART + o] = z + uz, wz - z
 
-    @own_row
+    @row
     def any_jump(jump, numbers, at, flux):
         for m in range(FACE):
             for q in range(Q):
@@ -223,11 +220,11 @@ def make_face_laws(order: int, anisotropic: bool, precision: str) -> tuple[Calla
                         numbers[g + w] * x + numbers[g + L + w] * y + numbers[g + U(2) * L + w] * z
                     )
 
-    @own_row
+    @row
     def any_stretched_jump(jump, numbers, at, law, place, face, flux):
         any_jump(jump, law, place + GAINS + (U(ANISOTROPIC_LAW) + face * U(JUMP)) * L, flux)
 
-    @own_row
+    @row
     def stretched_jump(jump, numbers, at, law, place, face, flux):
         """Flux of a jump in which the contribution of each direction of the normal has the gain of this direction."""
         for m in range(FACE):

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from lithowave.backends.loops import U, multiply_add, row_of
+from lithowave.backends.loops import U, exact_row, multiply_add, row
 from lithowave.solvers.discontinuous_galerkin.element_layout import LANES
 from lithowave.solvers.discontinuous_galerkin.materials import QUANTITIES, STRESSES
 from lithowave.solvers.discontinuous_galerkin.reference import make_reference
@@ -29,17 +29,16 @@ def work_values(order: int, mechanisms: int) -> int:
 @lru_cache
 def make_driver(order: int, anisotropic: bool, layer: bool, precision: str) -> Callable[..., None]:
     """Return a function that writes s (6) and p of the isotropic average, from stresses of one function, all lanes."""
-    own_row = row_of("driver", order, anisotropic, layer, precision, exact=True)
     L = U(LANES[precision])
 
-    @own_row
+    @exact_row
     def isotropic(x, i, law, at, drive):
         for w in range(S * L):
             drive[w] = x[i + w]
         for w in range(L):
             drive[S * L + w] = (x[i + w] + x[i + L + w] + x[i + L + L + w]) / 3
 
-    @own_row
+    @exact_row
     def average(x, i, law, at, drive):
         for q in range(S + U(1)):
             for w in range(L):
@@ -61,7 +60,6 @@ def make_relaxation(
     damped : add_faces then also damps, in a damped layer. All operations are rounded as they stand: an element has the
     same bits in any lane, and after a restart.
     """
-    own_row = row_of("relaxation", order, anisotropic, layer, mechanisms, precision, damped)
     reference = make_reference(order)
     L, N, W = U(LANES[precision]), U(mechanisms), U(QUANTITIES * LANES[precision])
     ROWS, SPAN = U(reference.levels[1]), N * S * L
@@ -71,18 +69,18 @@ def make_relaxation(
     dtype = np.dtype(np.float32 if precision == "single" else np.float64).type
     fill_drive = make_driver(order, anisotropic, layer, precision)
 
-    @own_row
+    @row
     def leave(jumps, law, at, past, place):
         pass
 
-    @own_row
+    @row
     def no_level(terms, law, at, past, place, work, rates):
         pass
 
     if not mechanisms:
         return leave, lambda d: no_level
 
-    @row_of("relaxing faces", order, anisotropic, layer, mechanisms, precision, damped, exact=True)
+    @exact_row
     def add_faces(jumps, law, at, past, place):
         """Add F of the contributions of the faces, `jumps`, to the memory variables."""
         drive = np.empty(DRIVE, dtype)
@@ -106,7 +104,7 @@ def make_relaxation(
         BEGIN, END, FIRST, SHARE = U(begin), U(end), d == 1, dtype(1 / d)
         FACTOR, ORDER = U(d), U(order)
 
-        @row_of("relaxing rows", order, anisotropic, layer, mechanisms, precision, d, last, exact=True)
+        @exact_row
         def rows(terms, law, at, past, place, work, rates):
             drive = np.empty(DRIVE, dtype)
             for r in range(BEGIN, END):
@@ -137,7 +135,7 @@ def make_relaxation(
         """Return the function for the Taylor terms E^d in `terms`."""
         lower, upper = make_rows(d, False), make_rows(d, True)
 
-        @row_of("relaxing level", order, anisotropic, layer, mechanisms, precision, d)
+        @row
         def relax(terms, law, at, past, place, work, rates):
             """rates : x and gamma of each mechanism, of the block's cluster. work : u^(d - 1), then u^d."""
             lower(terms, law, at, past, place, work, rates)

@@ -26,7 +26,7 @@ from numba import prange
 
 from lithowave.backends.kernel_cache import njit
 from lithowave.backends.lane_rows import address, lane_rows, prefetch
-from lithowave.backends.loops import FAST, U, row, row_of
+from lithowave.backends.loops import FAST, U, row
 from lithowave.backends.rounding import flush_denormals, restore_rounding
 from lithowave.solvers.spectral_element.absorbing_layer import FILTERS
 from lithowave.solvers.spectral_element.element_layout import LANES, device_layout
@@ -102,7 +102,6 @@ def make_add_forces(
 
     The constants of the loops below must be known at compile time: otherwise the loops are not vectorized.
     """
-    own_row = row_of(degree, shape, anisotropic, varying, axes, mechanisms, carriers, precision)
     powers, affine = MAP_POWERS[shape], shape == "affine"
     dtype = np.dtype(np.float32 if precision == "single" else np.float64)
     n = degree + 1
@@ -126,7 +125,7 @@ def make_add_forces(
     gather_momenta, _, add_momenta = lane_rows(LANES, 3)
     gather_fields, _, add_fields = lane_rows(LANES, 3, int(P))
 
-    @own_row
+    @row
     def forces_at(
         u, f, line, moduli, first, weight, i, i_row, j_row, k_row, line_i, line_j, line_k, slope, value,
         memory, memory_first, filters, filters_first, relaxing, relaxing_first, relaxation, relaxation_first, recursion,
@@ -182,7 +181,7 @@ def make_add_forces(
             f[U(7) * P + o] = yx * c0 + yy * c1 + yz * c2
             f[U(8) * P + o] = zx * c0 + zy * c1 + zz * c2
 
-    @own_row
+    @row
     def divergence_at(f, a, i, i_column, j_column, k_column, line_i, line_j, line_k):
         """Return minus the sum over the points of the three lines of D F."""
         at = line_i + i * W
@@ -195,13 +194,13 @@ def make_add_forces(
                     + dot(k_column, f, z + line_k + w, STEP_K)
                 )
 
-    @own_row
+    @row
     def find(at, points, values, places):
         """Write the addresses of the values (points, 4) of one point of every lane."""
         for w in range(W):
             places[w] = address(values, U(points[at + w]) * U(4))
 
-    @own_row
+    @row
     def bring_up_to_date(at, points, displacement, momentum, places, rows):
         """Add dt M^-1 p to u at one point of every lane."""
         find(at, points, momentum, places)
@@ -213,7 +212,7 @@ def make_add_forces(
                 rows[c * W + w] += rows[U(3) * W + w] * rows[(U(4) + c) * W + w]
         scatter_values(rows, U(0), places, U(0))
 
-    @own_row
+    @row
     def gather(first, points, displacement, momentum, u, axis, places, rows):
         """Load displacements of the points of a block; update those inside elements, which no other element shares."""
         for k in range(ONE, N - ONE):
@@ -232,7 +231,7 @@ def make_add_forces(
                     u[P + point * W + w] = rows[(axis + U(1)) % U(3) * W + w]
                     u[U(2) * P + point * W + w] = rows[(axis + U(2)) % U(3) * W + w]
 
-    @own_row
+    @row
     def load_ahead(at, points, displacement, momentum):
         """Load the values (points, 4) of a line of points of all lanes into the cache."""
         for q in range(STEP_J):
@@ -240,7 +239,7 @@ def make_add_forces(
             prefetch(address(displacement, place))
             prefetch(address(momentum, place))
 
-    @own_row
+    @row
     def block(
         first, following, points, displacement, momentum, moduli, moduli_first, coefficients, base, u, f, a, line,
         memory, memory_first, filters, filters_first, relaxing, relaxing_first, relaxation, relaxation_first, recursion,

@@ -21,7 +21,7 @@ import numpy as np
 from numba import prange
 
 from lithowave.backends.kernel_cache import njit
-from lithowave.backends.loops import FAST, U, row, row_of
+from lithowave.backends.loops import FAST, U, row
 from lithowave.backends.rounding import flush_denormals, restore_rounding
 from lithowave.solvers.spectral_element.absorbing_layer import FLUID_FILTERS
 from lithowave.solvers.spectral_element.element_layout import LANES
@@ -56,7 +56,6 @@ def make_add_fluid_forces(
 
     varying : True for 1 / rho at each point, False for one value per element. axes : active axes of an absorbing layer.
     """
-    own_row = row_of("fluid", degree, shape, varying, axes, precision)
     powers, affine = MAP_POWERS[shape], shape == "affine"
     dtype = np.dtype(np.float32 if precision == "single" else np.float64)
     n = degree + 1
@@ -69,7 +68,7 @@ def make_add_fluid_forces(
     MEMORY, FILTER = U(FLUID_FILTERS * axes) * P, U(3 * axes) * P
     LINE, STEP_J, STEP_K = U(powers * LANES), U(n * LANES), U(n * n * LANES)
 
-    @own_row
+    @row
     def fluxes_at(
         u, f, line, mobility, first, weight, i, i_row, j_row, k_row, line_i, line_j, line_k, slope, value,
         memory, memory_first, filters, filters_first,
@@ -111,7 +110,7 @@ def make_add_fluid_forces(
             f[P + o] = x * b0 + y * b1 + z * b2
             f[U(2) * P + o] = x * c0 + y * c1 + z * c2
 
-    @own_row
+    @row
     def divergence_at(f, a, i, i_column, j_column, k_column, line_i, line_j, line_k):
         """Return minus the sum over the points of the three lines of D F."""
         for w in range(W):
@@ -121,7 +120,7 @@ def make_add_fluid_forces(
                 + dot(k_column, f, U(2) * P + line_k + w, STEP_K)
             )
 
-    @own_row
+    @row
     def gather(first, points, displacement, momentum, u):
         """Load phi at the points of a block; update that inside elements, which no other element shares."""
         for k in range(ONE, N - ONE):
@@ -133,7 +132,7 @@ def make_add_fluid_forces(
         for q in range(P):
             u[q] = displacement[points[first + q], 0]
 
-    @own_row
+    @row
     def block(
         first, points, displacement, momentum, mobility, mobility_first, coefficients, base, u, f, a, line,
         memory, memory_first, filters, filters_first,

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from lithowave.backends.loops import U, row_of
+from lithowave.backends.loops import U, row
 
 
 def make_isotropic_law(step: int) -> Callable:
     """Return the law for moduli whose components are `step` entries apart."""
     S = U(step)
 
-    @row_of(step)
+    @row
     def isotropic_stress(xx, xy, xz, yx, yy, yz, zx, zy, zz, scale, moduli, at):
         """Return sigma = scale (lambda tr(e) I + 2 mu e); moduli: lambda, mu at `at` and `at` + `step`."""
         lam, mu = scale * moduli[at], scale * moduli[at + S]
@@ -27,7 +27,7 @@ def make_anisotropic_law(step: int) -> Callable:
     """Return the law for moduli whose components are `step` entries apart."""
     S = tuple(U(number * step) for number in range(21))
 
-    @row_of(step)
+    @row
     def anisotropic_stress(xx, xy, xz, yx, yy, yz, zx, zy, zz, scale, moduli, at):
         """Return sigma = scale C : e; moduli: upper triangle of Voigt's matrix by rows (xx, yy, zz, yz, xz, xy)."""
         e1, e2, e3 = scale * xx, scale * yy, scale * zz
