@@ -28,9 +28,10 @@ parallel = njit(fastmath=FAST, error_model="numpy", cache=True, parallel=True)
 exact_parallel = njit(error_model="numpy", cache=True, parallel=True)
 # Loops over a part of the data, which `host_threads.over_parts` calls in several threads. They compile faster.
 exact_part = njit(error_model="numpy", cache=True, nogil=True)
-# Functions with loops that are always inlined into kernels; those with exact operations belong to `exact_parallel`.
+# Functions with loops that are always inlined into kernels. `exact_row` sets `fastmath` explicitly: Numba compiles
+# a function without this option with that of the function that calls it.
 row = njit(fastmath=FAST, error_model="numpy", forceinline=True)
-exact_row = njit(error_model="numpy", forceinline=True)
+exact_row = njit(fastmath={}, error_model="numpy", forceinline=True)
 # Long code that is called at several locations, which would be compiled for each of them.
 shared_row = njit(fastmath=FAST, error_model="numpy")
 
