@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from numba.core.caching import IndexDataCacheFile
 
-from lithowave.backends.kernel_cache import VariantFiles
+from lithowave.backends.kernel_cache import VariantFiles, code_digest, njit
 
 PROGRAM = """
 from lithowave.backends.kernel_cache import njit
@@ -106,6 +106,14 @@ def test_a_change_of_a_called_function_in_another_file_compiles_the_kernel_again
     assert [printed(CALLED), printed(CALLED + "# a comment")] == ["3.0 0\n", "3.0 1\n"]
     assert printed(CALLED.replace("2.0", "5.0")) == "6.0 0\n"
     assert printed(CALLED.replace("FACTOR * value", "FACTOR * value * value + 1.0")) == "4.0 0\n"
+
+
+def test_other_options_of_a_kernel_are_another_digest() -> None:
+    def total(values):
+        return values[0] + values[1] + values[2]
+
+    exact, again, fast = (njit(**options)(total) for options in ({}, {}, {"fastmath": {"reassoc": True}}))
+    assert code_digest(exact) == code_digest(again) != code_digest(fast)
 
 
 DIGESTS = """

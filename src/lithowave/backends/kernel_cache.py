@@ -33,7 +33,7 @@ FOREIGN = ("numba", "numpy", "llvmlite")
 class VariantFiles(IndexDataCacheFile):
     """Files of the variants of a function. key : types, processor, hashes of bytecode and constants of a variant."""
 
-    function: Callable | None = None  # the kernel, whose code is part of the names
+    function: Dispatcher | None = None  # the kernel, whose code and options are part of the names
 
     def save(self, key: Any, data: Any) -> None:
         """Write a variant."""
@@ -54,8 +54,8 @@ class VariantFiles(IndexDataCacheFile):
         return self._data_name_pattern.format(number=int(hashlib.sha256(whole.encode()).hexdigest()[:24], 16))
 
 
-def code_digest(function: Callable) -> str:
-    """Return a hash of a function's code, its constants, and the functions and constants that it refers to.
+def code_digest(function: Dispatcher | Callable) -> str:
+    """Return a hash of a function's code, its options, its constants, and the functions and constants it refers to.
 
     Functions of NumPy and Numba count by their names. The hash is the same in every process.
     """
@@ -135,7 +135,7 @@ def njit(**options: Any) -> Callable[[Callable], Any]:
         dispatcher = compiled(function)
         if options.get("cache"):
             dispatcher._cache._cache_file.__class__ = VariantFiles
-            dispatcher._cache._cache_file.function = function
+            dispatcher._cache._cache_file.function = dispatcher
         if options.get("parallel"):
             generated_once(dispatcher)
         return dispatcher
