@@ -87,7 +87,6 @@ TETRAHEDRA_SIZES = {
     "mesh.tetrahedra.PART": 40, "mesh.tetrahedral_quality.PART": 30,
     "solvers.discontinuous_galerkin.element_layout.PART": 30,
     "solvers.discontinuous_galerkin.meshing.PART": 25, "solvers.discontinuous_galerkin.point_location.PART": 35,
-    "solvers.discontinuous_galerkin.point_location.PAIRS": 21,
     "solvers.discontinuous_galerkin.tables.PART": 32,
 }  # fmt: skip
 

@@ -81,7 +81,7 @@ def test_sizes_may_differ_much() -> None:
 def test_parts_and_single_points(mesh: TetrahedralMesh, monkeypatch: pytest.MonkeyPatch) -> None:
     positions = np.random.default_rng(3).uniform([0, 0, -3], [3, 3, 0], (50, 3))
     whole = locate_points(mesh, positions)
-    monkeypatch.setattr(module, "PAIRS", 7)
+    monkeypatch.setattr(module, "PART", 7)
     parts = locate_points(mesh, positions)
     for name in ("point", "element", "reference"):
         np.testing.assert_array_equal(getattr(parts, name), getattr(whole, name))

@@ -11,7 +11,7 @@ import pytest
 from jittered_boxes import jittered, periodic_box
 from lithowave.errors import InputError
 from lithowave.mesh import tetrahedra
-from lithowave.mesh.tetrahedra import FACES, TetrahedralMesh, face_neighbors, face_vertices, make_mesh
+from lithowave.mesh.tetrahedra import FACES, TetrahedralMesh, face_vertices, make_mesh, triple_keys
 from lithowave.mesh.tetrahedral_boxes import tetrahedral_box
 from tetrahedra_plans import check_conforming
 
@@ -42,12 +42,14 @@ def test_neighbours_are_those_found_one_by_one(mesh: TetrahedralMesh) -> None:
     check_conforming(mesh)
 
 
-def test_neighbours_of_many_vertices(mesh: TetrahedralMesh, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_keys_of_faces_with_many_vertices(mesh: TetrahedralMesh, monkeypatch: pytest.MonkeyPatch) -> None:
     """Three numbers no longer fit into one key."""
     spread = np.sort(np.random.default_rng(1).choice(2**30, len(mesh.vertices), replace=False))
-    np.testing.assert_array_equal(face_neighbors(spread[mesh.elements]), mesh.neighbors)
+    faces = mesh.elements[:, FACES].reshape(-1, 3)
+    expected = np.unique(faces, axis=0, return_inverse=True)[1]
+    np.testing.assert_array_equal(np.unique(triple_keys(spread[faces]), return_inverse=True)[1], expected)
     monkeypatch.setattr(tetrahedra, "PACKED", 10)
-    np.testing.assert_array_equal(face_neighbors(mesh.elements), mesh.neighbors)
+    np.testing.assert_array_equal(np.unique(triple_keys(faces), return_inverse=True)[1], expected)
 
 
 def test_any_order_of_vertices_makes_the_same_mesh(mesh: TetrahedralMesh) -> None:

@@ -25,6 +25,8 @@ class Bisection:
         self.old = len(vertices)
         self.vertices = np.concatenate([vertices, places])
         self.keys = ends[:, 0] * len(self.vertices) + ends[:, 1]
+        self.is_end = np.zeros(len(vertices), bool)
+        self.is_end[ends] = True
         lengths = np.linalg.norm(vertices[ends[:, 1]] - vertices[ends[:, 0]], axis=1)
         lengths = (lengths / (longest or lengths.max(initial=np.finfo(float).tiny))).round(9)
         # Bisection of the longest edge first preserves the shape of the child elements.
@@ -33,8 +35,10 @@ class Bisection:
 
     def cut(self, simplices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the child elements (p, 3 or 4) of triangles or tetrahedra, and their parents (p,), ascending."""
-        done, parents = [], []
-        rest, owner = simplices, np.arange(len(simplices))
+        near = self.is_end[simplices].sum(axis=1) > 1  # others have no edge that is bisected
+        owner, apart = np.flatnonzero(near), np.flatnonzero(~near)
+        done, parents = [simplices[apart]], [apart]
+        rest = simplices[owner]
         while len(rest):
             first, pair = self._first_edges(rest)
             whole = first < 0
@@ -45,9 +49,9 @@ class Bisection:
             rows = np.arange(len(rest))
             rest = np.repeat(rest, 2, axis=0)
             rest[2 * rows, pair[:, 0]] = rest[2 * rows + 1, pair[:, 1]] = self.old + first
-        parents = np.concatenate([np.zeros(0, np.int64), *parents])
-        order = np.argsort(parents, kind="stable")
-        return np.concatenate([simplices[:0], *done])[order], parents[order]
+        owners = np.concatenate(parents)
+        order = np.argsort(owners, kind="stable")
+        return np.concatenate(done)[order], owners[order]
 
     def _first_edges(self, simplices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the first edge of each simplex to be bisected, -1 for none, and its local ends."""

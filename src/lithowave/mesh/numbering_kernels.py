@@ -103,6 +103,23 @@ def _compare(sets, row, other):  # pragma: no cover - compiled
 
 
 @exact_part
+def match_pairs(numbers, first, found):  # pragma: no cover - compiled
+    """Store in found (n,) the other place with the same number; return the first third place of a number, or -1.
+
+    first : (count of numbers,), -1.
+    """
+    for place in range(len(numbers)):
+        other = first[numbers[place]]
+        if other == -2:
+            return place
+        if other == -1:
+            first[numbers[place]] = place
+        else:
+            first[numbers[place]], found[place], found[other] = -2, other, place
+    return -1
+
+
+@exact_part
 def mark_entities(starts, final):  # pragma: no cover - compiled
     """Mark the first point of each corner, edge and face with its first element e, -2 - e. starts : see
     `entity_starts`."""

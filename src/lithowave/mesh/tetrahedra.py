@@ -11,6 +11,7 @@ import numpy as np
 from lithowave.backends.host_threads import over_parts
 from lithowave.errors import InputError
 from lithowave.mesh.numbering import count_first_touches, spread_bits
+from lithowave.mesh.numbering_kernels import identify_sets, match_pairs
 
 # Local vertices of the four faces; face f is opposite to vertex 3 - f.
 FACES = np.array([[0, 1, 2], [0, 1, 3], [0, 2, 3], [1, 2, 3]], dtype=np.int64)
@@ -225,23 +226,16 @@ def face_neighbors(elements: np.ndarray, same: np.ndarray | None = None) -> np.n
     InputError: more than two elements share a face.
     """
     rows = elements if same is None else same[elements]
-    keys = triple_keys(rows[:, FACES].reshape(-1, 3))
-    order = np.argsort(keys)
-    ordered = keys[order]
-    equal = ordered[1:] == ordered[:-1]
-    crowded = np.flatnonzero(equal[1:] & equal[:-1])
-    if len(crowded):
-        faces = np.sort(order[crowded[0] : crowded[0] + 3])
+    numbers, count = identify_sets(rows, FACES)
+    found = np.full(len(numbers), -1, np.int64)
+    third = match_pairs(numbers, np.full(count, -1, np.int64), found)
+    if third >= 0:
+        faces = np.flatnonzero(numbers == numbers[third])[:3]
         raise InputError(
             f"mesh: elements {', '.join(str(face // 4) for face in faces)}",
             f"all have the face with vertices {rows[faces[0] // 4][FACES[faces[0] % 4]].tolist()}",
             "at most two elements may share a face",
         )
-    first = np.flatnonzero(equal)
-    one, other = order[first], order[first + 1]
-    found = np.full(4 * len(rows), -1, np.int64)
-    found[one] = other
-    found[other] = one
     return found.reshape(-1, 4)
 
 

@@ -7,12 +7,13 @@ from dataclasses import replace
 import numpy as np
 
 from lithowave.backends.host_threads import over_parts
+from lithowave.backends.loops import exact_part
 from lithowave.mesh.tetrahedra import TetrahedralMesh
+from lithowave.solvers.elements.point_cells import PointCells
 from lithowave.solvers.elements.point_location import PointLocations
 
 TOLERANCE = 1e-7  # barycentric coordinates by which a point in an element may be outside of it
-PAIRS = 1 << 13  # points and elements that are compared at a time
-PART = 16384  # elements whose boxes are compared at a time
+PART = 16384  # elements that are examined at a time
 
 
 def locate_points(mesh: TetrahedralMesh, positions: np.ndarray, tolerance: float = TOLERANCE) -> PointLocations:
@@ -43,79 +44,58 @@ def _moved_onto(reference: np.ndarray) -> np.ndarray:
 
 
 def _search(mesh: TetrahedralMesh, positions: np.ndarray, tolerance: float) -> PointLocations:
-    """Return the elements within `tolerance` of each point, found on a grid of cells."""
+    """Return the elements within `tolerance` of each point."""
     if not len(positions) or not mesh.element_count:
         return PointLocations.none()
-    near, low, high = _boxes_near(mesh, positions, tolerance)
-    points, elements = _pairs(positions, low, high)
-    if not len(points):
-        return PointLocations.none()
-    parts = over_parts(
-        lambda some: _within(mesh, positions, points[some], near[elements[some]], tolerance), len(points), PAIRS
-    )
+    cells = PointCells.of(positions)
+
+    def examine(part: slice) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        elements = mesh.elements[part]
+        low, high = np.empty((len(elements), 3)), np.empty((len(elements), 3))
+        _bound(elements, mesh.vertices, tolerance + 1e-9, low, high)
+        element, point = cells.inside(low, high)
+        reference = np.empty((len(point), 3))
+        _invert(elements, mesh.vertices, positions, element, point, reference)
+        there = _excess(reference) <= tolerance
+        return point[there], part.start + element[there], reference[there]
+
+    parts = over_parts(examine, mesh.element_count, PART)
     point, element, reference = (np.concatenate(part) for part in zip(*parts, strict=True))
     order = np.lexsort((element, point))
     point, element = point[order], element[order]
     return PointLocations(point, element, reference[order], np.zeros(len(order)), mesh.keys_of_elements[element])
 
 
-def _boxes_near(
-    mesh: TetrahedralMesh, positions: np.ndarray, tolerance: float
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the elements whose boxes, with a margin, overlap that of the positions, and the ends (n, 3) of these."""
-    start, end = positions.min(axis=0), positions.max(axis=0)
-
-    def compare(part: slice) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        a, b, c, d = (mesh.vertices[column] for column in mesh.elements[part].T)
-        low, high = np.minimum(np.minimum(a, b), np.minimum(c, d)), np.maximum(np.maximum(a, b), np.maximum(c, d))
-        margin = (tolerance + 1e-9) * (high - low)
-        low, high = low - margin, high + margin
-        near = np.flatnonzero(((low <= end) & (high >= start)).all(axis=1))
-        return part.start + near, low[near], high[near]
-
-    near, low, high = zip(*over_parts(compare, mesh.element_count, PART), strict=True)
-    return np.concatenate(near), np.concatenate(low), np.concatenate(high)
+@exact_part
+def _bound(elements, vertices, margin, low, high):  # pragma: no cover - compiled
+    """Compute the ends (n, 3) of the boxes around elements, enlarged on each side by a fraction of their size."""
+    for element in range(len(elements)):
+        for axis in range(3):
+            least = most = vertices[elements[element, 0], axis]
+            for corner in range(1, 4):
+                position = vertices[elements[element, corner], axis]
+                least, most = min(least, position), max(most, position)
+            low[element, axis] = least - margin * (most - least)
+            high[element, axis] = most + margin * (most - least)
 
 
-def _pairs(positions: np.ndarray, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return points and boxes low .. high that may contain them, by the cells of a regular grid."""
-    if not len(low):
-        return np.zeros(0, np.int64), np.zeros(0, np.int64)
-    start, end = positions.min(axis=0), positions.max(axis=0)
-    cell = np.maximum(np.median(high - low, axis=0), 1e-12)
-    counts = np.clip(np.ceil((end - start) / cell), 1, 256).astype(np.int64)
-    cell = np.maximum((end - start) / counts, 1e-300)
-
-    def cells(of: np.ndarray) -> np.ndarray:
-        return np.clip(np.floor((of - start) / cell), 0, counts - 1).astype(np.int64)
-
-    strides = np.array([counts[1] * counts[2], counts[2], 1])
-    home = cells(positions) @ strides
-    order = np.argsort(home, kind="stable")
-    begin = np.searchsorted(home[order], np.arange(counts.prod() + 1))
-    first, last = cells(low), cells(high)
-    spans = last - first + 1
-    sizes = spans.prod(axis=1)
-    box = np.repeat(np.arange(len(low)), sizes)
-    within = np.arange(len(box)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    offsets = np.stack(
-        [within // (spans[box, 1] * spans[box, 2]), within // spans[box, 2] % spans[box, 1], within % spans[box, 2]], 1
-    )
-    key = (first[box] + offsets) @ strides
-    many = begin[key + 1] - begin[key]
-    pair_box = np.repeat(box, many)
-    place = np.arange(len(pair_box)) - np.repeat(np.cumsum(many) - many, many) + np.repeat(begin[key], many)
-    point = order[place]
-    fits = ((positions[point] >= low[pair_box]) & (positions[point] <= high[pair_box])).all(axis=1)
-    return point[fits], pair_box[fits]
-
-
-def _within(
-    mesh: TetrahedralMesh, positions: np.ndarray, point: np.ndarray, element: np.ndarray, tolerance: float
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Select the pairs in which the point is in the element, with its reference coordinates."""
-    vertices = mesh.element_vertices(element)
-    edges = vertices[:, 1:] - vertices[:, :1]
-    reference = np.linalg.solve(edges.transpose(0, 2, 1), (positions[point] - vertices[:, 0])[..., None])[..., 0]
-    there = _excess(reference) <= tolerance
-    return point[there], element[there], reference[there]
+@exact_part
+def _invert(elements, vertices, positions, element, point, reference):  # pragma: no cover - compiled
+    """Compute the reference coordinates (n, 3) of points in elements, by Cramer's rule."""
+    edges, place = np.empty((3, 3)), np.empty(3)
+    for row in range(len(point)):
+        corners = elements[element[row]]
+        for c in range(3):
+            origin = vertices[corners[0], c]
+            place[c] = positions[point[row], c] - origin
+            for edge in range(3):
+                edges[edge, c] = vertices[corners[edge + 1], c] - origin
+        for edge in range(3):
+            a, b = edges[(edge + 1) % 3], edges[(edge + 2) % 3]
+            above = below = 0.0
+            for c in range(3):
+                d, e = (c + 1) % 3, (c + 2) % 3
+                normal = a[d] * b[e] - a[e] * b[d]
+                above += normal * place[c]
+                below += normal * edges[edge, c]
+            reference[row, edge] = above / below

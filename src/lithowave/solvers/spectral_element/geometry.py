@@ -21,10 +21,10 @@ import numpy as np
 from lithowave.backends.host_threads import over_parts
 from lithowave.errors import InputError
 from lithowave.mesh.products import product
+from lithowave.solvers.elements.point_cells import PointCells
 from lithowave.solvers.elements.point_location import PointLocations
 from lithowave.solvers.spectral_element.gll import gll_points, gll_weights, lagrange_derivatives, lagrange_values
 from lithowave.solvers.spectral_element.map_inversion import invert_maps
-from lithowave.solvers.spectral_element.point_cells import PointCells
 
 PART = 1024  # elements or points that are searched at a time
 
@@ -182,7 +182,7 @@ def find_elements(nodes: np.ndarray, points: np.ndarray, tolerance: float = 1e-8
         low, high = (np.concatenate(ends) for ends in zip(*boxes, strict=True))
         margin = tolerance * (high - low).max(axis=1)[:, None]
         low, high = low - margin, high + margin
-        cells = PointCells.of(points, (high - low).mean(axis=0))
+        cells = PointCells.of(points)
 
         def search(part: slice) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
             element, point = cells.inside(low[part], high[part])
