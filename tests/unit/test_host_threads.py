@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -33,3 +35,18 @@ def test_the_error_of_the_first_part_is_raised(threads: int) -> None:
 def test_parts_have_the_floating_point_errors_of_the_caller() -> None:
     with np.errstate(divide="raise"), pytest.raises(FloatingPointError):
         over_parts(lambda part: np.ones(1) / np.zeros(1), 2, 1, 2)
+
+
+def test_parts_of_parts_do_not_wait_for_each_other() -> None:
+    inner = over_parts(lambda part: over_parts(lambda some: (part.start, some.start), 3, 1, 2), 4, 1, 2)
+    assert inner == [[(outer, place) for place in range(3)] for outer in range(4)]
+
+
+def test_a_forked_process_has_its_own_threads() -> None:
+    lines = (
+        "import os", "from lithowave.backends.host_threads import over_parts",
+        "square = lambda part: part.start**2", "assert over_parts(square, 3, 1, 2) == [0, 1, 4]", "child = os.fork()",
+        "if child == 0: os._exit(over_parts(square, 3, 1, 2) != [0, 1, 4])",
+        "assert os.waitpid(child, 0)[1] == 0",
+    )  # fmt: skip
+    subprocess.run([sys.executable, "-c", "\n".join(lines)], check=True, timeout=60)

@@ -148,9 +148,13 @@ class ElementTables:
 
 def arrange(plan: Any, layout: BlockLayout) -> ElementLayout:
     """Return the element layout of a plan."""
-    across = np.where(plan.mesh.neighbors >= 0, plan.mesh.neighbors // 4, -1)
-    clustering = plan.clustering
-    return make_arrangement(
-        layout, clustering.cluster, across, plan.materials.anisotropic, clustering.count, plan.layer.inside,
-        plan.materials.mechanisms(plan.element_count),
-    )  # fmt: skip
+
+    def make() -> ElementLayout:
+        across = np.where(plan.mesh.neighbors >= 0, plan.mesh.neighbors // 4, -1)
+        clustering = plan.clustering
+        return make_arrangement(
+            layout, clustering.cluster, across, plan.materials.anisotropic, clustering.count, plan.layer.inside,
+            plan.materials.mechanisms(plan.element_count),
+        )  # fmt: skip
+
+    return plan.once(f"arrangement for {layout}", make)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from lithowave.backends.host_threads import over_parts
+from lithowave.backends.loops import exact_part
 from lithowave.errors import InputError
 from lithowave.parallel.ranks import Ranks
 
@@ -187,14 +188,23 @@ def reach(plan: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _reach(plan: Any) -> tuple[np.ndarray, np.ndarray]:
-    vertices, elements = np.ascontiguousarray(plan.from_mesh(plan.mesh.vertices).T), plan.mesh.elements
+    vertices, elements = np.ascontiguousarray(plan.from_mesh(plan.mesh.vertices)), plan.mesh.elements
+    margin = np.max(over_parts(lambda part: largest_sizes(elements[part], vertices), len(elements), PART), axis=0)
+    return vertices.min(axis=0) - margin, vertices.max(axis=0) + margin
 
-    def sizes(part: slice) -> list[float]:
-        corners = elements[part].T
-        return [float(np.ptp(axis[corners], axis=0).max()) for axis in vertices]
 
-    margin = np.max(over_parts(sizes, len(elements), PART), axis=0)
-    return vertices.min(axis=1) - margin, vertices.max(axis=1) + margin
+@exact_part
+def largest_sizes(elements, vertices):  # pragma: no cover - compiled
+    """Return the largest extents (3,) of elements along the axes."""
+    found = np.zeros(3)
+    for element in range(len(elements)):
+        for axis in range(3):
+            least = most = vertices[elements[element, 0], axis]
+            for corner in range(1, elements.shape[1]):
+                position = vertices[elements[element, corner], axis]
+                least, most = min(least, position), max(most, position)
+            found[axis] = max(found[axis], most - least)
+    return found
 
 
 def within_reach(plan: Any, positions: np.ndarray) -> np.ndarray:
