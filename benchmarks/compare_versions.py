@@ -25,8 +25,11 @@ CASES = {
         "FD two passes": "--method finite_difference --size 512 --case interior --passes two",
         "FD full": "--method finite_difference --size 512 --case full",
         "SE": "--method spectral_element --case deformed,affine",
-        "DG": "--method discontinuous_galerkin --case global --order 4,5,6",
-        "DG local": "--method discontinuous_galerkin --case local --order 5",
+        "SE degrees": "--method spectral_element --case deformed,trilinear --degree 2,3,5,6,7,8",
+        "DG": "--method discontinuous_galerkin --case global --order 4,5,6,7",
+        "DG local": "--method discontinuous_galerkin --case local --order 5,6",
+        "DG laws": "--method discontinuous_galerkin --case anisotropic,attenuating --order 5",
+        "DG double": "--method discontinuous_galerkin --case global --order 4,5 --precision double",
     },
     "cpu": {
         "FD": "--method finite_difference --case interior,full",
