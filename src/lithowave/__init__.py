@@ -12,6 +12,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
+from lithowave import forks as forks  # records forks from here on
 from lithowave.version import __version__
 
 _HOMES = {
@@ -54,13 +55,15 @@ _HOMES = {
     "agree": "agreement.running",
     "check_simulation": "run.check",
     "run_simulation": "run.launch",
-    "Result": "run.launch",
+    "Result": "run.result",
     "Callback": "run.callback",
     "LithowaveError": "errors",
     "LithowaveWarning": "errors",
     "InputError": "errors",
     "InstabilityError": "errors",
     "OutputError": "errors",
+    "RunInterrupted": "errors",
+    "RunKeyboardInterrupt": "errors",
     "ResourceError": "errors",
     "KernelBuildError": "errors",
     "MissingPackageError": "errors",

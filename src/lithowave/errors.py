@@ -5,6 +5,8 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
+from shlex import quote
+from typing import Any
 
 
 class LithowaveWarning(UserWarning):
@@ -86,6 +88,49 @@ class SelfCheckError(LithowaveError):
             f"self-check failed: {super().__str__()} The results of this run cannot be trusted. Run it again; if the "
             "error occurs again, report it with the simulation file."
         )
+
+
+class Interruption(BaseException):
+    """The base class of exceptions of a run, or of a survey, that a signal has ended; see `RunInterrupted`."""
+
+    def __init__(self, signal_name: str, result: Any, checkpoint: Path | None = None) -> None:
+        self.signal_name, self.result, self.checkpoint = signal_name, result, checkpoint
+        super().__init__(signal_name, result, checkpoint)
+
+    def __str__(self) -> str:
+        directory = self.result.directory
+        if self.result.complete:
+            return f"{self.signal_name} arrived after the last step; the results in {directory} are complete."
+        return (
+            f"stopped by {self.signal_name}; the results in {directory} are incomplete. "
+            f"`lithowave restart {quote(str(directory))}` resumes from the last checkpoint."
+        )
+
+
+class RunInterrupted(Interruption, LithowaveError):
+    """SIGTERM has ended a run or a survey.
+
+    Attributes
+    ----------
+    signal_name : name of the signal.
+    result : the result up to this time, a `Result` or a `SurveyResult`; ``result.complete`` is True only if the signal
+        arrived after the last step.
+    checkpoint : the file from which a run can be resumed (``lithowave restart``); None if the run is complete, and for
+        a survey, whose shots have one each.
+    """
+
+
+class RunKeyboardInterrupt(Interruption, KeyboardInterrupt):
+    """Ctrl-C (SIGINT), or the interrupt of a notebook, has ended a run or a survey.
+
+    It has the attributes of `RunInterrupted`: ``signal_name``, ``result`` and ``checkpoint``.
+    """
+
+
+def interruption(signal_name: str, result: Any, checkpoint: Path | None = None) -> Interruption:
+    """Return the exception of a run or a survey that a signal has ended; see `RunInterrupted`."""
+    kind = RunKeyboardInterrupt if signal_name == "SIGINT" else RunInterrupted
+    return kind(signal_name, result, checkpoint)
 
 
 class OutputError(LithowaveError):

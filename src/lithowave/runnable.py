@@ -8,7 +8,7 @@ from lithowave.description.simulation import Simulation as Description
 
 if TYPE_CHECKING:
     from lithowave.run.check import CheckReport
-    from lithowave.run.launch import Result
+    from lithowave.run.result import Result
     from lithowave.shots import SurveyReport, SurveyResult
 
 

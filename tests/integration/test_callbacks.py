@@ -27,7 +27,7 @@ from lithowave.shots import run_survey
 from lithowave.solvers.clock import Clock
 from lithowave.solvers.gathered import GatheredSolver
 from mpi_runs import rank_command
-from small_run import SMALL, assert_same_results, log_of, report_of, stop_at, write_small
+from small_run import SMALL, assert_same_results, log_of, report_of, result_of, stop_at, write_small
 
 PAGE = Path(__file__).parents[2] / "docs" / "callbacks.md"
 
@@ -242,12 +242,12 @@ def test_a_restart_with_other_callbacks_warns(
     reader = Reader(3)
     with monkeypatch.context() as patched:
         stop_at(patched, 40)
-        stopped = simulation().run(output=tmp_path / "out", callbacks=[reader])
+        stopped = result_of(simulation().run, output=tmp_path / "out", callbacks=[reader])
     assert not stopped.complete and reader.calls == ["start 0", "close"]
     with monkeypatch.context() as patched:
         stop_at(patched, 60)
         with pytest.warns(lw.LithowaveWarning, match="began with Reader, but is resumed with none"):
-            restart_run(tmp_path / "out")
+            result_of(restart_run, tmp_path / "out")
     reader = Reader(3)
     result = restart_run(tmp_path / "out", callbacks=[reader])
     assert reader.calls[0] == "start 60" and not any("callbacks" in text for text in result.warnings)
@@ -260,7 +260,9 @@ def test_a_truncated_file_gets_its_room_back(whole: lw.Result, tmp_path: Path) -
         patched.setattr("lithowave.run.launch.check_seismograms", fails)
         with pytest.raises(lw.OutputError, match="the disk is full"):
             simulation().run(output=tmp_path / "out", callbacks=[Reader(5, end=60)])
-    assert not lw.load_seismograms(tmp_path / "out").time.size == whole.seismograms.time.size
+    with pytest.warns(lw.LithowaveWarning, match="incomplete: failed, ends at"):
+        failed = lw.load_seismograms(tmp_path / "out")
+    assert failed.time.size < whole.seismograms.time.size and not failed.complete
     with pytest.warns(lw.LithowaveWarning, match="is resumed with none"):
         result = restart_run(tmp_path / "out")
     assert result.report["restarts"][0]["step"] > 0

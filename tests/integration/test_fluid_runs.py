@@ -14,7 +14,7 @@ import lithowave as lw
 from lithowave.errors import InputError
 from lithowave.run.launch import restart_run, run_simulation
 from lithowave.solvers.spectral_element.solver import SpectralElementSolver
-from small_run import assert_same_results
+from small_run import assert_same_results, result_of
 
 WATER, ROCK = {"vp": 1500, "vs": 0, "rho": 1000}, {"vp": 3000, "vs": 1700, "rho": 2300}
 SEA: dict[str, Any] = {
@@ -47,7 +47,7 @@ def test_a_restarted_sea_gives_the_same_bits(
             os.kill(os.getpid(), signal.SIGTERM)
 
     monkeypatch.setattr(SpectralElementSolver, "advance", stopping)
-    assert not run_simulation(simulation, tmp_path / "run").complete
+    assert not result_of(run_simulation, simulation, tmp_path / "run").complete
     monkeypatch.setattr(SpectralElementSolver, "advance", advance)
     assert restart_run(tmp_path / "run").complete
     assert_same_results(tmp_path / "run", tmp_path / "whole")

@@ -23,7 +23,7 @@ from lithowave.run.launch import restart_run, run_simulation
 from lithowave.solvers import load_method
 from lithowave.solvers.spectral_element.meshing import built_box, built_mesh
 from reference_backend import CPU
-from small_run import assert_same_results
+from small_run import assert_same_results, result_of
 from verification_tools import relative_l2, velocities
 
 SE, DG = "spectral_element", "discontinuous_galerkin"
@@ -228,6 +228,6 @@ def test_a_restart_gives_the_same_bits(tmp_path: Path, monkeypatch: pytest.Monke
             os.kill(os.getpid(), signal.SIGTERM)
 
     monkeypatch.setattr(kind, "advance", advance_and_signal)
-    assert not run_simulation(simulation, tmp_path / "run").complete
+    assert not result_of(run_simulation, simulation, tmp_path / "run").complete
     assert restart_run(tmp_path / "run").complete
     assert_same_results(tmp_path / "run", tmp_path / "whole")

@@ -20,6 +20,7 @@ from small_run import (
     lithowave,
     log_of,
     report_of,
+    result_of,
     settings,
     signal_after,
     spawn,
@@ -124,11 +125,11 @@ def test_stopped_again_and_again(tmp_path, monkeypatch, quantity):
     run_simulation(simulation, tmp_path / "whole")
     stop_at(monkeypatch, 1, 2, 50, 119)
     folder = tmp_path / "run"
-    result = run_simulation(simulation, folder)
+    result = result_of(run_simulation, simulation, folder)
     parts = 0
     while not result.complete:
         parts += 1
-        result = restart_run(folder)
+        result = result_of(restart_run, folder)
     assert parts == 4
     assert_same_results(folder, tmp_path / "whole")
 
@@ -160,10 +161,15 @@ def test_handlers_that_python_cannot_restore_remain(monkeypatch):
 
 
 def test_a_signal_at_the_last_step_does_not_stop_what_is_complete(tmp_path, monkeypatch):
-    simulation = lw.Simulation.from_file(write_small(tmp_path))
-    stop_at(monkeypatch, lw.run_simulation(simulation, tmp_path / "a").report["plan"]["steps"])
-    assert run_simulation(simulation, tmp_path / "b").complete
+    """The run is complete, and the signal is not lost: the exception contains the complete result."""
+    file = write_small(tmp_path)
+    simulation = lw.Simulation.from_file(file)
+    stop_at(monkeypatch, lw.run_simulation(simulation, tmp_path / "a").report["plan"]["steps"], number=signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt, match="after the last step.*complete") as stop:
+        run_simulation(simulation, tmp_path / "b")
+    assert stop.value.result.complete and stop.value.checkpoint is None
     assert_same_results(tmp_path / "a", tmp_path / "b")
+    assert "finished: in" in lithowave("run", file, "--output", tmp_path / "c")
 
 
 def test_what_cannot_be_restarted(tmp_path, whole, monkeypatch):
@@ -203,7 +209,7 @@ def test_a_python_material_cannot_be_restarted(tmp_path, monkeypatch):
     original = lw.Simulation.from_file(write_small(tmp_path))
     simulation = original.with_overrides({"material": material})
     stop_at(monkeypatch, 20)
-    assert not run_simulation(simulation, folder).complete
+    assert not result_of(run_simulation, simulation, folder).complete
     assert "contains a Python function" in lithowave("restart", folder, status=2)
     assert lithowave("status", folder).endswith("stopped at step 20: by SIGTERM; not restartable\n")
     written = read_description(folder)

@@ -20,7 +20,7 @@ from lithowave.output.snapshots import load_snapshots
 from lithowave.run.launch import restart_run, run_simulation
 from lithowave.solvers.spectral_element.solver import SpectralElementSolver
 from slow_variants import slow_except
-from small_run import assert_same_results, lithowave
+from small_run import assert_same_results, lithowave, result_of
 from verification_tools import make, record, relative_l2, velocities
 
 DATA = Path(__file__).parents[1] / "data" / "hexahedra"
@@ -295,10 +295,10 @@ def test_restart_gives_the_same_bits(tmp_path: Path, monkeypatch: pytest.MonkeyP
             os.kill(os.getpid(), signal.SIGTERM)
 
     monkeypatch.setattr(SpectralElementSolver, "advance", advance_and_signal)
-    result, parts = run_simulation(simulation, tmp_path / "run"), 0
+    result, parts = result_of(run_simulation, simulation, tmp_path / "run"), 0
     while not result.complete:
         parts += 1
-        result = restart_run(tmp_path / "run")
+        result = result_of(restart_run, tmp_path / "run")
     assert parts == 4
     assert_same_results(tmp_path / "run", tmp_path / "whole")
 

@@ -171,7 +171,10 @@ def test_a_stopped_survey_does_not_wait_for_lost_workers(tmp_path, monkeypatch):
         if entries["event"] == "begin":
             os.kill(os.getpid(), signal.SIGINT)
 
-    result = run_survey(survey("{position: [0, 0, -300]}"), tmp_path / "out", executor=executor, show=stop)
+    with pytest.raises(lw.RunKeyboardInterrupt) as stopped:
+        run_survey(survey("{position: [0, 0, -300]}"), tmp_path / "out", executor=executor, show=stop)
+    result = stopped.value.result
+    assert not result.complete and stopped.value.checkpoint is None
     assert result.stopped_by == "SIGINT" and events == [("begin", "running"), ("end", "stopped")]
 
 

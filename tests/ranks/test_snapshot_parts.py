@@ -22,7 +22,7 @@ from lithowave.output.figures.movie import snapshot_files
 from lithowave.output.joining import join_run, join_snapshots, unjoined
 from lithowave.output.snapshot_parts import PartReader, PartWriter, SnapshotHead, part_writer, parts_folder
 from lithowave.output.snapshots import load_snapshots
-from lithowave.run.launch import Result
+from lithowave.run.result import Result
 
 FIELDS = ["velocity", "stress", "pressure"]
 VOLUME = {"interval": 0.03, "volume": True, "fields": FIELDS}

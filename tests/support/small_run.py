@@ -10,6 +10,7 @@ import sys
 import textwrap
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -140,6 +141,15 @@ def after_steps(monkeypatch: pytest.MonkeyPatch, act: Callable[[int], None]) -> 
         act(step + 1)
 
     monkeypatch.setattr(FiniteDifferenceSolver, "advance", advance_and_act)
+
+
+def result_of(run: Callable[..., lw.Result], *arguments: Any, **keywords: Any) -> lw.Result:
+    """The result of a run, also if a signal has ended it."""
+    try:
+        return run(*arguments, **keywords)
+    except (lw.RunInterrupted, lw.RunKeyboardInterrupt) as stop:
+        assert stop.checkpoint is None or stop.checkpoint.is_file()
+        return stop.result
 
 
 def report_of(folder: Path) -> dict:

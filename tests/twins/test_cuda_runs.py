@@ -30,6 +30,7 @@ from small_run import (
     lithowave,
     log_of,
     report_of,
+    result_of,
     settings,
     stop_at,
     write_small,
@@ -157,9 +158,9 @@ def test_a_restart_gives_the_same_bits(tmp_path: Path, monkeypatch: pytest.Monke
     simulation = small(tmp_path, {**ALL, "compute.backend": "cuda"})
     run_simulation(simulation, tmp_path / "whole")
     stop_at(monkeypatch, 1, 50, 71)
-    result = run_simulation(simulation, tmp_path / "run")
+    result = result_of(run_simulation, simulation, tmp_path / "run")
     while not result.complete:
-        result = restart_run(tmp_path / "run")
+        result = result_of(restart_run, tmp_path / "run")
     assert [part["step"] for part in result.report["restarts"]] == [1, 50, 71]
     assert_same_results(tmp_path / "run", tmp_path / "whole")
 
@@ -173,7 +174,7 @@ def test_a_run_goes_on_on_another_device(
     simulation = small(tmp_path, {**ALL, "compute.backend": first, "compute.precision": precision})
     run_simulation(simulation, tmp_path / "whole")
     stop_at(monkeypatch, 60)
-    assert not run_simulation(simulation, tmp_path / "run").complete
+    assert not result_of(run_simulation, simulation, tmp_path / "run").complete
     lithowave("restart", tmp_path / "run", "--backend", second)
     assert_close(tmp_path / "run", tmp_path / "whole", LIMITS[precision])
     report = report_of(tmp_path / "run")
@@ -192,14 +193,14 @@ def test_a_run_with_attenuation_goes_on_on_another_device(
     simulation = small(tmp_path, {**ALL, **settings})
     run_simulation(simulation, tmp_path / "whole", backend="cpu")
     stop_at(monkeypatch, 60)
-    assert not run_simulation(simulation, tmp_path / "run").complete
+    assert not result_of(run_simulation, simulation, tmp_path / "run").complete
     lithowave("restart", tmp_path / "run", "--backend", "cpu")
     assert_close(tmp_path / "run", tmp_path / "whole", LIMITS["single"])
 
 
 def test_a_restart_on_no_device_at_all_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stop_at(monkeypatch, 60)
-    run_simulation(small(tmp_path), tmp_path / "run")
+    result_of(run_simulation, small(tmp_path), tmp_path / "run")
     assert "compute.backend" in lithowave("restart", tmp_path / "run", "--backend", "gpu", status=2)
     assert report_of(tmp_path / "run")["exit_state"] == "stopped"
 
@@ -218,7 +219,7 @@ def test_one_pass_over_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, d
     run_simulation(simulation.with_overrides({"solver.passes": "two"}), tmp_path / "cpu", backend="cpu")
     assert_close(tmp_path / "whole", tmp_path / "cpu", LIMITS["single"])
     stop_at(monkeypatch, 27)
-    assert not run_simulation(simulation, tmp_path / "run").complete
+    assert not result_of(run_simulation, simulation, tmp_path / "run").complete
     assert restart_run(tmp_path / "run").complete
     assert_same_results(tmp_path / "run", tmp_path / "whole")
 

@@ -13,7 +13,7 @@ import lithowave as lw
 from cuda_devices import emulate
 from lithowave.run.launch import restart_run, run_simulation
 from slow_variants import slow_except
-from small_run import assert_same_results, stop_at
+from small_run import assert_same_results, result_of, stop_at
 from verification_tools import relative_l2
 
 # At a source the forces of a lasting displacement balance the source's own to rounding; what is left changes from step
@@ -59,9 +59,9 @@ def test_deterministic_runs_and_restarts_give_the_same_bits(
     run_simulation(simulation, tmp_path / "again")
     assert_same_results(tmp_path / "again", tmp_path / "whole")
     stop_at(monkeypatch, 1, 50)
-    result = run_simulation(simulation, tmp_path / "run")
+    result = result_of(run_simulation, simulation, tmp_path / "run")
     while not result.complete:
-        result = restart_run(tmp_path / "run")
+        result = result_of(restart_run, tmp_path / "run")
     assert_same_results(tmp_path / "run", tmp_path / "whole")
 
 

@@ -29,12 +29,12 @@ from lithowave.agreement.result import Agreement
 from lithowave.agreement.storage import require_same, stored_state
 from lithowave.agreement.verdict import find_causes, summarize
 from lithowave.description.simulation import Simulation
-from lithowave.errors import InputError, LithowaveError, LithowaveWarning
+from lithowave.errors import InputError, LithowaveWarning
 from lithowave.output.compare import common_time, resample
 from lithowave.output.run_folder import read_report
 from lithowave.output.seismograms import Seismograms, load_seismograms
 from lithowave.parallel.ranks import make_ranks
-from lithowave.run.launch import Result, restart_run, run_simulation
+from lithowave.run.launch import restart_run, run_simulation
 from lithowave.run.progress import ProgressCallback
 from lithowave.run.status import FINISHED, LOST, RUNNING, STOPPED
 
@@ -44,14 +44,6 @@ CORNER = 0.8
 BETTER = 0.5  # ratio of estimated errors below which another method replaces the file's own as the reference
 
 Note = Callable[[str], None]
-
-
-class AgreementStopped(LithowaveError):
-    """A signal has stopped a run of an agreement. signal_name : of the signal."""
-
-    def __init__(self, signal_name: str, directory: Path) -> None:
-        self.signal_name = signal_name
-        super().__init__(f"stopped by {signal_name} in {directory}; the same command or call resumes the agreement.")
 
 
 def agree(
@@ -94,7 +86,8 @@ def agree(
     Raises
     ------
     InputError : fewer than two methods support the description, an argument is invalid, several ranks were started, or
-        the output folder contains other runs. Errors of single runs are those of :func:`lithowave.run_simulation`.
+        the output folder contains other runs. Errors of single runs are those of :func:`lithowave.run_simulation`;
+        after a signal, the same call resumes the agreement.
     """
     if overrides:
         simulation = simulation.with_overrides({f"compute.{key}": value for key, value in overrides.items()})
@@ -122,10 +115,6 @@ def run_agreement(
     """Compute all runs that are required, compare them, and write ``agree.json``; see `agree`.
 
     forecast : from `forecast_agreement`. note : function called with a line of text about each run.
-
-    Raises
-    ------
-    AgreementStopped : a signal has stopped a run.
     """
     refuse_ranks()
     plan, untested = forecast.plan, forecast.untested
@@ -248,19 +237,18 @@ def _computed(run: PlannedRun, show: ProgressCallback | None, note: Note | None)
         with warnings.catch_warnings():
             if run.kind != BASE:  # those of the base run, which run.json of the control run also contains
                 warnings.simplefilter("ignore", LithowaveWarning)
-            result = _run_or_resume(run, state, callback)
-        if not result.complete:
-            raise AgreementStopped(result.report["stopped_by"], run.directory)
+            _run_or_resume(run, state, callback)
     with suppress(KeyError, TypeError):
         return float(read_report(run.directory)["wall_s"])
     return 0.0
 
 
-def _run_or_resume(run: PlannedRun, state: str, show: ProgressCallback | None) -> Result:
+def _run_or_resume(run: PlannedRun, state: str, show: ProgressCallback | None) -> None:
     if state in (STOPPED, LOST):
         compute = run.simulation.compute
-        return restart_run(run.directory, show=show, backend=compute.backend, threads=compute.threads)
-    return run_simulation(run.simulation, overwrite=run.directory.exists(), show=show)
+        restart_run(run.directory, show=show, backend=compute.backend, threads=compute.threads)
+    else:
+        run_simulation(run.simulation, overwrite=run.directory.exists(), show=show)
 
 
 def refuse_ranks() -> None:
@@ -275,4 +263,4 @@ def refuse_ranks() -> None:
         )  # fmt: skip
 
 
-__all__ = ["AgreementStopped", "agree", "check_tolerance", "compare_methods", "refuse_ranks", "run_agreement"]
+__all__ = ["agree", "check_tolerance", "compare_methods", "refuse_ranks", "run_agreement"]

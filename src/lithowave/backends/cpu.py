@@ -6,14 +6,17 @@ import importlib
 import math
 import os
 import platform
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import cache
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
 from lithowave.backends.pending import HostMirror, PendingCopy
+from lithowave.forks import refuse_fork
 
 PAGE = 4096  # bytes; caches of the first level select a set of lines by the position in a page
 FIELD_SHIFT = 5 * 64  # bytes between the positions of two fields in their pages: an odd number of cache lines
@@ -137,7 +140,13 @@ class CpuBackend:
 
 
 def set_threads(threads: int | None = None, processes: int = 1) -> int:
-    """Set and return the number of threads of loops on the host. threads, processes : see `CpuBackend`."""
+    """Set and return the number of threads of loops on the host. threads, processes : see `CpuBackend`.
+
+    Raises
+    ------
+    InputError : this process was forked from one that had used these threads.
+    """
+    refuse_fork()
     # By default, idle threads of GNU OpenMP spin so long that on a busy machine they take the cores from working
     # threads: a small step then takes five times as long. Numba reads this variable when it loads GNU OpenMP.
     os.environ.setdefault("GOMP_SPINCOUNT", "10000")
@@ -147,6 +156,33 @@ def set_threads(threads: int | None = None, processes: int = 1) -> int:
     threads = min(threads or available, numba.config.NUMBA_NUM_THREADS)
     numba.set_num_threads(threads)
     return threads
+
+
+@cache
+def _single_user() -> threading.RLock:
+    """Return the lock of the one thread that runs a simulation, where Numba permits only one."""
+    return threading.RLock()
+
+
+os.register_at_fork(after_in_child=_single_user.cache_clear)  # the child lacks the thread that releases it
+
+
+@contextmanager
+def host_threads_in_use() -> Iterator[None]:
+    """Permit the enclosed work to use the threads of Numba.
+
+    Numba ends the process if two threads of Python use its layer workqueue, which is chosen where OpenMP is missing, at
+    the same time: a second thread then waits for the first one. OpenMP and TBB permit it.
+
+    Raises
+    ------
+    InputError : this process was forked from one that had used these threads.
+    """
+    set_threads()
+    import numba
+
+    with _single_user() if numba.threading_layer() == "workqueue" else nullcontext():
+        yield
 
 
 def usable_cores() -> int:

@@ -11,11 +11,12 @@ from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
 
+from lithowave import forks
 from lithowave.errors import MissingPackageError, ResourceError
 
 OUT_OF_MEMORY = 2
 REFUSED = {1, 9, 98, 200, 201, 209, 218, 221, 300, 301, 400, 500, 701, 801}  # the call is invalid; the device is intact
-INSUFFICIENT_DRIVER, NO_DEVICE = 35, 100
+NOT_INITIALIZED, INSUFFICIENT_DRIVER, NO_DEVICE = 3, 35, 100
 KERNEL_NODE = 0  # CU_GRAPH_NODE_TYPE_KERNEL
 CPU_HINT = "or set compute.backend: cpu"
 DEVICE_LOST_HINT = (
@@ -31,6 +32,7 @@ def require_device() -> ModuleType:
     Raises
     ------
     MissingPackageError : CuPy is not installed. ResourceError : no driver, a driver that is too old, or no device.
+    InputError : this process was forked from one that had used the driver.
     """
     try:
         import cupy
@@ -43,6 +45,9 @@ def require_device() -> ModuleType:
     try:
         count = cupy.cuda.runtime.getDeviceCount()
     except cupy.cuda.runtime.CUDARuntimeError as error:
+        if forks.forked and error.status == NOT_INITIALIZED:
+            forks.unusable.add(forks.CUDA)
+            forks.refuse_fork()
         raise ResourceError(_unreachable(cupy.cuda.runtime, error)) from error
     if count == 0:
         raise ResourceError(_no_device())

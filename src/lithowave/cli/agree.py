@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lithowave.errors import InputError
+from lithowave.errors import InputError, Interruption
 
 if TYPE_CHECKING:
     from lithowave.agreement import Agreement, AgreementForecast, AgreementPlan
@@ -135,7 +135,7 @@ def run_shown(
     """Compute all runs and display their progress; if a signal stops a run, exit with its status."""
     from signal import Signals
 
-    from lithowave.agreement.running import AgreementStopped, run_agreement
+    from lithowave.agreement.running import run_agreement
     from lithowave.cli.printing import print_text
 
     try:
@@ -143,8 +143,9 @@ def run_shown(
             return run_agreement(
                 forecast, tolerance=tolerance, full=full, overwrite=overwrite, show=show, note=print_text
             )
-    except AgreementStopped as stop:
-        print_text(str(stop))
+    except Interruption as stop:
+        folder = stop.result.directory
+        print_text(f"stopped by {stop.signal_name} in {folder}; the same command or call resumes the agreement.")
         raise typer.Exit(128 + Signals[stop.signal_name].value) from None
 
 

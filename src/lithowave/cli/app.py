@@ -271,13 +271,13 @@ def run(
 def _run_simulation(simulation: Any, overwrite: bool, place: Any) -> Path:
     """Run a simulation without a survey, display its progress, and return its folder."""
     from lithowave.cli.progress import progress_display
-    from lithowave.cli.run_summary import print_run_summary, report_partial_results
+    from lithowave.cli.run_summary import print_run_summary, report_partial_results, with_interruption
     from lithowave.run.launch import run_simulation
 
     heading = f"{simulation.title or 'simulation'}: to {simulation.output.directory}"
     with report_partial_results(simulation.output.directory), place:
         with progress_display(heading, simulation.output.progress_interval) as show:
-            result = run_simulation(simulation, overwrite=overwrite, show=show)
+            result = with_interruption(run_simulation, simulation, overwrite=overwrite, show=show)
     print_run_summary(result)
     return result.directory
 
@@ -290,7 +290,7 @@ def restart(
     """Resume a stopped run from its last checkpoint, on any device, or resume a survey."""
     from lithowave.cli.figures import print_report, require_report
     from lithowave.cli.progress import progress_display
-    from lithowave.cli.run_summary import print_run_summary, report_partial_results
+    from lithowave.cli.run_summary import print_run_summary, report_partial_results, with_interruption
     from lithowave.cli.survey import refuse_scheduler, restart_shots
     from lithowave.run.launch import restart_run
     from lithowave.shots.folder import is_survey
@@ -302,7 +302,7 @@ def restart(
     else:
         refuse_scheduler(scheduler, f"{directory} is not a survey folder")
         with report_partial_results(directory), progress_display(str(directory)) as show:
-            result = restart_run(directory, show=show, backend=backend, threads=threads)
+            result = with_interruption(restart_run, directory, show=show, backend=backend, threads=threads)
         print_run_summary(result)
     if with_report:
         print_report(directory)

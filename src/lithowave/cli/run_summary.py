@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from shlex import quote
 from signal import Signals
-from typing import Any
+from typing import Any, TypeVar
 
 import typer
 
 from lithowave.cli.printing import print_error, print_note, print_text
-from lithowave.errors import InputError, LithowaveError
+from lithowave.errors import InputError, Interruption, LithowaveError
 from lithowave.output.joining import unjoined
 from lithowave.output.run_folder import read_report
 from lithowave.run.check import duration_text
-from lithowave.run.launch import Result
 from lithowave.run.progress import rate_key, rate_text
+from lithowave.run.result import Result
+
+Outcome = TypeVar("Outcome")
+
+
+def with_interruption(run: Callable[..., Outcome], *arguments: Any, **keywords: Any) -> Outcome:
+    """Call a function that runs a simulation or a survey; return the result, complete or not, also after a signal."""
+    try:
+        return run(*arguments, **keywords)
+    except Interruption as stop:
+        return stop.result
 
 
 @contextmanager

@@ -13,7 +13,7 @@ import typer
 
 from lithowave.cli.printing import json_text, print_error, print_note, print_text
 from lithowave.cli.progress import progress_display
-from lithowave.cli.run_summary import print_run_summary, report_partial_results
+from lithowave.cli.run_summary import print_run_summary, report_partial_results, with_interruption
 from lithowave.description.simulation import Simulation
 from lithowave.errors import InputError, LithowaveError
 from lithowave.run.check import duration_text
@@ -58,7 +58,7 @@ def run_one_shot(
             return folder
         display = progress_display(f"{single.title}: to {folder}", single.output.progress_interval)
         with report_partial_results(folder), display as show:
-            result = run_shot(simulation, number, overwrite=overwrite, show=show)
+            result = with_interruption(run_shot, simulation, number, overwrite=overwrite, show=show)
     print_run_summary(result)
     return folder
 
@@ -70,7 +70,9 @@ def run_all_shots(
     of the survey."""
     print_text(f"{simulation.title or 'survey'}: to {simulation.output.directory}")
     with located, _executor(scheduler) as executor:
-        result = run_survey(simulation, overwrite=overwrite, show=print_shot_event, executor=executor)
+        result = with_interruption(
+            run_survey, simulation, overwrite=overwrite, show=print_shot_event, executor=executor
+        )
     print_survey_summary(result)
     return result.directory
 
@@ -79,8 +81,8 @@ def restart_shots(directory: Path, backend: str | None, threads: int | None, sch
     """Resume a survey."""
     print_text(str(directory))
     with _executor(scheduler) as executor:
-        result = restart_survey(
-            directory, show=print_shot_event, backend=backend, threads=threads, executor=executor
+        result = with_interruption(
+            restart_survey, directory, show=print_shot_event, backend=backend, threads=threads, executor=executor
         )
     print_survey_summary(result)
 

@@ -8,7 +8,8 @@ definition, https://seismic-data.org. Layout of ``seismograms.h5`` in the folder
     /Waveforms/NET.STA/StationXML                                     the station as StationXML 1.1, bytes
     /Waveforms/NET.STA/NET.STA.LOC.CHA__START__END__synthetic         samples; attributes starttime (ns since 1970),
                                                                       sampling_rate (Hz), event_id, and those of
-                                                                      lithowave: quantity, units, x, y, z (m)
+                                                                      lithowave: quantity, units, x, y, z (m),
+                                                                      complete (0 if the run was not complete)
     /Provenance, /AuxiliaryData                                       empty
 
 QuakeML and StationXML require longitudes and latitudes: without a geographic origin, the file has waveforms only. The
@@ -102,6 +103,7 @@ def _write_traces(group: Any, seismograms: Seismograms, row: int, event: str) ->
         if event:
             dataset.attrs["event_id"] = _ascii(event)
         dataset.attrs["quantity"], dataset.attrs["units"] = seismograms.quantity, seismograms.units
+        dataset.attrs["complete"] = np.uint8(seismograms.complete)
         for axis, value in zip("xyz", seismograms.positions[row], strict=True):
             dataset.attrs[axis] = float(value)
 

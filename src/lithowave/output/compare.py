@@ -54,6 +54,7 @@ class Comparison:
     band : (lowest, highest) frequency of the envelope and phase misfits, Hz; None without these.
     envelope_misfit, phase_misfit : (n, 3); NaN if not computed for a receiver; None without ObsPy.
     notes : sentences on omitted receivers and differences between the runs.
+    shortfalls : those of the notes that state which run is incomplete.
     """
 
     label_a: str
@@ -75,6 +76,7 @@ class Comparison:
     envelope_misfit: np.ndarray | None = None
     phase_misfit: np.ndarray | None = None
     notes: list[str] = field(default_factory=list)
+    shortfalls: list[str] = field(default_factory=list)
 
     def largest(self, name: str) -> np.ndarray | None:
         """Return (n,) maxima over the components of ``envelope_misfit`` or ``phase_misfit``; NaN if not computed.
@@ -218,7 +220,10 @@ def compare_runs(
     data_a, data_b = (
         resample(run, rows, time, max_frequency) for run, rows in ((run_a, rows_a), (run_b, rows_b))
     )
-    notes = _differences(run_a, run_b, names, rows_a, rows_b)
+    shortfalls = [
+        f"The {label} run is {run.shortfall}." for label, run in (("first", run_a), ("second", run_b)) if run.shortfall
+    ]
+    notes = _differences(run_a, run_b, names, rows_a, rows_b) + shortfalls
     resolved = _resolved_frequencies(directory_a, directory_b)
     notes += _beyond(max_frequency, resolved)
     highest = max_frequency or min((value for value in resolved if value), default=None)
@@ -245,6 +250,7 @@ def compare_runs(
         envelope_misfit=envelope,
         phase_misfit=phase,
         notes=notes,
+        shortfalls=shortfalls,
     )
 
 
@@ -444,9 +450,6 @@ def _differences(
             f"{np.count_nonzero(distance > SAME_PLACE)} receivers have different positions in the two runs, "
             f"{names[worst]} by {distance[worst]:.3g} m."
         )
-    for label, run in (("first", run_a), ("second", run_b)):
-        if not run.complete:
-            notes.append(f"The {label} run is not complete: {len(run.time)} of {run.sample_count} samples.")
     if run_a.start_time and run_b.start_time and run_a.start_time != run_b.start_time:
         notes.append(
             f"Times are relative to t = 0, which is {run_a.start_time} in the first run and "

@@ -49,6 +49,7 @@ class DataComparison:
     stations : misfits, one per station.
     missing : receivers of the run without data.
     notes : sentences on traces and stations that were not used, and on differences.
+    shortfall : whether the run is incomplete: see `Seismograms.shortfall`.
     """
 
     label_run: str
@@ -64,6 +65,7 @@ class DataComparison:
     stations: list[StationMisfits]
     missing: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    shortfall: str = ""
 
     @property
     def names(self) -> list[str]:
@@ -177,6 +179,8 @@ def compare_data(
     """
     seismograms = load_seismograms(run)
     traces, notes = read_observed(observed)
+    if seismograms.shortfall:
+        notes.append(f"The run is {seismograms.shortfall}.")
     settings = _settings(
         seismograms, quantity, origin_time, (min_frequency, max_frequency), (start, end), max_shift, channels, rotate
     )
@@ -196,6 +200,7 @@ def compare_data(
     return DataComparison(
         str(run), label, settings.quantity, UNITS[settings.quantity], (settings.low, high),
         "RTZ" if rotate else "ENZ", time, str(start_time), data_run, data_observed, stations, missing, notes,
+        seismograms.shortfall,
     )  # fmt: skip
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 KEPT = (
     "software", "software_version", "title", "axes", "crs", "crs_longitude", "crs_latitude", "time_origin",
-    "origin_delay", "origin_time", "start_time",
+    "origin_delay", "origin_time", "start_time", "complete",
 )  # fmt: skip
 """Attributes of a file that a Dataset keeps."""
 
@@ -49,7 +49,10 @@ def seismogram_dataset(seismograms: Seismograms) -> Any:
         places = to_geographic(*seismograms.positions.T[:2], seismograms.geographic_origin)
         for name, values, unit in zip(("longitude", "latitude"), places, ("east", "north"), strict=True):
             coordinates[name] = ("receiver", np.atleast_1d(values), {"units": f"degrees_{unit}"})
-    return Dataset(variables, coordinates, kept(seismograms.attributes))
+    attributes = kept({**seismograms.attributes, "complete": int(seismograms.complete)})
+    if seismograms.shortfall:
+        attributes["shortfall"] = seismograms.shortfall
+    return Dataset(variables, coordinates, attributes)
 
 
 def peak_motion_dataset(peaks: PeakMotion) -> Any:

@@ -20,7 +20,7 @@ from lithowave.output.checkpoint import Checkpoint
 from lithowave.output.joining import JOINED_BY_RUNS, join_snapshots, joined_bytes, new_snapshot_file
 from lithowave.output.peak_motion import FILE_NAME as PEAK_FILE
 from lithowave.output.peak_motion import MEASURES, write_peak_motion
-from lithowave.output.seismograms import SeismogramWriter
+from lithowave.output.seismograms import INCOMPLETE, SeismogramWriter
 from lithowave.output.snapshot_parts import (
     PartWriter,
     SnapshotHead,
@@ -440,7 +440,7 @@ def _seismograms(
         elif checkpoint is None:
             writer = SeismogramWriter(
                 path, receivers, schedule.sampling_interval, schedule.sample_count, output.quantity,
-                output.stress, output.pressure, attributes, sources=simulation.acquisition.sources,
+                output.stress, output.pressure, attributes | INCOMPLETE, sources=simulation.acquisition.sources,
                 precision=simulation.compute.precision, strain=output.strain,
             )  # fmt: skip
         else:

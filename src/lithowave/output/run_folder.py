@@ -138,7 +138,7 @@ class RunFolder:
     def close(self) -> None:
         """Release the lock."""
         if self._held is not None:
-            self._held.close()
+            release(self._held)
             self._held = None
 
     def __enter__(self) -> RunFolder:
@@ -216,6 +216,13 @@ class NonRootRunFolder(RunFolder):
         folder.fail(step, what, seconds, failed_on_rank=self.ranks.rank, **entries)
 
 
+def release(file: Any) -> None:
+    """Close a locked file and release its lock, also if a process forked in the meantime has the file open."""
+    with suppress(OSError):
+        fcntl.flock(file, fcntl.LOCK_UN)
+    file.close()
+
+
 def existing_outputs(path: Path) -> list[str]:
     """Return the names of files and folders of a run that a new run would replace."""
     return [name for name in MADE_BY_RUNS if (path / name).exists()]
@@ -251,6 +258,17 @@ def read_report(path: Path) -> dict[str, Any]:
         return json.loads((path / REPORT).read_text(encoding="utf-8"))
     except (OSError, json.JSONDecodeError) as error:
         raise OutputError(f"{path}: is not a run folder: {REPORT} cannot be read ({error}).") from error
+
+
+def state_in_words(path: Path) -> str:
+    """Return how the run in a folder, which is not complete, has ended, as far as run.json states it."""
+    try:
+        report = read_report(path)
+    except OutputError:
+        report = {}
+    if report.get("exit_state") == "stopped":
+        return f"stopped by {report.get('stopped_by', 'a signal')}"
+    return "failed" if report.get("exit_state") == "failed" else "unfinished"
 
 
 def fingerprint(description: str) -> str:

@@ -215,6 +215,8 @@ def _text(seismograms: Seismograms, what: str, unit: str) -> dict[int, str]:
         lines.append("            TRANSVERSE MERCATOR ABOUT IT WITH SCALE 1")
     if seismograms.origin_delay is not None:
         lines.append(f"THE ORIGIN TIME IS T = {seismograms.origin_delay:.12g} S")
+    if seismograms.shortfall:
+        lines.append(seismograms.shortfall.upper())
     named = {number: _plain(line) for number, line in enumerate(lines, 1)}
     return {**named, 39: "SEG Y REV1", 40: "END TEXTUAL HEADER"}
 

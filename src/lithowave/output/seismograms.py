@@ -3,7 +3,7 @@
 Layout of ``seismograms.h5`` (float32 in single precision, float64 in double)::
 
     /                       attributes (see attributes.py) and: format_version, quantity, units,
-                            sampling_interval (s), sample_count
+                            sampling_interval (s), sample_count, complete (1 after the end of the run, else 0)
     /samples_written        number of complete samples, updated after each block
     /time                   (n_samples,)                s, from 0
     /motion                 (n_receivers, 3, n_samples) E, N, Z
@@ -35,6 +35,7 @@ from lithowave.output.attributes import (
     read_attributes,
     write_attributes,
 )
+from lithowave.output.run_folder import state_in_words
 from lithowave.output.seismogram_layout import (
     lay_out_seismograms,
     resize_seismograms,
@@ -45,6 +46,8 @@ from lithowave.output.source_table import SourceTable
 from lithowave.utc import shifted_time
 
 FILE_NAME = "seismograms.h5"
+FINISHED = "finished"
+INCOMPLETE = {"complete": np.uint8(0)}  # attribute of the file of a run that has not ended
 QUANTITIES = ("displacement", "velocity", "acceleration")
 
 
@@ -112,6 +115,7 @@ class SeismogramWriter:
             self.samples_written = int(file["samples_written"][()])
             self.sample_count = int(file.attrs["sample_count"])
             self.sampling_interval = float(file.attrs["sampling_interval"])
+            self._finished = bool(file.attrs.get("complete", False))
         with hdf5.writing(self.path):
             self._descriptor: int | None = os.open(self.path, os.O_RDWR)
 
@@ -139,6 +143,8 @@ class SeismogramWriter:
                 )
             with hdf5.writing(writer.path):
                 writer._count(samples)
+        if writer._finished:  # a run that failed after its time loop
+            mark_complete(path, False)
         if room is not None and room > writer.sample_count:
             writer.close()
             resize_seismograms(writer.path, writer.samples_written, room)
@@ -222,7 +228,7 @@ class SeismogramWriter:
 
 @dataclass(frozen=True)
 class Seismograms:
-    """Seismograms of all receivers; of a running or stopped run, the samples written so far.
+    """Seismograms of all receivers; of a run that is not complete, the samples written so far.
 
     Attributes
     ----------
@@ -241,6 +247,7 @@ class Seismograms:
         `origin_time` is the UTC time of t = 0.
     geographic_origin : (longitude, latitude) of x = y = 0, degrees, and the azimuth of a chunk; None without one.
     sample_count : number of samples of the complete run.
+    state : ``finished``, or how the run has ended, for example ``stopped by SIGTERM``, ``failed`` or ``unfinished``.
     """
 
     time: np.ndarray
@@ -262,6 +269,7 @@ class Seismograms:
     title: str = ""
     attributes: dict[str, Any] = field(default_factory=dict)
     locations: list[str] = field(default_factory=list)
+    state: str = FINISHED
 
     def __post_init__(self) -> None:
         if not any(self.locations):
@@ -281,8 +289,20 @@ class Seismograms:
 
     @property
     def complete(self) -> bool:
-        """True if the file contained all samples of the run when it was read."""
-        return len(self.time) == self.sample_count
+        """True if the run was complete when its file was read; False if it was running, was stopped or has failed.
+
+        A run that a callback has ended is complete.
+        """
+        return self.state == FINISHED and len(self.time) == self.sample_count
+
+    @property
+    def shortfall(self) -> str:
+        """What is missing, for example ``incomplete: stopped by SIGTERM, ends at 3.2 of 9 s``; empty if complete."""
+        if self.complete:
+            return ""
+        end = f"ends at {self.time[-1]:.4g}" if len(self.time) else "no sample"
+        state = "" if self.state == FINISHED else f"{self.state}, "
+        return f"incomplete: {state}{end} of {(self.sample_count - 1) * self.sampling_interval:.4g} s"
 
     def __len__(self) -> int:
         return len(self.networks)
@@ -309,12 +329,13 @@ class Seismograms:
 
     def __repr__(self) -> str:
         last = f" from t = 0 to {self.time[-1]:.6g} s" if len(self.time) else ""
-        state = "" if self.complete else f" of {self.sample_count}"
+        count = f"{len(self.time)}" + ("" if self.complete else f" of {self.sample_count}")
+        state = f"; {self.shortfall}" if self.shortfall else ""
         names = ", ".join(self.names[:4]) + (", ..." if len(self) > 4 else "")
         others = [name for name in ("stress", "pressure", "strain") if getattr(self, name) is not None]
         return (
             f"<Seismograms of {self.quantity} ({self.units}){''.join(f', {name}' for name in others)}: "
-            f"{len(self)} receivers, {len(self.time)}{state} samples every {self.sampling_interval:.6g} s{last}\n"
+            f"{len(self)} receivers, {count} samples every {self.sampling_interval:.6g} s{last}{state}\n"
             f" receivers: {names or 'none'}>"
         )
 
@@ -323,7 +344,8 @@ class Seismograms:
 
         Its variables are the quantity, for example ``velocity``, and stress, pressure and strain if recorded; its
         coordinates are the names and positions of the receivers (x, y, z in m; longitude and latitude with a geographic
-        origin) and the time in s. Units are attributes.
+        origin) and the time in s. Units are attributes, and ``complete`` is 1 if the run is complete, else 0; then
+        ``shortfall`` states what is missing.
 
         Raises
         ------
@@ -337,7 +359,8 @@ class Seismograms:
         """Return a pandas DataFrame with one row per receiver: codes, position and peak values.
 
         The columns ``peak_horizontal``, ``peak_vertical`` and ``peak_total`` are maxima over time in `units`,
-        ``peak_time`` is the time of the last one, s. Units are in the attribute ``attrs["units"]`` of the table.
+        ``peak_time`` is the time of the last one, s. Units are in the attribute ``attrs["units"]`` of the table, and
+        ``attrs["complete"]`` is False if the run is not complete, so that peaks may be too small.
 
         Raises
         ------
@@ -348,7 +371,9 @@ class Seismograms:
 
         units = {**dict.fromkeys("xyz", "m"), "longitude": "degrees", "latitude": "degrees", "peak_time": "s"}
         peaks = dict.fromkeys(("peak_horizontal", "peak_vertical", "peak_total"), self.units)
-        return data_frame(seismogram_rows(self), "name", units | peaks)
+        table = data_frame(seismogram_rows(self), "name", units | peaks)
+        table.attrs["complete"] = self.complete
+        return table
 
     def stream(self) -> Any:
         """Return all traces as an ObsPy Stream (channel codes and start time as in MiniSEED output).
@@ -365,6 +390,8 @@ class Seismograms:
 def load_seismograms(path: str | Path) -> Seismograms:
     """Read the seismograms of a run, which may still be running; only complete samples are returned.
 
+    If the run is not complete, `Seismograms.complete` is False, and a warning is issued once for each run.
+
     Parameters
     ----------
     path : the run folder, or its ``seismograms.h5``.
@@ -378,15 +405,9 @@ def load_seismograms(path: str | Path) -> Seismograms:
     OutputError : the file does not exist, is damaged, or is not a file of lithowave.
     """
     path = Path(path)
-    if path.is_dir():
-        if not (path / FILE_NAME).is_file():
-            raise OutputError(f"{path}: contains no {FILE_NAME}; expected a run folder.")
-        path = path / FILE_NAME
-    with hdf5.open_file(path) as file:
-        try:
-            seismograms = _read(file)
-        except (KeyError, OSError, UnicodeDecodeError) as error:
-            raise OutputError(f"{path}: is damaged or not a lithowave seismogram file: {error}") from error
+    seismograms = read_seismograms(path)
+    if not seismograms.complete:
+        _warn_once(path.resolve(), seismograms)
     if seismograms.origin_time and seismograms.origin_delay is None:
         issue_warning(
             f"{path}: written by an earlier version of lithowave, which stored the UTC time of t = 0 as origin_time; "
@@ -395,7 +416,42 @@ def load_seismograms(path: str | Path) -> Seismograms:
     return seismograms
 
 
-def _read(file: Any) -> Seismograms:
+def read_seismograms(path: Path) -> Seismograms:
+    """Read the seismograms of a run without a warning; see `load_seismograms`."""
+    if path.is_dir():
+        if not (path / FILE_NAME).is_file():
+            raise OutputError(f"{path}: contains no {FILE_NAME}; expected a run folder.")
+        path = path / FILE_NAME
+    with hdf5.open_file(path) as file:
+        try:
+            return _read(file, path)
+        except (KeyError, OSError, UnicodeDecodeError) as error:
+            raise OutputError(f"{path}: is damaged or not a lithowave seismogram file: {error}") from error
+
+
+def mark_complete(path: str | Path, complete: bool = True) -> None:
+    """Record in the seismogram file of a run whether the run is complete.
+
+    path : the run folder, or its ``seismograms.h5``.
+    """
+    path = Path(path)
+    with hdf5.changing(path / FILE_NAME if path.is_dir() else path) as file:
+        file.attrs.modify("complete", np.uint8(complete))
+
+
+_warned: set[tuple[Path, str, int]] = set()
+
+
+def _warn_once(path: Path, seismograms: Seismograms) -> None:
+    """Warn about incomplete seismograms, once for a file until it is replaced."""
+    file = path / FILE_NAME if path.is_dir() else path
+    key = file, seismograms.state, file.stat().st_ino
+    if key not in _warned:
+        _warned.add(key)
+        issue_warning(f"{path}: the seismograms are {seismograms.shortfall}.")
+
+
+def _read(file: Any, path: Path) -> Seismograms:
     attributes = read_attributes(file)
     written = int(file["samples_written"][()])
     receivers, sources = file["receivers"], file["sources"]
@@ -428,6 +484,7 @@ def _read(file: Any) -> Seismograms:
         title=attributes.get("title", ""),
         attributes=attributes,
         locations=_read_texts(receivers, "location") if "location" in receivers else [],
+        state=FINISHED if attributes.get("complete", True) else state_in_words(path.parent),
     )
 
 

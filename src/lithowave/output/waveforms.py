@@ -130,6 +130,8 @@ def _start_time(seismograms: Seismograms) -> Any:
 def to_stream(seismograms: Seismograms) -> Any:
     """Return all traces as an ObsPy Stream, receiver by receiver, E, N, Z; the data are shared, not copied.
 
+    Traces of a run that is not complete have ``stats.lithowave.complete`` False.
+
     Raises
     ------
     MissingPackageError : ObsPy is not installed.
@@ -151,6 +153,8 @@ def to_stream(seismograms: Seismograms) -> Any:
                 "delta": seismograms.sampling_interval,
                 "starttime": start,
             }
+            if seismograms.shortfall:
+                header["lithowave"] = {"complete": False, "shortfall": seismograms.shortfall}
             stream.append(Trace(seismograms.data[index, component], header))
     return stream
 
@@ -185,7 +189,7 @@ def write_sac(seismograms: Seismograms, directory: str | Path) -> list[Path]:
     origin `stla`, `stlo`, `evla`, `evlo` (SAC derives distances from them); without, `dist` (km), `az` and `baz`
     (degrees) of the plane. In a chunk of the globe, `dist`, `az`, `baz` and `gcarc` (degrees)
     are those of its sphere. `user0` to `user2` are the receiver's x, y, z and `user3` to `user5` the source's (m), if
-    there is a source.
+    there is a source. `kuser0` is ``PARTIAL`` if the run is not complete.
 
     Raises
     ------
@@ -212,6 +216,7 @@ def write_sac(seismograms: Seismograms, directory: str | Path) -> list[Path]:
                 cmpaz=cmpaz,
                 cmpinc=cmpinc,
                 idep=SAC_QUANTITY[seismograms.quantity],
+                **({"kuser0": "PARTIAL"} if seismograms.shortfall else {}),
                 **event,
                 **places[index],
             )

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from lithowave.backends import make_backend
-from lithowave.backends.cpu import usable_cores
+from lithowave.backends.cpu import host_threads_in_use, usable_cores
 from lithowave.backends.interface import Backend
 from lithowave.description.model_report import model_report
 from lithowave.description.simulation import Simulation
@@ -158,6 +158,7 @@ def report_text(report: Any) -> str:
     return "\n".join(f"{name:>22}: {value}" for name, value in lines)
 
 
+@host_threads_in_use()
 def check_simulation(simulation: Simulation, *, measure: bool = True, ranks: int | None = None) -> CheckReport:
     """Plan a run and report its requirements, without running it.
 

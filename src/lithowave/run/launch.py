@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from lithowave.backends import make_backend
+from lithowave.backends.cpu import host_threads_in_use
 from lithowave.backends.interface import Backend
 from lithowave.description.simulation import Simulation
 from lithowave.description.writing import MODEL_FILE, recorded_yaml, stored_model
-from lithowave.errors import InputError, LithowaveError, OutputError, ResourceError, issue_warning
+from lithowave.errors import InputError, LithowaveError, OutputError, ResourceError, interruption, issue_warning
 from lithowave.output.asdf import write_asdf
 from lithowave.output.attributes import attributes_of
 from lithowave.output.background import WriterThread
+from lithowave.output.checkpoint import FILE_NAME as CHECKPOINT_FILE
 from lithowave.output.checkpoint import Checkpoint, open_checkpoint
 from lithowave.output.hdf5 import require_space
 from lithowave.output.model_writing import write_gridded_model
-from lithowave.output.peak_motion import PeakMotion, load_peak_motion
 from lithowave.output.recorders import SeismogramRecorder, make_recorders, output_bytes, record_lag
 from lithowave.output.run_folder import (
     DESCRIPTION,
@@ -32,8 +32,7 @@ from lithowave.output.run_folder import (
     provenance,
 )
 from lithowave.output.segy import write_segy
-from lithowave.output.seismograms import Seismograms, load_seismograms
-from lithowave.output.snapshots import FILE_SUFFIX, Snapshots, load_snapshots
+from lithowave.output.seismograms import load_seismograms, mark_complete
 from lithowave.output.waveforms import check_names, require_packages, write_miniseed, write_sac
 from lithowave.parallel.halo import Halo, device_index, ranks_sharing_cores, require_own_device
 from lithowave.parallel.ranks import Note, Ranks, make_ranks
@@ -46,8 +45,9 @@ from lithowave.run.memory import memory_needed, require_memory, require_room
 from lithowave.run.output_watch import OutputWatch
 from lithowave.run.plan_summary import plan_summary
 from lithowave.run.progress import Progress, ProgressCallback, rate_key
+from lithowave.run.result import Result
 from lithowave.run.self_checks import check_seismograms, checked_sources
-from lithowave.run.stop_signals import SignalRequests, stop_signals
+from lithowave.run.stop_signals import SignalHandler, SignalRequests, stop_signals
 from lithowave.solvers import load_method
 from lithowave.solvers.clock import Clock
 from lithowave.solvers.gathered import GatheredSolver
@@ -58,72 +58,8 @@ WAVEFORM_WRITERS: dict[str, Callable[..., list[Path]]] = {
 }  # fmt: skip
 
 
-@dataclass
-class Result:
-    """The result of a run.
-
-    Attributes
-    ----------
-    directory : the run folder.
-    report : content of run.json.
-    complete : False if a signal stopped the run; ``report["stopped_by"]`` is then the name of the signal, and
-        ``lithowave restart`` resumes the run. A run that a callback has stopped is complete.
-    """
-
-    directory: Path
-    report: dict[str, Any]
-    complete: bool = True
-
-    @property
-    def warnings(self) -> list[str]:
-        """Warnings about the accuracy of the run, as in run.json."""
-        return self.report.get("warnings", [])
-
-    @property
-    def stop_reason(self) -> str | None:
-        """The reason that a callback passed to ``clock.stop`` to stop the run before its last step; else None.
-
-        ``report`` then contains the class of the callback (``stopped_by``), ``stopped_at_step`` and
-        ``stopped_at_time_s``.
-        """
-        return self.report.get("stop_reason")
-
-    @cached_property
-    def seismograms(self) -> Seismograms:
-        """The seismograms of the run, up to the time at which it ended."""
-        return load_seismograms(self.directory)
-
-    @cached_property
-    def peak_motion(self) -> PeakMotion:
-        """The maps of peak ground motion; OutputError if the run has none (``output.peak_motion``)."""
-        return load_peak_motion(self.directory)
-
-    def snapshots(self, index: int = 0) -> Snapshots:
-        """Open the snapshots of one entry of ``output.snapshots``, in the order of their file names.
-
-        Raises
-        ------
-        InputError : the run has no such snapshots.
-        """
-        files = sorted((self.directory / "snapshots").glob(f"*{FILE_SUFFIX}"))
-        if not -len(files) <= index < len(files):
-            raise InputError("snapshots", f"there is no set {index}", f"the run has {len(files)} sets of snapshots")
-        return load_snapshots(files[index])
-
-    def to_pandas(self) -> Any:
-        """Return a table of the receivers with their peak values: see `Seismograms.to_pandas`."""
-        return self.seismograms.to_pandas()
-
-    def __repr__(self) -> str:
-        state = self.report.get("exit_state", "unknown state")
-        wall, device = self.report.get("wall_s"), self.report.get("device")
-        facts = [state, *([f"{wall:.3g} s"] if wall is not None else []), *([str(device)] if device else [])]
-        if self.warnings:
-            facts.append(f"{len(self.warnings)} warnings")
-        return f"<Result in {self.directory}: {', '.join(facts)}>"
-
-
 @record_phases()
+@host_threads_in_use()
 def run_simulation(
     simulation: Simulation,
     output: str | Path | None = None,
@@ -159,6 +95,8 @@ def run_simulation(
         the machine lacks memory, disk space or a device.
     InstabilityError, OutputError, SelfCheckError : during the run, which then has failed; its files remain. An
         exception in a callback also ends the run as failed.
+    RunInterrupted, RunKeyboardInterrupt : after a checkpoint, SIGTERM or Ctrl-C has ended the run. They have the
+        incomplete result and the path of the checkpoint. Python handles signals in the main thread only.
     """
     if simulation.survey is not None:
         raise InputError(
@@ -191,10 +129,11 @@ def run_simulation(
             texts = simulation.warnings() + plan.warnings(simulation)
         _report_warnings(texts, ranks, folder)
         context = RunContext(simulation, plan, ranks, backend, folder, fingerprint(description), users)
-        return _execute(context, None, show)
+        return _result(context, None, show)
 
 
 @record_phases()
+@host_threads_in_use()
 def restart_run(
     directory: str | Path,
     *,
@@ -223,6 +162,7 @@ def restart_run(
     InputError : the folder contains no run, its run is complete or running, or its input files have changed.
     OutputError : its files are damaged or do not belong together.
     ResourceError : the machine lacks memory or a device for the run.
+    RunInterrupted, RunKeyboardInterrupt : see `run_simulation`.
     """
     path, ranks = Path(directory), make_ranks()
     users = user_callbacks(callbacks, ranks)
@@ -247,7 +187,7 @@ def restart_run(
             texts = simulation.warnings() + plan.warnings(simulation)
         _report_warnings(texts + changed, ranks, folder)
         context = RunContext(simulation, plan, ranks, device, folder, fingerprint(description), users)
-        return _execute(context, checkpoint, show)
+        return _result(context, checkpoint, show)
 
 
 @dataclass(frozen=True)
@@ -320,14 +260,31 @@ def _require_same_inputs(path: Path, simulation: Simulation, before: dict[str, s
             )
 
 
-def _execute(context: RunContext, checkpoint: Checkpoint | None, show: ProgressCallback | None) -> Result:
+def _result(context: RunContext, checkpoint: Checkpoint | None, show: ProgressCallback | None) -> Result:
+    """Return the result of a run that no signal has ended.
+
+    Raises
+    ------
+    RunInterrupted, RunKeyboardInterrupt : on all ranks, if one of them has received a signal.
+    """
+    with stop_signals() as signals:
+        result = _execute(context, checkpoint, show, signals)
+    received = [name for name in context.ranks.all_gather(signals.stopped_by) if name]
+    if received:
+        raise interruption(received[0], result, None if result.complete else result.directory / CHECKPOINT_FILE)
+    return result
+
+
+def _execute(
+    context: RunContext, checkpoint: Checkpoint | None, show: ProgressCallback | None, signals: SignalHandler
+) -> Result:
     """Make solver and callbacks, run the time loop, and complete the run folder."""
     stopwatch = Stopwatch()
     simulation, plan, ranks, backend = context.simulation, context.plan, context.ranks, context.backend
     folder, schedule, output = context.folder, context.plan.schedule, context.simulation.output
     clock = Clock(schedule.time_step, schedule.steps + record_lag(output.quantity, output.tensors))
     callbacks: list[Callback] = []
-    with _ending(context, clock, stopwatch, callbacks), stop_signals() as signals:
+    with _ending(context, clock, stopwatch, callbacks):
         with Halo(ranks, backend, simulation.compute.transport, simulation.compute.overlap) as halo:
             folder.write_report(**backend.facts(), **halo.facts())
             folder.log(device_text(folder.report))
@@ -372,13 +329,13 @@ def _execute(context: RunContext, checkpoint: Checkpoint | None, show: ProgressC
             assert isinstance(seismograms, SeismogramRecorder)
             check_seismograms(simulation, folder, seismograms, onsets, solver, clock)
         if ranks.is_root:
+            mark_complete(folder.path)
             _write_waveforms(simulation, folder)
         _report_stop(context, clock)
         speed = {"unit": plan.unit, rate_key(plan.unit): rate}
         phases = recorded_phases().table()
         folder.write_report(exit_state="finished", loop_s=elapsed, wall_s=stopwatch(), phases=phases, **speed)
         folder.log(f"step {clock.step}: complete, {elapsed:.1f} s in the time loop")
-    ranks.barrier()
     return Result(folder.path, folder.report)
 
 

@@ -11,7 +11,7 @@ from lithowave.description.simulation import Simulation
 from lithowave.errors import issue_warning
 from lithowave.output.recorders import NOTHING, SeismogramRecorder
 from lithowave.output.run_folder import RunFolder
-from lithowave.output.seismograms import load_seismograms
+from lithowave.output.seismograms import read_seismograms
 from lithowave.parallel.collective import collective_call
 from lithowave.parallel.ranks import Ranks
 from lithowave.run.onsets import Onsets, explain_zero_seismograms
@@ -55,7 +55,7 @@ def check_seismograms(
     def explained() -> str:
         if not ranks.is_root or recorder.moved or not simulation.receivers:
             return ""
-        if (np.abs(load_seismograms(folder.path).data) > NOTHING).any():  # before a restart
+        if (np.abs(read_seismograms(folder.path).data) > NOTHING).any():  # before a restart
             return ""
         return explain_zero_seismograms(reached, simulation, solver.plan.summary()["faces"])
 

@@ -1,13 +1,14 @@
-"""Signals to a running simulation: write a checkpoint, or write a checkpoint and stop."""
+"""Signals to a running simulation or survey: write a checkpoint, or write a checkpoint and stop."""
 
 from __future__ import annotations
 
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
+from typing import Any
 
 from lithowave.parallel.ranks import Ranks
 from lithowave.solvers.clock import Clock
@@ -36,16 +37,26 @@ class SignalHandler:
 
 @contextmanager
 def stop_signals() -> Iterator[SignalHandler]:
-    """Handle the signals inside the block; Python allows this in the main thread only."""
+    """Handle the signals inside the block; see `handled_by`."""
     signals = SignalHandler()
-    if threading.current_thread() is not threading.main_thread():
+    with handled_by(signals.receive):
         yield signals
+
+
+@contextmanager
+def handled_by(receive: Callable[[int, FrameType | None], Any]) -> Iterator[None]:
+    """Call a function for the signals inside the block, and restore the previous handlers.
+
+    Python allows this in the main thread only: in other threads, signals have their usual effect.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
         return
     # A handler that was not installed from Python (None) could not be restored: it remains.
     numbers = [number for number in (*STOPPING, signal.SIGUSR1) if signal.getsignal(number) is not None]
-    before = {number: signal.signal(number, signals.receive) for number in numbers}
+    before = {number: signal.signal(number, receive) for number in numbers}
     try:
-        yield signals
+        yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -17,7 +17,7 @@ from lithowave.description.simulation import Simulation
 from lithowave.errors import InputError, OutputError
 from lithowave.output.hdf5 import writing
 from lithowave.output.run_folder import LOG as RUN_LOG
-from lithowave.output.run_folder import REPORT, existing_outputs, fingerprint, input_hashes, now
+from lithowave.output.run_folder import REPORT, existing_outputs, fingerprint, input_hashes, now, release
 from lithowave.run.status import is_locked
 from lithowave.version import __version__
 
@@ -152,7 +152,7 @@ class SurveyFolder:
     def close(self) -> None:
         """Release the lock."""
         if self._held is not None:
-            self._held.close()
+            release(self._held)
             self._held = None
 
     def __enter__(self) -> SurveyFolder:

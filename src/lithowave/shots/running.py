@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from lithowave.description.simulation import Simulation
-from lithowave.errors import InputError, LithowaveError, issue_warning
+from lithowave.errors import InputError, LithowaveError, interruption, issue_warning
 from lithowave.output.run_folder import read_report
 from lithowave.output.seismograms import Seismograms, load_seismograms
 from lithowave.parallel.ranks import Ranks, make_ranks
 from lithowave.run.callback import Callback
-from lithowave.run.launch import Result, restart_run, run_simulation
+from lithowave.run.launch import restart_run, run_simulation
 from lithowave.run.progress import ProgressCallback
+from lithowave.run.result import Result
 from lithowave.run.status import FAILED, FINISHED, LOST, WAITING, RunState, is_resumable, run_state
 from lithowave.shots.executors import LocalProcesses, ShotExecutor
 from lithowave.shots.folder import DESCRIPTION, SurveyFolder
@@ -38,7 +39,8 @@ class SurveyResult:
     ----------
     directory : the folder of the survey.
     shots : state of each shot, in order.
-    stopped_by : name of the signal that stopped the survey, or None.
+    stopped_by : name of the signal that stopped the survey, in the result of a `RunInterrupted` or a
+        `RunKeyboardInterrupt`, or None.
     """
 
     directory: Path
@@ -78,7 +80,7 @@ def run_survey(
 
     A failed shot does not stop the others. A shot whose process or worker disappears is resumed, at most three times
     in total. SIGTERM and Ctrl-C are forwarded to the shots, which write checkpoints, and stop the survey; SIGUSR1
-    requests checkpoints from the shots.
+    requests checkpoints from the shots. Python handles signals in the main thread only.
 
     Parameters
     ----------
@@ -98,6 +100,8 @@ def run_survey(
     ------
     InputError : the description is invalid, or several ranks were started. OutputError : the folder cannot be written.
     ResourceError : the executor is broken.
+    RunInterrupted : SIGTERM has stopped the survey. RunKeyboardInterrupt : Ctrl-C has stopped it. Both have the
+        incomplete result; the same call, or `restart_survey`, resumes the unfinished shots.
     """
     _refuse_ranks(executor)
     if callbacks:
@@ -130,6 +134,7 @@ def restart_survey(
     Raises
     ------
     InputError : the folder contains no survey, or all its shots are finished.
+    RunInterrupted, RunKeyboardInterrupt : see `run_survey`.
     """
     _refuse_ranks(executor)
     path = Path(directory)
@@ -218,4 +223,7 @@ def _run_shots(
         finally:
             executor.close()
         folder.log(f"stopped by {signals.stopped_by}" if signals.stopped_by else "all shots have run")
-        return SurveyResult(folder.path, survey_state(folder.path).shots, signals.stopped_by)
+    result = SurveyResult(folder.path, survey_state(folder.path).shots, signals.stopped_by)
+    if signals.stopped_by:
+        raise interruption(signals.stopped_by, result)
+    return result

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import threading
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -15,6 +14,7 @@ from types import FrameType
 
 from lithowave.description.simulation import Simulation
 from lithowave.run.status import FAILED, LOST, RUNNING, STOPPED, run_state
+from lithowave.run.stop_signals import handled_by
 from lithowave.shots.executors import ShotExecutor
 from lithowave.shots.folder import OUTPUT, SurveyFolder
 from lithowave.shots.progress import ShotReporter
@@ -48,18 +48,10 @@ class ReceivedSignals:
 
 @contextmanager
 def forwarding() -> Iterator[ReceivedSignals]:
-    """Handle the signals inside the block; Python allows this in the main thread only."""
+    """Handle the signals inside the block; see `handled_by`."""
     signals = ReceivedSignals()
-    if threading.current_thread() is not threading.main_thread():
+    with handled_by(signals.receive):
         yield signals
-        return
-    numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)
-    before = {number: signal.signal(number, signals.receive) for number in numbers}
-    try:
-        yield signals
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 @dataclass

@@ -48,13 +48,14 @@ def comparison_figure(comparison: Comparison, path: str | Path) -> Path:
 
 
 def title(comparison: Comparison) -> str:
-    """Return the quantity, the frequencies, the total misfit and, if known, the methods of a comparison."""
+    """Return the quantity, the frequencies, the total misfit and, if known, the methods of a comparison, and which run
+    is incomplete."""
     below = f" below {comparison.max_frequency:g} Hz" if comparison.max_frequency else ""
     misfit = f"relative L2 misfit {comparison.overall_l2:.2%} over {len(comparison.names)} receivers"
     text = f"Ground {comparison.quantity}{below}: {misfit}"
     if any(comparison.methods):
         text += "\n" + " against ".join(method or "unknown method" for method in comparison.methods)
-    return text
+    return "\n".join([text, *comparison.shortfalls])
 
 
 def _draw_receiver(figure: Any, grid: Any, row: int, comparison: Comparison, index: int, last: bool) -> None:

@@ -41,10 +41,11 @@ def data_figure(comparison: DataComparison, path: str | Path) -> Path:
 
 
 def title(comparison: DataComparison) -> str:
-    """Return the quantity, the filter and the number of stations."""
+    """Return the quantity, the filter and the number of stations, and whether the run is incomplete."""
     low, high = comparison.band
     band = f"below {high:g} Hz" if low is None else f"{low:g} to {high:g} Hz"
-    return f"Ground {comparison.quantity}, {band}: run and data at {len(comparison.stations)} stations"
+    text = f"Ground {comparison.quantity}, {band}: run and data at {len(comparison.stations)} stations"
+    return style.marked(text, comparison.shortfall)
 
 
 def _draw_station(figure: Any, grid: Any, row: int, comparison: DataComparison, index: int, last: bool) -> None:

@@ -254,7 +254,7 @@ class _Frames:
         bar.outline.set_visible(False)
         bar.set_label(f"{self._name()} ({unit})")
         title = (seismograms.title if seismograms else "") or "Wavefield"
-        panel.set_title(title, size=11)
+        panel.set_title(style.marked(title, seismograms.shortfall if seismograms else ""), size=11)
         limits = panel.get_xlim(), panel.get_ylim()
         if seismograms is not None:
             before = set(panel.get_children())

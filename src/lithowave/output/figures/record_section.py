@@ -93,7 +93,8 @@ def record_section(
         _label_stations(panels[-1], [seismograms.names[index] for index in chosen], scale * place[chosen])
         title = f"{seismograms.title}: " if seismograms.title else ""
         quantity = recorded_quantity(seismograms, components)
-        figure.suptitle(f"{title}{quantity}", x=0.01, ha="left", size=12, weight="bold")
+        title = style.marked(f"{title}{quantity}", seismograms.shortfall)
+        figure.suptitle(title, x=0.01, ha="left", size=12, weight="bold")
         note = amplitude_note(len(chosen), len(place), normalise, gain, clip) + _model_note(model)
         figure.supxlabel(note, size=7.5, color=style.MUTED, x=0.99, ha="right")
         return style.save(figure, path)

@@ -63,9 +63,8 @@ def static_map(run_folder: str | Path, path: str | Path, *, width: float = WIDTH
         bar.set_label(f"Vertical displacement ({unit})")
         bar.outline.set_visible(False)
         title = f"{seismograms.title}: " if seismograms.title else ""
-        figure.suptitle(
-            f"{title}displacement at t = {seismograms.time[-1]:g} s", x=0.02, ha="left", size=12, weight="bold"
-        )
+        title = style.marked(f"{title}displacement at t = {seismograms.time[-1]:g} s", seismograms.shortfall)
+        figure.suptitle(title, x=0.02, ha="left", size=12, weight="bold")
         return style.save(figure, path)
 
 

@@ -66,7 +66,8 @@ def station_map(
         if ground is not None:
             _draw_ground(figure, panel, ground, page)
         finish_map(panel, seismograms, frame)
-        figure.suptitle(_title(seismograms), x=0.02, ha="left", size=12, weight="bold")
+        title = style.marked(_title(seismograms), seismograms.shortfall)
+        figure.suptitle(title, x=0.02, ha="left", size=12, weight="bold")
         return style.save(figure, path)
 
 

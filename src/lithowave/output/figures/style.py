@@ -93,6 +93,11 @@ def save(figure: Any, path: str | Path) -> Path:
     return path
 
 
+def marked(title: str, shortfall: str) -> str:
+    """Return a title with a line that marks seismograms as incomplete; see `Seismograms.shortfall`."""
+    return f"{title}\n{shortfall}" if shortfall else title
+
+
 def colormap(name: str, colors: tuple[str, ...]) -> Any:
     """Return a smooth color map through `colors`."""
     from matplotlib.colors import LinearSegmentedColormap

@@ -124,6 +124,7 @@ def _draw_page(
     height = 1.0 - 0.12 / figure.get_figheight()
     quantity = recorded_quantity(seismograms, "".join(motions))
     figure.text(0.012, height, f"{title}{quantity}", size=12, weight="bold", va="top")
+    label = style.marked(label, seismograms.shortfall).strip()
     figure.text(0.985, height, label, size=8, color=style.MUTED, ha="right", va="top")
     return figure
 

@@ -141,6 +141,7 @@ def _overview(
     if seismograms is not None:
         rows["Receivers"] = len(seismograms)
         rows["Seismograms"] = f"{seismograms.quantity}, {seismograms.sampling_interval:g} s between samples"
+        rows["Seismograms"] += f"; {seismograms.shortfall}" if seismograms.shortfall else ""
     rows |= _source_rows(plan.get("sources") or {}) | _plan_rows(plan)
     rows["Device"] = ", ".join(
         str(part) for part in (

@@ -37,6 +37,8 @@ def add_seismograms(page: Page, seismograms: Seismograms, layers: Layers | None,
     note = "" if len(chosen) == len(seismograms) else paragraph(
         f"The plots contain {len(chosen)} of {len(seismograms)} receivers, evenly spaced by distance."
     )  # fmt: skip
+    shortfall = paragraph(f"The seismograms are {seismograms.shortfall}.") if seismograms.shortfall else ""
+    note += shortfall
     what = f"Ground {seismograms.quantity}" + (" and pressure" if "P" in names else "")
     if len(chosen) > 1:
         page.add("Record section", _section_controls(seismograms, names), note, plot_element(
@@ -46,7 +48,7 @@ def add_seismograms(page: Page, seismograms: Seismograms, layers: Layers | None,
     page.add("Seismograms", trace_controls(seismograms, chosen), note if len(chosen) == 1 else "", plot_element(
         "traces", f"{what} at one receiver over time. Drag to zoom, double-click to reset.", high=True
     ))  # fmt: skip
-    page.add("Peak values", peak_table(seismograms, names))
+    page.add("Peak values", shortfall, peak_table(seismograms, names))
 
 
 def component_units(seismograms: Seismograms, names: str) -> dict[str, str]:
