@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -140,7 +140,16 @@ class CpuBackend:
 
 
 def set_threads(threads: int | None = None, processes: int = 1) -> int:
-    """Set and return the number of threads of loops on the host. threads, processes : see `CpuBackend`.
+    """Set and return the number of threads of loops on the host. threads, processes : see `CpuBackend`."""
+    numba = launched_numba()
+    available = max(1, min(usable_cores() // processes, numba.config.NUMBA_NUM_THREADS))
+    threads = min(threads or available, numba.config.NUMBA_NUM_THREADS)
+    numba.set_num_threads(threads)
+    return threads
+
+
+def launched_numba() -> ModuleType:
+    """Return Numba, after it has started its threads.
 
     Raises
     ------
@@ -152,10 +161,8 @@ def set_threads(threads: int | None = None, processes: int = 1) -> int:
     os.environ.setdefault("GOMP_SPINCOUNT", "10000")
     import numba
 
-    available = max(1, min(usable_cores() // processes, numba.config.NUMBA_NUM_THREADS))
-    threads = min(threads or available, numba.config.NUMBA_NUM_THREADS)
-    numba.set_num_threads(threads)
-    return threads
+    numba.get_num_threads()
+    return numba
 
 
 @cache
@@ -178,10 +185,7 @@ def host_threads_in_use() -> Iterator[None]:
     ------
     InputError : this process was forked from one that had used these threads.
     """
-    set_threads()
-    import numba
-
-    with _single_user() if numba.threading_layer() == "workqueue" else nullcontext():
+    with _single_user() if launched_numba().threading_layer() == "workqueue" else nullcontext():
         yield
 
 
