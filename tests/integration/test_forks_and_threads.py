@@ -69,14 +69,14 @@ def test_forked_processes_after_a_run_are_refused_and_new_processes_work(tmp_pat
                 data = list(pool.map(run, ["before"]))
             assert_equal(data)
             simulation = lw.Simulation.from_file(folder / "small.yaml")
-            with ProcessPoolExecutor(2, mp_context=fork) as pool:
+            with ProcessPoolExecutor(1, mp_context=fork) as pool:
                 assert_refused(lambda: list(pool.map(run, ["a", "b"])))
                 assert_refused(pool.submit(simulation.check).result)
             with fork.Pool(1) as pool:
                 assert_refused(lambda: pool.map(run, ["c"]))
             assert not any((folder / name).exists() for name in "abc")
             assert_equal([run("same process")])
-            with ProcessPoolExecutor(2, mp_context=spawn) as pool:
+            with ProcessPoolExecutor(1, mp_context=spawn) as pool:
                 assert_equal(pool.map(run, ["d", "e"]))
     """, NUMBA_THREADING_LAYER="omp")  # fmt: skip
 
@@ -125,6 +125,7 @@ def test_a_process_that_is_forked_during_a_run_does_not_hold_its_folder(tmp_path
     """)  # fmt: skip
 
 
+@pytest.mark.slow
 def test_dask(tmp_path):
     """Workers run tasks in threads, and are new processes."""
     pytest.importorskip("distributed")
@@ -139,6 +140,7 @@ def test_dask(tmp_path):
     """)  # fmt: skip
 
 
+@pytest.mark.slow
 def test_joblib(tmp_path):
     pytest.importorskip("joblib")
     execute(tmp_path, """
@@ -172,7 +174,7 @@ def test_the_interrupt_of_a_notebook(tmp_path):
             try:
                 assert cell("from cells import *; import signal; handler = signal.getsignal(signal.SIGINT)")[0] == "ok"
                 client.execute("simulation = lw.Simulation.from_file('small.yaml', {'duration': 60.0})\\n"
-                               "long = simulation.run(output='long')")
+                               "long = simulation.run(output='long')", stop_on_error=False)
                 while not (folder / "long" / "progress.json").exists():
                     time.sleep(0.05)
                 manager.interrupt_kernel()
@@ -180,7 +182,7 @@ def test_the_interrupt_of_a_notebook(tmp_path):
                 assert cell("assert 'long' not in globals()")[0] == "ok"
                 assert cell("assert signal.getsignal(signal.SIGINT) is handler")[0] == "ok"
                 assert cell("assert not lw.load_seismograms('long').complete")[0] == "ok"
-                assert cell("lw.run_simulation(simulation.with_overrides({'duration': 0.8}), 'long')")[1] == "InputError"
+                assert cell("simulation.run(output='long')")[1] == "InputError"  # the folder is not overwritten
                 assert cell("assert_equal([run('again')])") == ("ok", None, None)
             finally:
                 client.stop_channels()
