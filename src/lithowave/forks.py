@@ -17,14 +17,13 @@ SPAWN = (
     "multiprocessing.get_context(\"spawn\").Pool(), or joblib with its backend loky"
 )
 NUMBA, CUDA = "the threads of Numba (GNU OpenMP)", "the CUDA driver"
-forked = False  # True in a child
-unusable: set[str] = set()  # what the parent had used when it was forked
+parents: list[int] = []  # processes from which this one was forked since it loaded lithowave
+unusable: set[str] = set()  # what they had used before
 
 
 def _note_fork() -> None:
     """Record in a new child what the parent has used."""
-    global forked
-    forked = True
+    parents.append(os.getppid())
     if _has_launched_openmp():
         unusable.add(NUMBA)
 

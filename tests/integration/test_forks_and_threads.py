@@ -51,6 +51,7 @@ def assert_refused(work):
 
 def execute(folder: Path, script: str, **environment: str) -> None:
     """Execute a script in a new process."""
+    folder.mkdir(exist_ok=True)
     write_small(folder)
     (folder / "script.py").write_text(HEAD + textwrap.dedent(script), encoding="utf-8")
     variables = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PYTHONFAULTHANDLER": "1"}
@@ -188,3 +189,41 @@ def test_the_interrupt_of_a_notebook(tmp_path):
                 client.stop_channels()
                 manager.shutdown_kernel(now=True)
     """)  # fmt: skip
+
+
+@pytest.mark.gpu
+def test_a_device_in_forked_processes_and_in_threads(tmp_path):
+    """A fork cannot use the device of its parent, and does not use the CPU instead. Threads can share a device."""
+    execute(tmp_path, """
+        def run_on_device(name):
+            simulation = lw.Simulation.from_file(folder / "small.yaml")
+            return simulation.run(output=folder / name, backend="cuda").seismograms.data
+
+        def run_on_any(name):
+            return lw.Simulation.from_file(folder / "small.yaml").run(output=folder / name, backend="auto").report
+
+        if __name__ == "__main__":
+            expected = run_on_device("expected")
+            with ProcessPoolExecutor(1, mp_context=fork) as pool:
+                for work in (run_on_device, run_on_any):
+                    try:
+                        pool.submit(work, "fork").result()
+                    except lw.InputError as error:
+                        assert "forked from one that had used the CUDA driver" in str(error), error
+                    else:
+                        raise AssertionError("not refused")
+            with ProcessPoolExecutor(1, mp_context=spawn) as pool:
+                assert np.array_equal(pool.submit(run_on_device, "spawn").result(), expected)
+            with ThreadPoolExecutor(3) as pool:
+                assert all(np.array_equal(data, expected) for data in pool.map(run_on_device, "abcdef"))
+    """, NUMBA_THREADING_LAYER="workqueue")  # fmt: skip
+    execute(tmp_path / "openmp", """
+        def run_on_device(name):
+            simulation = lw.Simulation.from_file(folder / "small.yaml")
+            return simulation.run(output=folder / name, backend="cuda").seismograms.data
+
+        if __name__ == "__main__":
+            with ThreadPoolExecutor(3) as pool:
+                first, *others = pool.map(run_on_device, "abcdef")
+            assert np.abs(first).max() > 0 and all(np.array_equal(data, first) for data in others)
+    """, NUMBA_THREADING_LAYER="omp")  # fmt: skip

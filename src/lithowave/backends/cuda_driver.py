@@ -45,7 +45,7 @@ def require_device() -> ModuleType:
     try:
         count = cupy.cuda.runtime.getDeviceCount()
     except cupy.cuda.runtime.CUDARuntimeError as error:
-        if forks.forked and error.status == NOT_INITIALIZED:
+        if forks.parents and error.status == NOT_INITIALIZED:
             forks.unusable.add(forks.CUDA)
             forks.refuse_fork()
         raise ResourceError(_unreachable(cupy.cuda.runtime, error)) from error
