@@ -92,7 +92,7 @@ def _call(name: str, value: Any) -> str:
     """A name with its parameters, without annotations of types."""
     if inspect.isclass(value) and issubclass(value, pydantic.BaseModel):
         return f"{name}({', '.join(value.model_fields)})"
-    if inspect.isclass(value) and issubclass(value, Exception) and "__init__" not in vars(value):
+    if inspect.isclass(value) and issubclass(value, Exception) and not inspect.isfunction(value.__init__):
         return f"{name}(text)"
     if getattr(value, "_is_protocol", False):
         return name

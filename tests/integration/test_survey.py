@@ -291,6 +291,8 @@ def test_a_signal_passes_to_the_shots(tmp_path, number):
     assert [shot["state"] for shot in status["shots"]] == ["stopped", "stopped", "waiting"]
     assert all(shot["resumable_from_step"] > 0 for shot in status["shots"][:2])
     assert "checkpoint written" in log_of(folder / "shot_0001")
+    with pytest.warns(lw.LithowaveWarning, match="shot_0001: the seismograms are incomplete: stopped by SIGTERM"):
+        assert not lw.load_seismograms(folder / "shot_0001").complete
     if number == signal.SIGTERM:
         text = lithowave("restart", folder)
         assert "finished: all 3 shots" in text
