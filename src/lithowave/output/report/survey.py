@@ -14,7 +14,7 @@ import numpy as np
 from lithowave.output.figures.description import chunk_of, domain_of
 from lithowave.output.report.page import FILE_NAME, Html, Page, data_table, facts_table, packed, require_plotly, text
 from lithowave.output.seismograms import FILE_NAME as SEISMOGRAMS
-from lithowave.output.seismograms import load_seismograms
+from lithowave.output.seismograms import read_seismograms
 from lithowave.sphere import ChunkMap
 
 
@@ -103,7 +103,7 @@ def _layout(page: Page, directory: Path, shots: Sequence[ShotRow], entries: dict
 
     started = next((shot for shot in shots if (directory / shot.folder / SEISMOGRAMS).is_file()), None)
     if started is not None:
-        receivers = load_seismograms(directory / started.folder).positions
+        receivers = read_seismograms(directory / started.folder).positions
         traces.append(_markers(*place(*receivers[:, :2].T), "Receivers", "triangle-up", "#009e73"))
     x, y, _ = np.array([shot.position for shot in shots], dtype=float).reshape(-1, 3).T
     traces.append(_markers(*place(x, y), "Shots", "star", "#d55e00"))
