@@ -230,6 +230,7 @@ def test_exports_of_complete_seismograms_have_no_mark(whole: Path, tmp_path: Pat
     assert all("kuser0" not in read(path)[0].stats.sac for path in write_sac(complete, tmp_path / "sac"))
 
 
+@pytest.mark.slow
 def test_figures_are_marked(
     stopped: lw.RunInterrupted, partial: lw.Seismograms, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -17,7 +17,7 @@ from lithowave.errors import OutputError
 from lithowave.output import recorders
 from lithowave.output.peak_motion import load_peak_motion
 from lithowave.output.recorders import SeismogramRecorder, output_bytes, record_lag
-from lithowave.output.seismograms import SeismogramWriter, load_seismograms
+from lithowave.output.seismograms import SeismogramWriter, load_seismograms, read_seismograms
 from lithowave.output.snapshots import load_snapshots
 from lithowave.parallel.ranks import SINGLE_RANK
 from lithowave.solvers.clock import Clock
