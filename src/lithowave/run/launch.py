@@ -13,7 +13,15 @@ from lithowave.backends.cpu import host_threads_in_use
 from lithowave.backends.interface import Backend
 from lithowave.description.simulation import Simulation
 from lithowave.description.writing import MODEL_FILE, recorded_yaml, stored_model
-from lithowave.errors import InputError, LithowaveError, OutputError, ResourceError, interruption, issue_warning
+from lithowave.errors import (
+    InputError,
+    InstabilityError,
+    LithowaveError,
+    OutputError,
+    ResourceError,
+    interruption,
+    issue_warning,
+)
 from lithowave.output.asdf import write_asdf
 from lithowave.output.attributes import attributes_of
 from lithowave.output.background import WriterThread
@@ -39,7 +47,7 @@ from lithowave.parallel.ranks import Note, Ranks, make_ranks
 from lithowave.phases import phase, record_phases, recorded_phases
 from lithowave.run.callback import Callback, UserCallback, user_callbacks
 from lithowave.run.checkpoints import CheckpointManager
-from lithowave.run.instability import InstabilityWatch
+from lithowave.run.instability import InstabilityWatch, crossing_time
 from lithowave.run.loop import Integration
 from lithowave.run.memory import memory_needed, require_memory, require_room
 from lithowave.run.output_watch import OutputWatch
@@ -297,7 +305,7 @@ def _execute(
             )
             callbacks += [*recorders, outputs, *context.users]  # closed in reverse order: the files after the jobs
             onsets = checked_sources(simulation.acquisition, local, ranks)
-            watch = InstabilityWatch(schedule, onsets.sources, onsets=onsets)
+            watch = InstabilityWatch(schedule, onsets.sources, crossing_time(simulation), onsets=onsets)
             progress = Progress(folder, plan, show if ranks.is_root else None)
             interval = None if output.checkpoint is None else output.checkpoint.interval
             requests = SignalRequests(signals, ranks)
@@ -316,7 +324,12 @@ def _execute(
             folder.write_report(setup_s=stopwatch(), **local.facts())
             folder.log(f"step {clock.step} of {clock.steps}: begin; {plan.unit_total} {plan.unit}")
             loop_time = Stopwatch()
-            integration.run()
+            try:
+                integration.run()
+            except InstabilityError:  # on all ranks: the records up to now are kept
+                for recorder in recorders:
+                    recorder.flush(solver)
+                raise
             if clock.interrupted_by is not None:
                 folder.write_report(**outputs.facts(loop_time()))
                 return _interrupted(folder, clock, clock.interrupted_by, loop_time, stopwatch)

@@ -4,7 +4,9 @@ After Komatitsch & Martin (2007, Geophysics 72, SM155-SM167), with x the depth i
 
 .. math::
     d(x) = d_0 (x/L)^2, \quad d_0 = -\frac{3 v_p \ln R}{2 L}, \qquad
-    \kappa(x) = 1 + (\kappa_{max} - 1)(x/L)^2, \qquad \alpha(x) = \pi f_0 (1 - x/L),
+    \kappa(x) = 1 + (\kappa_{max} - 1)(x/L)^2, \qquad \alpha(x) = \pi f_0 (1 - x/L)
+
+or, in soft ground (see `soft_ground`), the constant alpha of `SOFT_SHIFT`, and
 
 .. math:: b = e^{-(d/\kappa + \alpha)\Delta t}, \qquad a = \frac{d}{\kappa (d + \kappa\alpha)} (b - 1).
 """
@@ -17,6 +19,8 @@ import numpy as np
 
 from lithowave.mesh.grid import Grid
 
+SOFT_SHIFT = 2.0  # alpha over pi f_0 in soft ground
+SOFT_REFLECTION = 1e-6  # default theoretical reflection there: a larger damping compensates the larger alpha
 VECTOR = 8  # the width of a layer along x is a multiple of this, so that its short loops are vectorized
 
 
@@ -27,13 +31,14 @@ class LayerParameters:
     reflection : theoretical reflection coefficient R of the layer at normal incidence.
     kappa : largest kappa, >= 1.
     frequency : f_0, Hz, near which alpha makes the layer a filter; usually the dominant frequency.
-    speed : largest vp, m/s.
+    speed : largest vp, m/s. soft : True in soft ground.
     """
 
     reflection: float
     kappa: float
     frequency: float
     speed: float
+    soft: bool = False
 
 
 def profile(depth: np.ndarray, thickness: float, layer: LayerParameters, time_step: float) -> np.ndarray:
@@ -42,7 +47,7 @@ def profile(depth: np.ndarray, thickness: float, layer: LayerParameters, time_st
     relative = np.where(inside, depth / thickness, 0.0)
     damping = -1.5 * layer.speed * np.log(layer.reflection) / thickness * relative**2
     kappa = 1.0 + (layer.kappa - 1.0) * relative**2
-    alpha = np.pi * layer.frequency * (1.0 - relative)
+    alpha = np.pi * layer.frequency * (SOFT_SHIFT if layer.soft else 1.0 - relative)
     b = np.exp(-(damping / kappa + alpha) * time_step)
     a = damping / (kappa * (damping + kappa * alpha) + 1e-300) * (b - 1.0)
     return np.where(inside, np.stack([b, a, 1.0 / kappa - 1.0]), 0.0)

@@ -19,6 +19,7 @@ from lithowave.solvers.clock import Schedule, make_schedule
 from lithowave.solvers.common.layer_warnings import grid_warnings
 from lithowave.solvers.common.near_source_warnings import GRID, near_source_warnings
 from lithowave.solvers.common.plan_lines import Line, face_line, resolution_line, time_lines
+from lithowave.solvers.common.soft_ground import is_soft, soft_ground_warnings
 from lithowave.solvers.finite_difference.attenuation import (
     GridAttenuation,
     attenuation_warnings,
@@ -28,7 +29,7 @@ from lithowave.solvers.finite_difference.attenuation import (
 from lithowave.solvers.finite_difference.choose_law import choose_law
 from lithowave.solvers.finite_difference.closures import SIZES
 from lithowave.solvers.finite_difference.coefficients import derivative_norm, interior_coefficients, taylor_coefficients
-from lithowave.solvers.finite_difference.cpml import LayerParameters, axis_layers
+from lithowave.solvers.finite_difference.cpml import SOFT_REFLECTION, LayerParameters, axis_layers
 from lithowave.solvers.finite_difference.exchange import Subdomain
 from lithowave.solvers.finite_difference.fields import FIELDS, LAWS, STRESSES, LawFields
 from lithowave.solvers.finite_difference.grid_partition import make_subdomain
@@ -256,15 +257,20 @@ class FiniteDifferencePlan:
         """See `lithowave.solvers.interface.Plan`."""
         size = np.full(len(simulation.acquisition.source_positions), self.grid.spacing)
         return [
-            *grid_warnings(self, simulation), *near_source_warnings(simulation, size, GRID, simulation.domain.z[1]),
+            *self._layer_warnings(simulation), *grid_warnings(self, simulation),
+            *near_source_warnings(simulation, size, GRID, simulation.domain.z[1]),
             *attenuation_warnings(self, simulation),
         ]  # fmt: skip
+
+    def _layer_warnings(self, simulation: Simulation) -> list[str]:
+        """Return warnings about waves that may grow in the absorbing layers."""
+        return soft_ground_warnings(simulation) if "absorbing" in self.faces.values() else []
 
     def instability_causes(self) -> list[str]:
         """See `lithowave.solvers.interface.Plan`."""
         return [
-            "strong contrasts inside an absorbing layer, or layers along which the material changes: try "
-            "boundaries.layer: {kappa: 3} or more cells"
+            "soft ground next to rock, or strong contrasts, in an absorbing layer: move the absorbing sides to stiffer "
+            "ground, or shorten the duration"
         ]
 
 
@@ -306,12 +312,7 @@ def plan(
         solver.time_step,
         simulation.output.sampling_interval,
     )
-    layer = LayerParameters(
-        reflection=simulation.boundaries.layer.reflection_with(solver.method),
-        kappa=simulation.boundaries.layer.kappa,
-        frequency=_layer_frequency(simulation, extremes, spacing),
-        speed=extremes.fastest,
-    )
+    layer = _layer_parameters(simulation, extremes, spacing)
     value_bytes = 4 if simulation.compute.precision == "single" else 8
     law, reason = choose_law(elastic, grid)
     layered = isinstance(simulation.material.medium, LayeredMedium)
@@ -358,6 +359,16 @@ def _spacing(simulation: Simulation, slowest: float) -> float:
     # The largest spacing that is at most this and divides the depth extent: the bottom is at the requested depth.
     depth = simulation.domain.z[1] - simulation.domain.z[0]
     return depth / math.ceil(depth / largest - 1e-9)
+
+
+def _layer_parameters(simulation: Simulation, extremes: MaterialExtremes, spacing: float) -> LayerParameters:
+    given, soft = simulation.boundaries.layer, is_soft(simulation)
+    reflection = given.reflection_with("finite_difference")
+    if soft and given.reflection is None:
+        reflection = SOFT_REFLECTION
+    return LayerParameters(
+        reflection, given.kappa, _layer_frequency(simulation, extremes, spacing), extremes.fastest, soft
+    )
 
 
 def _layer_frequency(simulation: Simulation, extremes: MaterialExtremes, spacing: float) -> float:

@@ -76,9 +76,9 @@ def layer_steps(size: float, count: int, total: float | None = None) -> np.ndarr
     return outward_steps(size, count, min(math.sqrt(WIDEST), WIDEST ** (1.0 / count)), total)
 
 
-def frequency_shift(degree: int) -> float:
-    """Return alpha over pi times the frequency of the layer."""
-    return 1.0 if degree <= LOW_DEGREE else 0.25
+def frequency_shift(degree: int, soft: bool) -> float:
+    """Return alpha over pi times the frequency of the layer. soft : True in soft ground, see `soft_ground`."""
+    return 1.0 if degree <= LOW_DEGREE or soft else 0.25
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class AbsorbingLayer:
 
     domain : ends along x, y, z, m. thickness : beyond each face, m (0: none), as x_min, x_max, y_min, ... elements :
     thickness in elements. reflection : theoretical reflection of the fastest wave at normal incidence. kappa : maximum
-    of the real stretching. frequency : f of alpha, Hz (`frequency_shift`).
+    of the real stretching. frequency : f of alpha, Hz, soft : True in soft ground (`frequency_shift`).
     """
 
     domain: tuple[tuple[float, float], ...]
@@ -96,6 +96,7 @@ class AbsorbingLayer:
     reflection: float = 1e-4
     kappa: float = 1.0
     frequency: float = 1.0
+    soft: bool = False
 
     @property
     def used(self) -> bool:
@@ -202,7 +203,7 @@ class Stretching:
     def filters(self, elements: np.ndarray) -> np.ndarray:
         """Return b, a, c along each axis at the points of elements: (elements, k, j, i, axis, 3)."""
         positions, layer = gll_positions(self.mesh.element_nodes(elements), self.degree), self.layer
-        shift = frequency_shift(self.degree) * math.pi * layer.frequency
+        shift = frequency_shift(self.degree, layer.soft) * math.pi * layer.frequency
         found = np.zeros((*positions.shape, 3))
         found[..., 0] = 1.0
         for face in layer.sides:

@@ -17,6 +17,7 @@ from lithowave.mesh.mesh_reading import read_hexahedral_mesh
 from lithowave.parallel.collective import collective_call
 from lithowave.parallel.ranks import SINGLE_RANK, Ranks
 from lithowave.phases import phase
+from lithowave.solvers.common.soft_ground import is_soft
 from lithowave.solvers.elements.cell_layers import (
     SAME_LEVEL,
     CellLayers,
@@ -240,7 +241,7 @@ def make_layer(
         )  # fmt: skip
     elements = given.elements or LAYER_ELEMENTS
     reflection = given.reflection_with(simulation.solver.method)
-    return AbsorbingLayer(domain, thickness, elements, reflection, given.kappa, frequency)
+    return AbsorbingLayer(domain, thickness, elements, reflection, given.kappa, frequency, is_soft(simulation))
 
 
 def windows(simulation: Simulation, built: BuiltBox, parts: int) -> list[Rectangle]:

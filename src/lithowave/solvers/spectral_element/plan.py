@@ -22,6 +22,7 @@ from lithowave.phases import phase
 from lithowave.solvers.clock import Schedule, make_schedule
 from lithowave.solvers.common.near_source_warnings import HEXAHEDRA, near_source_warnings
 from lithowave.solvers.common.plan_lines import Line, resolution_line, time_lines
+from lithowave.solvers.common.soft_ground import soft_ground_warnings
 from lithowave.solvers.elements.absorption_warnings import stacey_warnings
 from lithowave.solvers.elements.model_warnings import hexahedra_warnings
 from lithowave.solvers.elements.plan import ElementPlan, plan_entries, refuse_coarse_mesh
@@ -296,6 +297,7 @@ class SpectralElementPlan(ElementPlan):
         near = near_source_warnings(simulation, size, HEXAHEDRA, self.bounds[2][1])
         near += column_warnings(simulation, self.points_per_wavelength(), self.slowest_text())
         faces = stacey_warnings(self, simulation) + self._layer_warnings()
+        faces += soft_ground_warnings(simulation) if self.layer is not None else []
         return [*faces, *hexahedra_warnings(self, simulation), *near]
 
     def _layer_warnings(self) -> list[str]:
@@ -323,8 +325,8 @@ class SpectralElementPlan(ElementPlan):
             causes.append(f"distorted elements: the worst is {whole.worst_place}")
         if whole.faces["absorbing"]:
             causes.append(
-                "strong anisotropy, or a strong contrast, that meets an absorbing face: try boundaries.absorption: "
-                f"{'stacey' if self.layer else 'layer'}, or move the sides"
+                "strong anisotropy, soft ground next to rock, or a strong contrast, that meets an absorbing face: try "
+                f"boundaries.absorption: {'stacey' if self.layer else 'layer'}, or move the sides"
             )
         return causes
 

@@ -1,0 +1,103 @@
+"""Soft ground over rock in absorbing layers: waves do not grow, and a planted growth ends the run with an error."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import lithowave as lw
+from lithowave.errors import InstabilityError
+from lithowave.solvers.common import soft_ground
+from verification_tools import make
+
+EDGE, SOFT = 450.0, 300.0
+
+
+def basin(method: str, duration: float, contrast: float = 3.0) -> lw.Simulation:
+    """Soft ground of vp / vs = 4 over rock, in a box smaller than the longest waves."""
+    return lw.Simulation(
+        domain={"x": [-EDGE, EDGE], "y": [-EDGE, EDGE], "z": [-600, 0]},
+        material={
+            "layers": [
+                {"top": 0, "vp": 1600, "vs": 400, "rho": 1800},
+                {"top": -SOFT, "vp": 1160 * contrast, "vs": 400 * contrast, "rho": 2300},
+            ]
+        },
+        sources=[
+            {
+                "position": [90, 180, -450], "double_couple": {"strike": 30, "dip": 60, "rake": 40, "mw": 3},
+                "time_function": {"gaussian": {"sigma": 0.39, "delay": 2.34}},
+            }
+        ],
+        receivers=[{"name": "R", "position": [200, 300, 0]}],
+        duration=duration,
+        solver={"method": method, "max_frequency": 1.0},
+        output={"sampling_interval": 0.05},
+    )  # fmt: skip
+
+
+def largest_velocities(simulation: lw.Simulation, steps: int) -> np.ndarray:
+    """Largest velocity after each 100 steps."""
+    _, solver = make(simulation)
+    found = []
+    for step in range(steps):
+        solver.advance(step)
+        if step % 100 == 99:
+            found.append(solver.largest_velocity())
+    return np.array(found)
+
+
+@pytest.mark.parametrize(
+    ("method", "seconds", "left"),
+    [
+        pytest.param("finite_difference", 40, 1.0, id="finite differences", marks=pytest.mark.slow),
+        pytest.param("spectral_element", 40, 1.0, id="spectral elements", marks=pytest.mark.slow),
+    ],
+)
+def test_motion_leaves_soft_ground(method: str, seconds: float, left: float) -> None:
+    simulation = basin(method, 1000.0)
+    plan, _ = make(simulation)
+    found = largest_velocities(simulation, round(seconds / plan.schedule.time_step))
+    print(found[[len(found) // 4, len(found) // 2, -1]] / found.max())
+    assert found[-1] <= left * found.max()
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        pytest.param("finite_difference", id="finite differences"),
+        pytest.param("spectral_element", id="spectral elements", marks=pytest.mark.slow),
+    ],
+)
+def test_growth_ends_the_run_and_the_records_before_it_remain(
+    method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without the larger alpha of soft ground, waves grow in the layers."""
+    monkeypatch.setattr(soft_ground, "SOFT_RATIO", np.inf)
+    with pytest.raises(InstabilityError, match="after the sources"):
+        basin(method, 60.0).run(output=tmp_path / "run")
+    report = json.loads((tmp_path / "run" / "run.json").read_text())
+    assert report["exit_state"] == "failed" and "vs = " in report["error"]
+    with pytest.warns(lw.LithowaveWarning, match="incomplete"):
+        records = lw.load_seismograms(tmp_path / "run")
+    assert not records.complete
+    print(records.time[-1], report)
+    assert records.time[-1] > 10.0
+
+
+def test_a_contrast_with_which_waves_still_grow_is_warned_about() -> None:
+    simulation = basin("finite_difference", 5.0, contrast=8.0)
+    texts = make(simulation)[0].warnings(simulation)
+    assert any("guided waves may grow" in text and "layers[0]" in text and "layers[1]" in text for text in texts)
+    mild = basin("finite_difference", 5.0)
+    assert not any("guided waves" in text for text in make(mild)[0].warnings(mild))
+
+
+def test_the_larger_alpha_is_for_soft_ground() -> None:
+    """Ground of vp / vs = 4, and rock, keep the layers that absorb long waves best."""
+    assert soft_ground.is_soft(basin("finite_difference", 5.0))
+    rock = basin("finite_difference", 5.0).with_overrides({"material.layers[0].vs": 900.0})
+    assert not soft_ground.is_soft(rock)
