@@ -47,6 +47,7 @@ NOTHING = 1e-36  # m/s (m, m/s^2): smaller values are round-off in single precis
 # planes and volumes would keep all ranks waiting for one disk.
 MAX_GATHERED_POINTS = 2_000_000
 OUTPUTS = "outputs"  # the phase of the work for outputs in the time loop
+SEA_FLOOR_SIDES = "motion, strain and stress on the side of the solid; pressure on the side of the fluid"
 COMPONENTS = {"velocity": 3, "stress": 6, "pressure": 1}
 
 
@@ -145,6 +146,8 @@ class SeismogramRecorder(Recorder):
         }
         if self.strain:
             self.carry["strain"] = np.zeros((receiver_count, 6))
+        if self.pressure:
+            self.carry["pressure"] = np.zeros((receiver_count, 1))
         self.last_step, self.moved = 0, False  # moved : True if a written sample exceeds `NOTHING`
         self.staggered = True  # True if the tensors of the solver are at the half step before
         self.jobs = jobs or self.jobs
@@ -205,10 +208,12 @@ class SeismogramRecorder(Recorder):
         else:
             motion = (line[2:] - line[:-2]) / (2.0 * dt)
         block = {"motion": np.moveaxis(motion[wanted], 0, 2)}
-        if self.stress or self.pressure:
-            stress = self._centred("stress", records)[..., wanted]
-            block |= {"stress": stress} if self.stress else {}
-            block |= {"pressure": -stress[:, :3].mean(axis=1)} if self.pressure else {}
+        if self.stress:
+            block["stress"] = self._centred("stress", records)[..., wanted]
+        if self.pressure:
+            if "pressure" not in records:
+                records |= {"pressure": -records["stress"][..., :3].mean(axis=-1, keepdims=True)}
+            block["pressure"] = self._centred("pressure", records)[:, 0, wanted]
         if self.strain:
             block["strain"] = self._centred("strain", records)[..., wanted]
         self.carry["velocity"], self.carry["displacement"] = line[-2:].copy(), displacement[-1].copy()
@@ -432,6 +437,9 @@ def _seismograms(
     jobs: ImmediateJobs,
 ) -> SeismogramRecorder:
     output, path, receivers = simulation.output, folder / "seismograms.h5", simulation.acquisition.receivers
+    if solver.sea_floor:
+        names = ", ".join(receivers[number].name for number in solver.sea_floor)
+        attributes = attributes | {"sea_floor_receivers": names, "sea_floor_sides": SEA_FLOOR_SIDES}
     capacity = block_length(len(receivers))  # the same on all ranks, which gather the records together
     writer: Any = NullWriter()
     with collective_section(solver.ranks):

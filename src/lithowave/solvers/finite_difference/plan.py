@@ -36,6 +36,7 @@ from lithowave.solvers.finite_difference.medium import PLANES, averages_concurre
 from lithowave.solvers.finite_difference.passes import pass_box
 from lithowave.solvers.finite_difference.points import HALF_WIDTH
 from lithowave.solvers.finite_difference.snapshot_grids import select_snapshot_grid
+from lithowave.solvers.finite_difference.source_interfaces import interface_warnings
 
 if TYPE_CHECKING:
     from lithowave.description.simulation import Simulation
@@ -257,7 +258,7 @@ class FiniteDifferencePlan:
         size = np.full(len(simulation.acquisition.source_positions), self.grid.spacing)
         return [
             *grid_warnings(self, simulation), *near_source_warnings(simulation, size, GRID, simulation.domain.z[1]),
-            *attenuation_warnings(self, simulation),
+            *interface_warnings(simulation, self.grid), *attenuation_warnings(self, simulation),
         ]  # fmt: skip
 
     def instability_causes(self) -> list[str]:

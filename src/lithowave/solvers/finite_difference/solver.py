@@ -69,6 +69,7 @@ class FiniteDifferenceSolver:
     """
 
     staggered = True
+    sea_floor: tuple[int, ...] = ()  # there are no fluids
 
     def __init__(
         self, plan: FiniteDifferencePlan, simulation: Simulation | None, backend: Any, halo: Halo | None = None
