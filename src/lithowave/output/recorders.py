@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lithowave.errors import OutputError
+from lithowave.output.attributes import sea_floor_attributes
 from lithowave.output.background import Deliveries, ImmediateJobs
 from lithowave.output.checkpoint import Checkpoint
 from lithowave.output.joining import JOINED_BY_RUNS, join_snapshots, joined_bytes, new_snapshot_file
@@ -47,7 +48,6 @@ NOTHING = 1e-36  # m/s (m, m/s^2): smaller values are round-off in single precis
 # planes and volumes would keep all ranks waiting for one disk.
 MAX_GATHERED_POINTS = 2_000_000
 OUTPUTS = "outputs"  # the phase of the work for outputs in the time loop
-SEA_FLOOR_SIDES = "motion, strain and stress on the side of the solid; pressure on the side of the fluid"
 COMPONENTS = {"velocity": 3, "stress": 6, "pressure": 1}
 
 
@@ -127,12 +127,8 @@ class SeismogramRecorder(Recorder):
         jobs: ImmediateJobs | None = None,
     ) -> None:
         self.writer, self.schedule, self.quantity = writer, schedule, output.quantity
-        self.tensors, self.stress, self.pressure, self.strain = (
-            output.tensors,
-            output.stress,
-            output.pressure,
-            output.strain,
-        )
+        self.tensors, self.stress = output.tensors, output.stress
+        self.pressure, self.strain = output.pressure, output.strain
         self.lag = record_lag(self.quantity, self.tensors)
         only_velocity = self.quantity == "velocity" and not self.tensors
         self.every = schedule.sample_every if only_velocity else 1
@@ -437,9 +433,7 @@ def _seismograms(
     jobs: ImmediateJobs,
 ) -> SeismogramRecorder:
     output, path, receivers = simulation.output, folder / "seismograms.h5", simulation.acquisition.receivers
-    if solver.sea_floor:
-        names = ", ".join(receivers[number].name for number in solver.sea_floor)
-        attributes = attributes | {"sea_floor_receivers": names, "sea_floor_sides": SEA_FLOOR_SIDES}
+    attributes = attributes | sea_floor_attributes([receivers[number].name for number in solver.sea_floor])
     capacity = block_length(len(receivers))  # the same on all ranks, which gather the records together
     writer: Any = NullWriter()
     with collective_section(solver.ranks):
