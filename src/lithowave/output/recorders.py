@@ -207,8 +207,7 @@ class SeismogramRecorder(Recorder):
         if self.stress:
             block["stress"] = self._centred("stress", records)[..., wanted]
         if self.pressure:
-            if "pressure" not in records:
-                records |= {"pressure": -records["stress"][..., :3].mean(axis=-1, keepdims=True)}
+            records.setdefault("pressure", -records["stress"][..., :3].mean(axis=-1, keepdims=True))
             block["pressure"] = self._centred("pressure", records)[:, 0, wanted]
         if self.strain:
             block["strain"] = self._centred("strain", records)[..., wanted]
