@@ -2,7 +2,7 @@ r"""Moment tensors beside interfaces of the medium.
 
 By reciprocity a moment tensor M reads M : strain at its position. Across an interface the strains along its normal z
 are discontinuous, and weights that spread M over nodes on both sides read a mean of them: within two cells of an
-interface with a ratio of shear moduli of 3.7 the seismograms were wrong by 25% to 140%. Continuous are the tractions
+interface with a ratio of shear moduli of 3.7 the seismograms were wrong by up to 143%. Continuous are the tractions
 and the strains along the interface. These are read, and the strains at the source follow with the moduli c of the
 medium there,
 
