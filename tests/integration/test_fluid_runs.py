@@ -7,6 +7,7 @@ import signal
 from pathlib import Path
 from typing import Any
 
+import h5py
 import numpy as np
 import pytest
 
@@ -75,3 +76,23 @@ def test_lossy_fluids_of_a_sampled_model_are_refused(tmp_path: Path) -> None:
     simulation = lw.Simulation(**SEA | {"material": {"function": water}, "output": {}})
     with pytest.raises(InputError, match="has a finite quality factor"):
         run_simulation(simulation, tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    "method", ["spectral_element", pytest.param("discontinuous_galerkin", marks=pytest.mark.slow)]
+)
+def test_receivers_on_the_sea_floor_record_the_water_and_the_rock(tmp_path: Path, method: str) -> None:
+    """The pressure on it is that just above, motion and stress are those just below; the file says so."""
+    simulation = lw.Simulation(**{
+        **SEA, "output": {"sampling_interval": 0.02, "pressure": True, "stress": True}, "duration": 0.4,
+        "receivers": [{"name": f"R{n}", "position": [10, 80, z]} for n, z in enumerate((-199.9, -200, -200.1))],
+        "solver": {**SEA["solver"], "method": method}, "boundaries": {"absorption": "stacey"},
+    })  # fmt: skip
+    found = run_simulation(simulation, tmp_path / "run").seismograms
+    for values, near, far in ((found.pressure, 0, 2), (found.data, 2, 0), (found.stress, 2, 0)):
+        scale = np.abs(values).max()
+        assert np.abs(values[1] - values[near]).max() < 0.02 * scale
+        assert np.abs(values[1] - values[far]).max() > 0.1 * scale
+    with h5py.File(tmp_path / "run" / "seismograms.h5") as file:
+        assert file.attrs["sea_floor_receivers"] == "XX.R1"
+        assert file.attrs["sea_floor_sides"].startswith("motion, strain and stress on the side of the solid; pressure")

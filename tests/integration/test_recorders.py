@@ -264,7 +264,7 @@ def test_all_ranks_learn_that_the_first_one_has_no_room(tmp_path: Path, monkeypa
     monkeypatch.setattr(recorders, "SeismogramWriter", no_room)
 
     def attempt(ranks: object) -> str:
-        solver = SimpleNamespace(ranks=ranks)
+        solver = SimpleNamespace(ranks=ranks, sea_floor=())
         with pytest.raises(OutputError, match="is full") as caught:
             recorders.make_recorders(simulation_of([]), SCHEDULE, solver, tmp_path, {})
         return str(caught.value)

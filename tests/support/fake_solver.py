@@ -31,6 +31,7 @@ class FakeSolver:
     """What a rank has: every so many of the points in no order, one of them on no rank; shares of the receivers."""
 
     staggered = True
+    sea_floor = ()
     plan = None
 
     def __init__(self, rank: int, size: int) -> None:

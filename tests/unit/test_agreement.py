@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from lithowave.agreement import plan_agreement
 from lithowave.agreement.geometry import receiver_position
 from lithowave.agreement.misfits import WEAKEST, attribute, bounded_factors, misfit, receiver_norms
 from lithowave.agreement.planning import BASE, FINER, WIDER, AgreementPlan, outward_shift
+from lithowave.agreement.prediction import RunForecast, _not_finer
 from lithowave.agreement.result import Agreement
 from lithowave.agreement.running import analyze, reference_method, refuse_ranks
 from lithowave.cli.agree import solver_settings, tolerance_value
@@ -291,3 +293,14 @@ def test_tolerances() -> None:
     assert tolerance_value("2%") == pytest.approx(0.02) and tolerance_value(" 0.1 ") == 0.1
     with pytest.raises(InputError, match="'small' is not a number"):
         tolerance_value("small")
+
+
+@pytest.mark.parametrize(("units", "kind", "finer"), [(270, FINER, True), (120, FINER, False), (90, WIDER, True)])
+def test_a_finer_run_with_hardly_more_elements_tests_nothing(units: int, kind: str, finer: bool) -> None:
+    def forecast(kind: str, count: int) -> RunForecast:
+        report = SimpleNamespace(unit="elements", plan={"element_count": count, "steps": 10})
+        return RunForecast(SimpleNamespace(kind=kind), "waiting", report, None)  # type: ignore[arg-type]
+
+    reason = _not_finer(forecast(kind, units), forecast(BASE, 100), 1.4)
+    assert (reason == "") == finer
+    assert finer or "120 elements, the base run 100" in reason

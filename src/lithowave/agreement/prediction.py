@@ -120,12 +120,28 @@ def forecast_agreement(plan: AgreementPlan, *, measure: bool = True) -> Agreemen
                 continue
             if control.report.problems and control.state != FINISHED:
                 untested[key] = control.report.problems[0]
+            elif reason := _not_finer(control, base, plan.refinement):
+                untested[key] = reason
             else:
                 runs[key] = control
     methods = tuple(method for method in plan.methods if (method, BASE) in runs)
     require_two_methods(methods, excluded)
     untested = {key: reason for key, reason in untested.items() if key[0] in methods}
     return AgreementForecast(replace(plan, methods=methods, excluded=excluded), runs, untested)
+
+
+def _not_finer(control: RunForecast, base: RunForecast, refinement: float) -> str:
+    """Return why a finer run is none, from the actual numbers of points or elements; empty if it is one, or another.
+
+    Its number grows with the third power of the refinement, by less in thin layers; much less if the meshes differ, for
+    example because the elements of one of them do not follow an interface.
+    """
+    if control.run.kind != FINER or control.units > refinement * base.units:
+        return ""
+    return (
+        f"the finer run has {control.units:,} {control.report.unit}, the base run {base.units:,}: its mesh is not "
+        "finer everywhere, for example because it does not follow the same interfaces (see the warnings of both runs)"
+    )
 
 
 def _base_forecast(run: PlannedRun, measure: bool) -> RunForecast:

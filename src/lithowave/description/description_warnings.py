@@ -31,6 +31,12 @@ _ROUNDING = 1e-9
 _SAME_LEVEL = 1e-3
 """Distance (m) of a receiver from an interface within which it is on it."""
 
+_SAME_SOURCE_LEVEL = 1e-4
+"""Distance (m) of a source from an interface within which it is on it."""
+
+_INTERFACE = 0.02
+"""Relative change of a velocity or density at an interface."""
+
 _ELEVATION_DIFFERENCE = 50.0
 """Difference (m) between the elevations of a station and of the topography above which a warning is issued."""
 
@@ -53,6 +59,7 @@ def find_warnings(simulation: Simulation) -> list[str]:
     receivers = simulation.acquisition.receivers
     found.extend(_elevation_warnings(simulation, receivers))
     found.extend(_sea_floor_warnings(simulation, receivers))
+    found.extend(_source_side_notes(simulation, [(label, source) for label, _, source in sources]))
     if not simulation.sources:
         found.append("sources: the simulation has no sources, so all motion is zero.")
     if not receivers and not simulation.output.snapshots and not simulation.output.peak_motion:
@@ -160,9 +167,28 @@ def _sea_floor_warnings(simulation: Simulation, receivers: Sequence[Receiver]) -
     if between.size:
         first = receivers[between[0]].name
         yield (
-            f"receivers: {between.size} of {len(receivers)} between a fluid and a solid (first: {first}): horizontal "
-            "motion is different on both sides, and the seismograms have the mean. Move the receiver into one of them, "
-            "for example by 1 m."
+            f"receivers: {between.size} of {len(receivers)} between a fluid and a solid (first: {first}): their "
+            "motion, strain and stress are those of the solid, and their pressure is that of the fluid. For the other "
+            "side, move the receiver into it, for example by 1 m."
+        )
+
+
+def _source_side_notes(simulation: Simulation, sources: list[tuple[str, PointSource]]) -> Iterator[str]:
+    """Yield a note about moment tensors exactly on an interface between layers, which act on one side of it."""
+    moments = [(label, source) for label, source in sources if source.moment is not None]
+    layered = simulation.material.layers is not None or simulation.material.earth is not None
+    if not moments or not layered:
+        return
+    x, y, z = np.array([source.position for _, source in moments], dtype=float).T
+    media = [np.stack(simulation.material.sample(x, y, z + side * _SAME_SOURCE_LEVEL)) for side in (1.0, -1.0)]
+    change = np.abs(media[0] - media[1]) / np.maximum(np.maximum(*media), 1e-300)
+    between = np.flatnonzero((change > _INTERFACE).any(axis=0))
+    if between.size:
+        label, source = moments[between[0]]
+        several = f" ({between.size} of {len(moments)} moment tensors, the first one)" if between.size > 1 else ""
+        yield (
+            f"{label}: it is on an interface at z = {source.position[2]:z.6g} m{several}, and acts {source.side} it "
+            f"(side: {source.side}); the waves of a moment tensor differ on both sides."
         )
 
 

@@ -53,6 +53,7 @@ class MethodKeys:
     in_elements : whether ``spacing`` is the size of elements, with as many steps as the accuracy says, or a grid step.
     has_mesh : whether the method takes a ``mesh``.
     choices : the values of the accuracy in words.
+    curved : whether elements follow surfaces between their corners.
     """
 
     accuracy: str
@@ -63,6 +64,7 @@ class MethodKeys:
     in_elements: bool
     has_mesh: bool
     choices: str
+    curved: bool = False
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -89,6 +91,7 @@ METHODS: Mapping[str, MethodKeys] = {
         smallest=SMALLEST_POINTS_BY_DEGREE,
         in_elements=True,
         has_mesh=True,
+        curved=True,
         choices="2 to 8",
     ),
     "discontinuous_galerkin": MethodKeys(

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -32,6 +32,8 @@ ONSET_LIMIT = 1e-3
 SPECFEM_DECAY = 1.628
 """SPECFEM's Gaussian for a CMTSOLUTION is exp(-(a t)^2) a / sqrt(pi) with a = 1.628 / half duration."""
 
+Side = Literal["below", "above"]
+
 _MECHANISMS = ("force", "moment_tensor", "double_couple")
 
 
@@ -40,7 +42,8 @@ class PointSource:
     """One point source in local coordinates.
 
     Either ``moment`` (xx, yy, zz, xy, xz, yz) in N m, acting with ``time_function.rate``, or ``force`` (E, N,
-    Up) in N, acting with ``time_function.amplitude``.  ``position`` is (x, y, z) in m.
+    Up) in N, acting with ``time_function.amplitude``.  ``position`` is (x, y, z) in m. ``side`` : of an interface on
+    which the source is, ``below`` or ``above``.
     """
 
     name: str
@@ -49,6 +52,7 @@ class PointSource:
     force: tuple[float, float, float] | None
     time_function: TimeFunction | SubfaultFunction
     where: str
+    side: Side = "below"
 
 
 class Source(DescriptionModel):
@@ -87,6 +91,11 @@ class Source(DescriptionModel):
     force: ForceVector | None = Field(default=None, description="Force [East, North, Up], N.")
     moment_tensor: MomentTensor | None = Field(default=None, description="Moment tensor, N m.")
     double_couple: DoubleCouple | None = Field(default=None, description="Strike, dip, rake and m0 or mw.")
+    side: Side = Field(
+        default="below",
+        description="Side on which a source acts that is exactly on an interface: in the medium below it (default) or "
+        "above it. The strains across an interface differ, and with them the waves of a moment tensor.",
+    )
     time_function: TimeFunction | None = Field(
         default=None,
         description="Shape of the moment rate, or amplitude of a force. With file or events: replaces the Gaussian.",
@@ -217,7 +226,10 @@ class Source(DescriptionModel):
             places, sampled, table = fault_sources(self.fault, domain, material, self.delay or 0.0)
             columns = zip(places.tolist(), sampled.moment.tolist(), sampled.subfault.tolist(), strict=True)
             return [
-                PointSource(f"subfault {n + 1}", tuple(place), tuple(moment), None, SubfaultFunction(table, row), where)
+                PointSource(
+                    f"subfault {n + 1}", tuple(place), tuple(moment), None, SubfaultFunction(table, row), where,
+                    self.side,
+                )
                 for row, (place, moment, n) in enumerate(columns)
             ]
         if self.event_key is not None:
@@ -228,13 +240,13 @@ class Source(DescriptionModel):
         )
         mechanism = self.moment_tensor or self.double_couple
         moment = None if mechanism is None else mechanism.components
-        return [PointSource(self.name, place, moment, self.force, self.time_function, where)]
+        return [PointSource(self.name, place, moment, self.force, self.time_function, where, self.side)]
 
     def _from_event(self, event: SeismicEvent, domain: Domain, where: str) -> PointSource:
         x, y = domain.to_local(event.longitude, event.latitude) if event.geographic else (event.x, event.y)
         place = (float(x), float(y), depth_origin(domain, float(x), float(y)) - event.depth)
         function = self._file_time_function(event, self.delay or 0.0)
-        return PointSource(self.name or event.event_name, place, event.moment, None, function, where)
+        return PointSource(self.name or event.event_name, place, event.moment, None, function, where, self.side)
 
     def _file_time_function(self, event: SeismicEvent, delay: float) -> TimeFunction:
         shift = event.time_shift + delay

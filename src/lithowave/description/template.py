@@ -104,6 +104,7 @@ sources:                                 # any number of sources
     position: [0, 0, -2000]
     double_couple: {{strike: 30, dip: 60, rake: 90, mw: 4.0}}     # degrees; mw, or m0: 1.0e15 in N m
     time_function: {{gaussian: {{sigma: 0.15, delay: 0.9}}}}
+    side: below                          # below | above: side of an interface on which the source is exactly
   # - position: [0, 0, -1500]
   #   moment_tensor: {{xx: 1.0e15, yy: 1.0e15, zz: 1.0e15, xy: 0, xz: 0, yz: 0}}   # N m; omitted components are 0
   #   time_function: {{brune: {{corner_frequency: 1.0, delay: 0}}}}    # or rise_time: 0.16

@@ -165,3 +165,9 @@ def to_geographic(x: Any, y: Any, origin: tuple[float, ...]) -> tuple[Any, Any]:
 
     transformer = Transformer.from_crs(projection_text(*origin), "EPSG:4326", always_xy=True)
     return transformer.transform(x, y)
+
+
+def sea_floor_attributes(names: list[str]) -> dict[str, str]:
+    """Return the attributes of seismograms about receivers with these names between a fluid and a solid."""
+    sides = "motion, strain and stress on the side of the solid; pressure on the side of the fluid"
+    return {"sea_floor_receivers": ", ".join(names), "sea_floor_sides": sides} if names else {}

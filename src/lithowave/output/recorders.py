@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lithowave.errors import OutputError
+from lithowave.output.attributes import sea_floor_attributes
 from lithowave.output.background import Deliveries, ImmediateJobs
 from lithowave.output.checkpoint import Checkpoint
 from lithowave.output.joining import JOINED_BY_RUNS, join_snapshots, joined_bytes, new_snapshot_file
@@ -126,12 +127,8 @@ class SeismogramRecorder(Recorder):
         jobs: ImmediateJobs | None = None,
     ) -> None:
         self.writer, self.schedule, self.quantity = writer, schedule, output.quantity
-        self.tensors, self.stress, self.pressure, self.strain = (
-            output.tensors,
-            output.stress,
-            output.pressure,
-            output.strain,
-        )
+        self.tensors, self.stress = output.tensors, output.stress
+        self.pressure, self.strain = output.pressure, output.strain
         self.lag = record_lag(self.quantity, self.tensors)
         only_velocity = self.quantity == "velocity" and not self.tensors
         self.every = schedule.sample_every if only_velocity else 1
@@ -145,6 +142,8 @@ class SeismogramRecorder(Recorder):
         }
         if self.strain:
             self.carry["strain"] = np.zeros((receiver_count, 6))
+        if self.pressure:
+            self.carry["pressure"] = np.zeros((receiver_count, 1))
         self.last_step, self.moved = 0, False  # moved : True if a written sample exceeds `NOTHING`
         self.staggered = True  # True if the tensors of the solver are at the half step before
         self.jobs = jobs or self.jobs
@@ -205,10 +204,11 @@ class SeismogramRecorder(Recorder):
         else:
             motion = (line[2:] - line[:-2]) / (2.0 * dt)
         block = {"motion": np.moveaxis(motion[wanted], 0, 2)}
-        if self.stress or self.pressure:
-            stress = self._centred("stress", records)[..., wanted]
-            block |= {"stress": stress} if self.stress else {}
-            block |= {"pressure": -stress[:, :3].mean(axis=1)} if self.pressure else {}
+        if self.stress:
+            block["stress"] = self._centred("stress", records)[..., wanted]
+        if self.pressure:
+            records.setdefault("pressure", -records["stress"][..., :3].mean(axis=-1, keepdims=True))
+            block["pressure"] = self._centred("pressure", records)[:, 0, wanted]
         if self.strain:
             block["strain"] = self._centred("strain", records)[..., wanted]
         self.carry["velocity"], self.carry["displacement"] = line[-2:].copy(), displacement[-1].copy()
@@ -432,6 +432,7 @@ def _seismograms(
     jobs: ImmediateJobs,
 ) -> SeismogramRecorder:
     output, path, receivers = simulation.output, folder / "seismograms.h5", simulation.acquisition.receivers
+    attributes = attributes | sea_floor_attributes([receivers[number].name for number in solver.sea_floor])
     capacity = block_length(len(receivers))  # the same on all ranks, which gather the records together
     writer: Any = NullWriter()
     with collective_section(solver.ranks):

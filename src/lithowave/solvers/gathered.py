@@ -21,12 +21,13 @@ class GatheredSolver:
     `largest_velocity`, which are for users' callbacks, are identical on all ranks; `records`, `fields` and `peaks` are
     complete on the first rank and have no receivers and no points on the others.
 
-    acquisition : sources and receivers. plan : discretization of this rank. staggered : see `Solver`.
+    acquisition : sources and receivers. plan : discretization of this rank. staggered, sea_floor : see
+    `Solver`.
     """
 
     def __init__(self, solver: Solver, ranks: Ranks, acquisition: Acquisition) -> None:
         self.solver, self.ranks, self.plan = solver, ranks, solver.plan
-        self.staggered, self.acquisition = solver.staggered, acquisition
+        self.staggered, self.sea_floor, self.acquisition = solver.staggered, solver.sea_floor, acquisition
         self._points: dict[SnapshotGrid, np.ndarray] = {}
         self._slots = 0  # records of the present block, those fetched early included
         self._early: list[PendingFields] = []  # sections of the present block that were fetched before it was complete

@@ -144,11 +144,13 @@ class Solver(Protocol):
     those of this rank; `gathered.GatheredSolver` gathers them.
 
     staggered : True if stress and strain are those of half a step before the velocities. receiver_numbers : indices of
-    the receivers in `records`.
+    the receivers in `records`. sea_floor : indices of the receivers of all ranks between a fluid and a solid, whose
+    records are those of the solid, and of the fluid for the pressure.
     """
 
     plan: Plan
     staggered: bool
+    sea_floor: tuple[int, ...]
     receiver_numbers: np.ndarray
 
     def advance(self, step: int) -> None:

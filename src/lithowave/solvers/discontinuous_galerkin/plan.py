@@ -23,12 +23,13 @@ from lithowave.solvers.common.soft_ground import soft_ground_warnings
 from lithowave.solvers.discontinuous_galerkin import memory
 from lithowave.solvers.discontinuous_galerkin.basis import mode_count
 from lithowave.solvers.discontinuous_galerkin.clusters import Clustering, make_clusters
+from lithowave.solvers.discontinuous_galerkin.geometry import make_geometry
 from lithowave.solvers.discontinuous_galerkin.layer import LayerRates
-from lithowave.solvers.discontinuous_galerkin.materials import QUANTITIES, ElementMaterials
+from lithowave.solvers.discontinuous_galerkin.materials import FROM_VOIGT, QUANTITIES, ElementMaterials
 from lithowave.solvers.discontinuous_galerkin.mesh_partition import make_local_mesh
 from lithowave.solvers.discontinuous_galerkin.mesh_statistics import GlobalMeshStatistics, gather_mesh_statistics
 from lithowave.solvers.discontinuous_galerkin.meshing import MeshedModel, element_sizes, layer_axes, usual_size
-from lithowave.solvers.discontinuous_galerkin.point_location import TOLERANCE, locate_points
+from lithowave.solvers.discontinuous_galerkin.point_location import TOLERANCE, excess_of, locate_points
 from lithowave.solvers.discontinuous_galerkin.relaxation import require_positive, step_limits
 from lithowave.solvers.discontinuous_galerkin.stability import stable_time_steps
 from lithowave.solvers.elements.absorption_warnings import flux_warnings
@@ -222,6 +223,18 @@ class DiscontinuousGalerkinPlan(ElementPlan):
             ("local time steps", f"{clusters}: updates reduced by a factor of {summary['local_time_step_gain']:.3g}"),
             (steps[0], f"{steps[1]} (of the longest time step)"),
         ]
+
+    def outside(self, reference: np.ndarray) -> np.ndarray:
+        """See `ElementPlan`."""
+        return excess_of(reference)
+
+    def reference_gradients(self, locations: PointLocations) -> np.ndarray:
+        """See `ElementPlan`."""
+        return make_geometry(self.mesh.element_vertices(locations.element)).gradients
+
+    def voigt_diagonals(self, locations: PointLocations) -> np.ndarray:
+        """See `ElementPlan`."""
+        return self.materials.matrix(locations.element)[:, range(6), range(6)][:, FROM_VOIGT]
 
     def warnings(self, simulation: Simulation) -> list[str]:
         """See `lithowave.solvers.interface.Plan`."""

@@ -27,12 +27,12 @@ def locate_points(mesh: TetrahedralMesh, positions: np.ndarray, tolerance: float
     if tolerance > TOLERANCE:
         lost = found.missing(len(positions))
         near = _search(mesh, positions[lost], tolerance)
-        moved = replace(near, reference=_moved_onto(near.reference), excess=_excess(near.reference))
+        moved = replace(near, reference=_moved_onto(near.reference), excess=excess_of(near.reference))
         found = found.with_nearest(moved, lost)
     return found
 
 
-def _excess(reference: np.ndarray) -> np.ndarray:
+def excess_of(reference: np.ndarray) -> np.ndarray:
     """Return the distance of points outside an element: minus the minimum barycentric coordinate, positive outside."""
     return -np.minimum(reference.min(axis=1), 1.0 - reference.sum(axis=1))
 
@@ -56,7 +56,7 @@ def _search(mesh: TetrahedralMesh, positions: np.ndarray, tolerance: float) -> P
         element, point = cells.inside(low, high)
         reference = np.empty((len(point), 3))
         _invert(elements, mesh.vertices, positions, element, point, reference)
-        there = _excess(reference) <= tolerance
+        there = excess_of(reference) <= tolerance
         return point[there], part.start + element[there], reference[there]
 
     parts = over_parts(examine, mesh.element_count, PART)

@@ -10,6 +10,7 @@ import numpy as np
 
 from lithowave.description.bounded_layers import BoundedLayers
 from lithowave.description.earth_medium import EarthMedium
+from lithowave.description.solver import METHODS
 from lithowave.description.stacked_layers import StackedLayers
 from lithowave.errors import InputError
 from lithowave.mesh.level_map import LevelMap
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 SLABS = 12  # of depth; the slowest wave in each determines the element size of a medium that varies
 ALIKE = 1.9  # ratio of speeds of slabs that have the same elements; elements are doubled from 2 on
 FLATTEST = 0.1  # height over width of elements, below which an interface is not followed
+PINCHED = 0.2  # height over width of elements below which an interface is in elements where a layer pinches out
+MOST_PINCHED = 0.95  # fraction of the area in which an interface may be in elements; else nothing of it is followed
 PART = 4096
 SAME_LEVEL = 1e-3  # m, between levels that are equal
 LAYERED = ("layers", "earth")  # kinds of materials whose layers the elements of generated meshes follow
@@ -38,6 +41,24 @@ class Unfollowed:
 
 
 @dataclass(frozen=True)
+class Pinched:
+    """An interface that the elements follow except where a layer pinches out: there it is inside elements.
+
+    index : of the layer of the material below it. fraction : of the area in which it is inside elements. reason : why.
+    distance : function of x and y, m, -> distance of the elements from the interface, positive below it. upper, lower :
+    codes of the layers of cells above and below. mixed : code of elements in which the interface is.
+    """
+
+    index: int
+    fraction: float
+    reason: str
+    distance: Callable[..., np.ndarray]
+    upper: int
+    lower: int
+    mixed: int
+
+
+@dataclass(frozen=True)
 class CellLayers:
     """Layers of cells of a generated mesh from the top, at flat levels, before the mesh is deformed.
 
@@ -47,7 +68,8 @@ class CellLayers:
     slowest : velocity of the slowest wave, m/s. sizes : edges of the cells, m.
     materials : code of the layers of the material in each, see `layer_code`.
     level_map : map of the levels to the surfaces; None if all are flat.
-    unfollowed : interfaces inside the layers of cells. inside : z, m, of discontinuities of a radial model inside them.
+    unfollowed : interfaces inside the layers of cells. pinched : interfaces partly inside them. inside : z, m, of
+    discontinuities of a radial model inside them.
     """
 
     tops: list[float]
@@ -58,6 +80,7 @@ class CellLayers:
     level_map: LevelMap | None = None
     unfollowed: tuple[Unfollowed, ...] = ()
     inside: tuple[float, ...] = ()
+    pinched: tuple[Pinched, ...] = ()
 
     def widths(self, chunk: Chunk | None) -> list[float]:
         """Return the largest width, m, at the surface, of the columns of the cells of each layer.
@@ -176,12 +199,20 @@ def _join(tops: list[float], speeds: list[float], top: float, speed: float) -> N
 
 @dataclass(frozen=True)
 class _Group:
-    """Layers of the material, first to last, between two followed boundaries: z, m, (rows, columns)."""
+    """Layers of the material, first to last, between two followed boundaries: z, m, (rows, columns).
+
+    above, below : smallest thickness, m, of the layers above and below its top, which elements follow only as far.
+    reason : why it is limited. fraction : of the area in which it is.
+    """
 
     first: int
     last: int
     top: np.ndarray
     bottom: np.ndarray
+    above: float = 0.0
+    below: float = 0.0
+    reason: str = ""
+    fraction: float = 0.0
 
     @property
     def thickness(self) -> np.ndarray:
@@ -192,10 +223,12 @@ def _bounded(simulation: Simulation, medium: BoundedLayers) -> CellLayers:
     """Return the layers of cells of layers bounded by surfaces; those with gradients are divided by velocity."""
     domain = simulation.domain
     groups, unfollowed = _groups(simulation, medium)
-    if unfollowed and medium.anisotropic.any():
+    refused = [(one.index, one.reason) for one in unfollowed]
+    refused += [(one.first, one.reason) for one in groups if one.reason]
+    if refused and medium.anisotropic.any():
         raise InputError(
-            f"material.layers[{unfollowed[0].index}].top",
-            f"the elements cannot follow this surface: {unfollowed[0].reason}; anisotropic layers require that they do",
+            f"material.layers[{refused[0][0]}].top",
+            f"the elements cannot follow this surface: {refused[0][1]}; anisotropic layers require that they do",
             "allowed: layers that do not pinch out", "use isotropic layers, or give the layer a minimum thickness",
         )  # fmt: skip
     bottom = domain.z[0]
@@ -207,23 +240,58 @@ def _bounded(simulation: Simulation, medium: BoundedLayers) -> CellLayers:
         tops += [level - edge * height for edge in edges]
         slowest += speeds
         materials += [layer_code(group.first, group.last, medium.count)] * len(edges)
-    surfaces = [_surface(simulation, medium, one.first if number else -1) for number, one in enumerate(groups)]
+    surfaces, pinched = [], []
+    for number, one in enumerate(groups):
+        surface = _surface(simulation, medium, one.first if number else -1)
+        if one.reason:
+            limited = _limited(surface, surfaces[-1], bottom, one)
+            pinched.append(_pinched(medium, groups[number - 1], one, surface, limited))
+            surface = limited
+        surfaces.append(surface)
     moved = any(float(np.ptp(one.top)) > 0.0 for one in groups)
     concurrent = medium.concurrent and (domain.surface is None or domain.surface.concurrent)
     level_map = LevelMap([*levels, bottom], surfaces, concurrent) if moved else None
     sizes = [element_size(simulation, speed) for speed in slowest]
-    return CellLayers(tops, bottom, slowest, sizes, materials, level_map, tuple(unfollowed))
+    return CellLayers(tops, bottom, slowest, sizes, materials, level_map, tuple(unfollowed), pinched=tuple(pinched))
+
+
+def _limited(
+    surface: Callable[..., np.ndarray], above: Callable[..., np.ndarray], bottom: float, group: _Group
+) -> Callable[..., np.ndarray]:
+    """Return the surface at the top of a group without what is too near to the one above it, or to the bottom."""
+
+    def height(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        found = surface(x, y)
+        found = np.minimum(found, above(x, y) - group.above) if group.above else found
+        return np.maximum(found, bottom + group.below) if group.below else found
+
+    return height
+
+
+def _pinched(
+    medium: BoundedLayers, above: _Group, group: _Group, surface: Callable[..., np.ndarray],
+    limited: Callable[..., np.ndarray],
+) -> Pinched:  # fmt: skip
+    upper, lower = (layer_code(one.first, one.last, medium.count) for one in (above, group))
+    mixed = layer_code(above.first, medium.count - 1, medium.count)
+    return Pinched(
+        group.first, group.fraction, group.reason, lambda x, y: surface(x, y) - limited(x, y), upper, lower, mixed
+    )
 
 
 def _groups(simulation: Simulation, medium: BoundedLayers) -> tuple[list[_Group], list[Unfollowed]]:
-    """Return the layers between boundaries that elements follow, and the tops of layers that they do not follow."""
+    """Return the layers between boundaries that elements follow, and the tops of layers that they do not follow.
+
+    Where a layer pinches out, curved elements follow its boundary as far as they are not flat. Straight tetrahedra may
+    be inverted beside such places, and do not follow it anywhere.
+    """
     domain = simulation.domain
     profile = medium.profile(domain)
     ends, none = profile.z, 1e-9 * (domain.z[1] - domain.z[0])
     bottom = ends[-1]
     groups: list[_Group] = []
     unfollowed: list[Unfollowed] = []
-    first, top = 0, ends[0]
+    first, top, limits = 0, ends[0], (0.0, 0.0, "", 0.0)
     for index in range(1, medium.count):
         here = ends[index]
         if (top - here <= none).all():  # nothing of the layers above
@@ -231,30 +299,35 @@ def _groups(simulation: Simulation, medium: BoundedLayers) -> tuple[list[_Group]
             continue
         if (here - bottom <= none).all():  # this layer and the next ones are below the domain
             break
-        reason = _too_thin(simulation, medium, profile, top - here, (first, index - 1))
-        reason = reason or _too_thin(simulation, medium, profile, here - bottom, (index, index))
-        if reason:
-            unfollowed.append(Unfollowed(index, reason))
+        above, why = _too_thin(simulation, medium, profile, top - here, (first, index - 1))
+        below, reason = _too_thin(simulation, medium, profile, here - bottom, (index, index))
+        limited = np.minimum(here, top - above) if above else here
+        limited = np.maximum(limited, bottom + below) if below else limited
+        fraction = float((np.abs(limited - here) > none).mean())
+        most = MOST_PINCHED if METHODS[simulation.solver.method].curved else 0.0
+        if fraction > most or (top - limited < 0.99 * above).any():
+            unfollowed.append(Unfollowed(index, why or reason))
             continue
-        groups.append(_Group(first, index - 1, top, here))
-        first, top = index, here
+        groups.append(_Group(first, index - 1, top, limited, *limits))
+        limits, first, top = (above, below, why or reason, fraction), index, limited
     last = max(one.index for one in medium.ranges(domain) if one.depths is not None)
-    return [*groups, _Group(first, max(last, first), top, bottom)], unfollowed
+    return [*groups, _Group(first, max(last, first), top, bottom, *limits)], unfollowed
 
 
 def _too_thin(
     simulation: Simulation, medium: BoundedLayers, profile: Any, thickness: np.ndarray, layers: tuple[int, int]
-) -> str:
-    """Return why layers are too thin for elements; empty if they are not."""
+) -> tuple[float, str]:
+    """Return the thickness, m, that elements need where layers are too thin for them, and why; 0 if they are not."""
     slowest = min(_slowest(medium, simulation.domain, index) for index in range(layers[0], layers[1] + 1))
     size = min(element_size(simulation, slowest), float(thickness.max()))
     rows = np.ceil(float(thickness.max()) / size - 1e-6)
     if thickness.min() >= FLATTEST * size * rows:
-        return ""
+        return 0.0, ""
     x, y = profile.place(thickness)
     names = " to ".join(f"layers[{index}]" for index in sorted(set(layers)))
     thinnest, thickest = max(float(thickness.min()), 0.0), float(thickness.max())
-    return f"{names}: {thinnest:.4g} m thick at x = {x:zg} m, y = {y:zg} m, and up to {thickest:.4g} m"
+    reason = f"{names}: {thinnest:.4g} m thick at x = {x:zg} m, y = {y:zg} m, and up to {thickest:.4g} m"
+    return PINCHED * size * rows, reason
 
 
 def _slowest(medium: BoundedLayers, domain: Any, index: int) -> float:
@@ -318,7 +391,22 @@ def with_materials(simulation: Simulation, mesh: Any, materials: list[int]) -> A
     """Return a mesh with the codes of the layers of the simulation file instead of indices of layers of cells."""
     if simulation.material.kind not in LAYERED:
         return mesh
-    return replace(mesh, materials=np.array(materials, np.int64)[mesh.materials])
+    codes = np.array(materials, np.int64)[mesh.materials]
+    if simulation.material.bounded and simulation.solver.mesh is None:
+        for one in cell_layers(simulation).pinched:
+            _mix(codes, one, mesh)
+    return replace(mesh, materials=codes)
+
+
+def _mix(codes: np.ndarray, interface: Pinched, mesh: Any) -> None:
+    """Set the codes (elements,) of the elements in which an interface is."""
+    chosen = np.flatnonzero((codes == interface.upper) | (codes == interface.lower))
+    for first in range(0, len(chosen), PART):
+        some = chosen[first : first + PART]
+        x, y = np.moveaxis(mesh.vertices[mesh.elements[some]][..., :2], -1, 0)
+        distance = interface.distance(x.ravel(), y.ravel()).reshape(x.shape)
+        inside = np.where(codes[some, None] == interface.upper, distance, -distance).max(axis=1) > SAME_LEVEL
+        codes[some[inside]] = interface.mixed
 
 
 def own_layers(simulation: Simulation, mesh: Any) -> tuple[np.ndarray, ...]:
@@ -362,7 +450,8 @@ def is_sampled(simulation: Simulation) -> bool:
     if material.kind != "layers":
         return True
     if simulation.solver.mesh is None:
-        return any(layer.varies for layer in material.layers) or bool(cell_layers(simulation).unfollowed)
+        cells = cell_layers(simulation)
+        return any(layer.varies for layer in material.layers) or bool(cells.unfollowed or cells.pinched)
     if any(getattr(layer, "is_anisotropic", False) for layer in material.layers):
         raise InputError(
             "material.layers", "anisotropic layers are not supported in an imported mesh",

@@ -15,7 +15,7 @@ from lithowave.mesh.shapes import shape_tables
 from lithowave.mesh.tetrahedra import FACES
 from lithowave.parallel.ranks import Ranks
 from lithowave.solvers.common.layer_warnings import layer_name, layer_thicknesses
-from lithowave.solvers.elements.cell_layers import FLATTEST, LAYERED, cell_layers, is_sampled, own_layers
+from lithowave.solvers.elements.cell_layers import FLATTEST, LAYERED, PINCHED, cell_layers, is_sampled, own_layers
 from lithowave.solvers.elements.imported_layer import NearestMedium
 from lithowave.solvers.elements.point_location import PointLocations
 
@@ -91,6 +91,12 @@ def layer_warnings(simulation: Simulation) -> list[str]:
         "through it is of first order in the element size. To follow it, give the layer a minimum thickness; smaller "
         "elements reduce the error."
         for one in cell_layers(simulation).unfollowed
+    ] + [
+        f"material.layers[{one.index}].top: the elements follow this surface except in {one.fraction:.2g} of the area, "
+        f"where they would be flatter than {PINCHED:g} ({one.reason}); there it crosses elements, which have both "
+        "media. The error of waves through these elements is of first order in their size, and flat elements next to "
+        "them need a smaller time step. To avoid both, give the layer a minimum thickness."
+        for one in cell_layers(simulation).pinched
     ]
 
 

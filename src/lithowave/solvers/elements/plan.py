@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -14,6 +14,7 @@ from lithowave.mesh.extrusion import IN_PLANE
 from lithowave.parallel.ranks import Ranks
 from lithowave.phases import phase
 from lithowave.solvers.common.plan_lines import Line, face_line
+from lithowave.solvers.elements.interface_sides import select_sides
 from lithowave.solvers.elements.point_location import SURFACE_TOLERANCE, PointLocations, SharedLocations, resolve_owners
 from lithowave.solvers.elements.snapshot_grids import select_snapshot_grid
 from lithowave.sphere import ChunkMap
@@ -56,15 +57,34 @@ class ElementPlan:
         """Number of elements of this rank."""
         return self.mesh.element_count
 
+    def outside(self, reference: np.ndarray) -> np.ndarray:
+        """Return the distance (rows,) of points outside the reference element, negative inside."""
+        raise NotImplementedError
+
+    def reference_gradients(self, locations: PointLocations) -> np.ndarray:
+        """Return dxi_d / dx_c (rows, d, c), 1/m, at points in elements."""
+        raise NotImplementedError
+
+    def voigt_diagonals(self, locations: PointLocations) -> np.ndarray:
+        """Return c11, c22, c33, c44, c55 and c66 (rows, 6), Pa, at points in elements."""
+        raise NotImplementedError
+
     @phase("locations")
-    def locate(self, positions: np.ndarray, tolerance: float, numbers: np.ndarray | None = None) -> SharedLocations:
+    def locate(
+        self, positions: np.ndarray, tolerance: float, numbers: np.ndarray | None = None,
+        sources: Sequence[Any] | None = None,
+    ) -> SharedLocations:  # fmt: skip
         """Return points in the elements of all ranks, which call this method together.
 
         positions : (points, 3), m, in local coordinates, of the points that may be in this rank's elements. tolerance :
         reference coordinates by which a point may lie outside the nearest element. numbers : see `resolve_owners`.
+        sources : of each point, which are on one side of an interface; None for points without a side.
         """
         found = self.locate_points(self.mesh, self.in_mesh(positions), tolerance)
-        return resolve_owners(found.rows(~self.in_layer(positions)[found.point]), self.ranks, numbers)
+        found = found.rows(~self.in_layer(positions)[found.point])
+        if sources is not None:
+            found = found.rows(select_sides(self, found, positions, sources))
+        return resolve_owners(found, self.ranks, numbers)
 
     def in_mesh(self, positions: np.ndarray) -> np.ndarray:
         """Return the coordinates of the mesh (points, 3), m, of positions in local coordinates."""

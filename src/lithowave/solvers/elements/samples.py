@@ -3,25 +3,64 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from lithowave.parallel.ranks import Ranks
 from lithowave.solvers.common.programs import Launch
 from lithowave.solvers.elements.point_location import SharedLocations
+
+
+@dataclass(frozen=True)
+class SeaFloor:
+    """Points between a fluid and a solid.
+
+    points : their indices, on all ranks. motion, pressure : (rows,) factors of the values in each element, by which the
+    mean over all elements of a point becomes that over those in the solid, or in the fluid.
+    """
+
+    points: tuple[int, ...]
+    motion: np.ndarray
+    pressure: np.ndarray
+
+    @classmethod
+    def among(cls, shared: SharedLocations, fluid: np.ndarray, ranks: Ranks) -> SeaFloor | None:
+        """Return the points of all ranks with elements on both sides, None if there are none (collective call).
+
+        fluid : (rows,) True for elements in a fluid.
+        """
+        several = shared.sharing > 1
+        own = np.column_stack([shared.locations.point[several], fluid[several]]).astype(np.int64)
+        point, wet = np.concatenate(ranks.all_gather(own)).T
+        known, number = np.unique(point, return_inverse=True)
+        counts = np.stack([np.bincount(number, wet == kind, len(known)) for kind in (0, 1)])
+        mixed = (counts > 0).all(axis=0)
+        if not mixed.any():
+            return None
+        motion, pressure = np.ones((2, len(fluid)))
+        row = np.searchsorted(known[mixed], shared.locations.point)
+        beside = np.flatnonzero(np.isin(shared.locations.point, known[mixed]))
+        dry, wet = counts[:, mixed][:, row[beside]]
+        motion[beside] = np.where(fluid[beside], 0.0, (dry + wet) / dry)
+        pressure[beside] = np.where(fluid[beside], (dry + wet) / wet, 0.0)
+        return cls(tuple(known[mixed].tolist()), motion, pressure)
 
 
 class Samples:
     """Arguments of a method's kernel `sample`, and its results, for the points in elements of this rank.
 
     If elements share a point, on any rank, the mean over all of them is returned: each rank has its fraction of the
-    mean, and the fractions add up.
+    mean, and the fractions add up. On the boundary between a fluid and a solid, motion, strain and stress are those of
+    the solid, and the pressure is that of the fluid.
 
     Parameters
     ----------
     solver : plan, backend, tables.
     shared : the points in elements.
     axes : directions of the components at each row of `shared` (rows, 3, 3), see `ElementPlan.axes_at`; None: x, y, z.
+    sea_floor : elements on both sides of points between a fluid and a solid; None if there are none.
 
     Attributes
     ----------
@@ -30,12 +69,14 @@ class Samples:
     point : (n,) indices of the points, ascending.
     """
 
-    def __init__(self, solver: Any, shared: SharedLocations, axes: np.ndarray | None = None) -> None:
+    def __init__(
+        self, solver: Any, shared: SharedLocations, axes: np.ndarray | None = None, sea_floor: SeaFloor | None = None
+    ) -> None:
         self.locations = shared.locations
         self.count = len(self.locations.element)
         self.point, self._first = np.unique(self.locations.point, return_index=True)
         self._sharing = shared.sharing[self._first]
-        self.axes = axes
+        self.axes, self._sea_floor = axes, sea_floor
         self.prepare(solver)
 
     def prepare(self, solver: Any) -> None:
@@ -58,7 +99,8 @@ class Samples:
         return np.diff(np.append(self._first, self.count)) / self._sharing
 
     def motion(self, rows: np.ndarray) -> dict[str, np.ndarray]:
-        """Return velocity (times, points, 3) and, if there are rows for it, stress (times, points, 6).
+        """Return velocity (times, points, 3) and, if there are rows for it, stress (times, points, 6) and pressure
+        (times, points, 1).
 
         rows : output of `sample`, (times, rows, locations).
         """
@@ -66,6 +108,11 @@ class Samples:
         found = {"velocity": rows[..., :3]}
         if rows.shape[2] > 3:
             found |= self.tensors(rows[..., 3:])
+            found["pressure"] = -found["stress"][..., :3].mean(axis=-1, keepdims=True)
+        if self._sea_floor is not None:
+            for name, values in found.items():
+                weight = self._sea_floor.pressure if name == "pressure" else self._sea_floor.motion
+                found[name] = values * weight[:, None]
         return {name: self._mean(values) for name, values in found.items()}
 
     def _mean(self, values: np.ndarray) -> np.ndarray:
@@ -79,5 +126,5 @@ class Samples:
         """Return fields of a snapshot, (points, components), or (points,) of the pressure, of one record."""
         motion = {name: values[0].astype(rows.dtype) for name, values in self.motion(rows).items()}
         if "stress" in motion:
-            motion["pressure"] = -motion["stress"][..., :3].mean(axis=-1)
+            motion["pressure"] = motion["pressure"][..., 0]
         return {name: motion[name] for name in names}

@@ -19,7 +19,7 @@ from lithowave.solvers.elements.point_location import (
     require_located,
     within_reach,
 )
-from lithowave.solvers.elements.samples import Samples
+from lithowave.solvers.elements.samples import Samples, SeaFloor
 from lithowave.solvers.elements.snapshot_grids import points_within, positions_of, select_snapshot_grid, surface_grid
 from lithowave.solvers.interface import PendingFields, SnapshotGrid
 
@@ -36,6 +36,7 @@ class ElementSolver:
     receivers : samples of the receivers.
     record_rows : rows of `sample` with the values from which stress is computed.
     displacement_rows : see `SurfacePeaks`.
+    sea_floor : see `lithowave.solvers.interface.Solver`.
     """
 
     plan: Any
@@ -51,7 +52,10 @@ class ElementSolver:
         positions = point_positions(receivers)
         shared = plan.locate(positions, plan.tolerance)
         require_located(shared, plan.ranks, [receiver.name for receiver in receivers], positions, "receivers")
-        self.receivers = self._sampled(shared, positions)
+        fluid = plan.materials.is_fluid[shared.locations.element]
+        sides = SeaFloor.among(shared, fluid, plan.ranks)
+        self.sea_floor = sides.points if sides is not None else ()
+        self.receivers = self._sampled(shared, positions, sides)
         self._records, self._programs = Records(self.backend), Programs(self.backend)
         self._maxima = PartialMaxima(self.backend)
         self._snapshot_grids: dict[SnapshotGrid, Samples] = {}
@@ -113,12 +117,14 @@ class ElementSolver:
             self._snapshot_grids[snapshot] = self._sampled(shared.first_only(), positions)
         return self._snapshot_grids[snapshot]
 
-    def _sampled(self, shared: SharedLocations, positions: np.ndarray | Callable[[np.ndarray], np.ndarray]) -> Samples:
+    def _sampled(
+        self, shared: SharedLocations, positions: np.ndarray | Callable[[np.ndarray], np.ndarray],
+        sea_floor: SeaFloor | None = None,
+    ) -> Samples:  # fmt: skip
         """Return the samples of points in elements. positions : of all points (points, 3), m, or of given points."""
         point = shared.locations.point
-        return self.make_samples(
-            self, shared, self.plan.axes_at(positions(point) if callable(positions) else positions[point])
-        )
+        axes = self.plan.axes_at(positions(point) if callable(positions) else positions[point])
+        return self.make_samples(self, shared, axes, sea_floor)
 
     def fields(self, snapshot: SnapshotGrid, names: tuple[str, ...]) -> PendingFields:
         """See `lithowave.solvers.interface.Solver`."""

@@ -163,6 +163,7 @@ def locate_sources(plan: Any, sources: Sequence[Any], spread: SpreadSources) -> 
     ------
     InputError : a source is in no element of any rank.
     """
-    found, names = plan.locate(spread.positions, plan.tolerance), point_names(sources, "source")
+    owners, names = [sources[index] for index in spread.source.tolist()], point_names(sources, "source")
+    found = plan.locate(spread.positions, plan.tolerance, sources=owners)
     require_located(found, plan.ranks, [names[index] for index in spread.source], spread.positions, "sources")
     return found

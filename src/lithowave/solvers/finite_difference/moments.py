@@ -4,7 +4,8 @@ A source of moment rate M s(t) changes the stresses of a step by -M s(t) dt w_x 
 half nodes along each axis (see `points`). Only these lines of weights are stored, about 0.5 kB per source: a finite
 fault of 100,000 subfaults has 3 x 10^8 products. The kernel adds them in bricks of 8 x 8 x 8 nodes, each of which has a
 list of the sources that reach it in ascending order, so that the sum at a node does not depend on the partition of the
-grid. In each block of steps it skips sources before the first and after the last one that acts.
+grid. In each block of steps it skips sources before the first and after the last one that acts. A source beside an
+interface has several products (see `source_interfaces`).
 """
 
 from __future__ import annotations
@@ -26,9 +27,16 @@ from lithowave.solvers.finite_difference.points import (
     line_weights,
     windowed_sinc,
 )
+from lithowave.solvers.finite_difference.source_interfaces import (
+    MomentParts,
+    SourceColumns,
+    parts_of_moments,
+    whole_moments,
+)
 
 WIDTH = 2 * HALF_WIDTH  # weights of a line
 BRICK = 8  # nodes along each axis
+AT_NODE = 1e-6  # cells within which an interface is at the outermost node
 
 
 class MomentList:
@@ -36,31 +44,34 @@ class MomentList:
 
     Parameters
     ----------
-    sources : those with a moment tensor. time_step : s.
+    sources : those with a moment tensor. time_step : s. columns : moduli near the sources; None for a uniform medium.
 
     Attributes
     ----------
-    known : (n,) indices of the sources that reach this rank. count : their number.
+    known : (n,) indices of the sources of the parts of moment tensors that reach this rank. count : their number.
     """
 
     kernel = "inject_moments"
 
-    def __init__(self, backend: Any, stencil: PointStencil, sources: Sequence[Any], time_step: float) -> None:
-        positions = np.array([source.position for source in sources], float).reshape(-1, 3)
-        first, weight = lines_of(stencil, positions)
+    def __init__(
+        self, backend: Any, stencil: PointStencil, sources: Sequence[Any], time_step: float,
+        columns: SourceColumns | None = None,
+    ) -> None:  # fmt: skip
+        first, weight, parts = _parts_of(stencil, sources, columns)
         grid = stencil.grid
         local = first - np.array(grid.first)[:, None]
         low, end = np.maximum(local.min(axis=2), 0), np.minimum(local.max(axis=2) + WIDTH, grid.shape)
-        self.known = np.flatnonzero((low < end).all(axis=1))
-        self._backend, self._stencil, self.count = backend, stencil, self.known.size
-        self._first, self._weight = first[self.known], weight[self.known]
-        moment = np.array([sources[number].moment for number in self.known], float).reshape(-1, len(STRESSES))
-        brick, begin, source = bricks_of(low[self.known], end[self.known], grid.shape)
+        reaching = np.flatnonzero((low < end).all(axis=1))
+        self.known, self._share = parts.source[reaching], parts.share[reaching]
+        self._backend, self._stencil, self.count = backend, stencil, reaching.size
+        self._first, self._weight = first[reaching], weight[reaching]
+        brick, begin, source = bricks_of(low[reaching], end[reaching], grid.shape)
         per_volume = self._weight / self._line_volumes()
+        per_volume[:, 2] *= parts.gain[reaching]
         self._lists = (
             backend.upload(brick + stencil.halo, np.int64), backend.upload(begin, np.int64),
-            backend.upload(source, np.int64), backend.upload(local[self.known] + stencil.halo, np.int64),
-            backend.upload(per_volume, np.float64), backend.upload(-time_step * moment, np.float64),
+            backend.upload(source, np.int64), backend.upload(local[reaching] + stencil.halo, np.int64),
+            backend.upload(per_volume, np.float64), backend.upload(-time_step * parts.moment[reaching], np.float64),
         )  # fmt: skip
         amplitudes = SourceAmplitudes([sources[number] for number in self.known], time_step, 0.0)
         self.table = WindowedTable(backend, amplitudes, self.count)
@@ -73,8 +84,8 @@ class MomentList:
         """Return the bricks (m, 6), first and end nodes of this rank's grid along x, y, z."""
         return np.asarray(self._backend.download(self._lists[0])) - self._stencil.halo
 
-    def shares(self) -> np.ndarray:
-        """Return the part (count, 6) of each component of each moment tensor that acts on nodes of this rank only."""
+    def moments(self) -> np.ndarray:
+        """Return the moment tensors (count, 6) that act on nodes of this rank only."""
         sums = np.empty((self.count, 3, 2))
         for axis, (first, end) in enumerate(self._stencil.own):
             node = self._first[:, axis, :, None] + np.arange(WIDTH)
@@ -82,7 +93,8 @@ class MomentList:
             sums[:, axis] = np.where(own, self._weight[:, axis], 0.0).sum(axis=-1)
         (x, east), (y, north), (z, up) = np.moveaxis(sums, 0, -1)
         normal = x * y * z
-        return np.stack([normal, normal, normal, east * north * z, east * y * up, x * north * up], axis=1)
+        parts = [normal, normal, normal, east * north * z, east * y * up, x * north * up]
+        return np.stack(parts, axis=1) * self._share
 
     def _line_volumes(self) -> np.ndarray:
         """Return the volume of each point of a line, along the line, m (count, 3, 2, WIDTH)."""
@@ -114,10 +126,38 @@ class WindowedTable(AmplitudeTable):
         self._backend.assign(self.array[: block.size], block.ravel())
 
 
-def lines_of(stencil: PointStencil, positions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _parts_of(
+    stencil: PointStencil, sources: Sequence[Any], columns: SourceColumns | None
+) -> tuple[np.ndarray, np.ndarray, MomentParts]:
+    """Return the parts of the moment tensors of sources, and the first nodes and weights of each; see `lines_of`."""
+    positions = np.array([source.position for source in sources], float).reshape(-1, 3)
+    moments = np.array([source.moment for source in sources], float).reshape(-1, len(STRESSES))
+    interfaces = None if columns is None else columns.interfaces(positions)
+    if columns is None or interfaces is None or not interfaces.present.any():
+        return *lines_of(stencil, positions), whole_moments(moments, WIDTH)
+    first, weight = lines_of(stencil, positions, interfaces.z)
+    beside = np.flatnonzero(interfaces.present)
+    below = np.array([sources[number].side != "above" for number in beside])
+    here = columns.at_sources(positions[beside], below)
+    there = columns.at_nodes(positions[beside], first[beside, 2], WIDTH)
+    parts = parts_of_moments(moments[beside], here, there)
+    others = np.flatnonzero(~interfaces.present)
+    plain = whole_moments(moments[others], WIDTH)
+    source = np.concatenate([others[plain.source], beside[parts.source]])
+    order = np.argsort(source, kind="stable")
+    joined = (
+        np.concatenate([getattr(plain, name), getattr(parts, name)])[order] for name in ("moment", "share", "gain")
+    )
+    return first[source[order]], weight[source[order]], MomentParts(source[order], *joined)
+
+
+def lines_of(
+    stencil: PointStencil, positions: np.ndarray, interfaces: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
     """Return the first node (n, 3, 2) and the weights (n, 3, 2, WIDTH), zero after the last one, of each position.
 
-    positions : (n, 3), m. The second index is the axis, the third 0 for nodes and 1 for half nodes along it.
+    positions : (n, 3), m. interfaces : (n, m) z of interfaces near them, m, NaN for none. The second index is the axis,
+    the third 0 for nodes and 1 for half nodes along it.
     """
     whole = stencil.grid.whole
     first = np.zeros((len(positions), 3, 2), np.int64)
@@ -134,12 +174,28 @@ def lines_of(stencil: PointStencil, positions: np.ndarray) -> tuple[np.ndarray, 
         first[inside, axis, half] = start[inside]
         nodes = start[inside, None] + np.arange(WIDTH)
         weight[inside, axis, half] = windowed_sinc(nodes, place[inside], 3, stencil.balanced)
+        if axis == 2 and interfaces is not None:
+            kinks = whole.index(axis, interfaces) - 0.5 * half
+            _bend(weight[:, axis, half], start, place, kinks, inside, stencil.balanced)
         others, number = np.unique(place[~inside], return_inverse=True)
         found = [line_weights(position, 0, last, Ends(half, closed), stencil.balanced) for position in others]
         for row, one in zip(np.flatnonzero(~inside), number, strict=True):
             index, values = found[one]
             first[row, axis, half], weight[row, axis, half, : values.size] = index[0], values
     return first, weight
+
+
+def _bend(
+    weight: np.ndarray, start: np.ndarray, place: np.ndarray, kinks: np.ndarray, inside: np.ndarray, balanced: bool
+) -> None:
+    """Replace the weights (n, WIDTH) of places (n,) inside, from nodes `start` on, where kinks (n, m) are between the
+    nodes."""
+    reached = (kinks > start[:, None] + AT_NODE) & (kinks < start[:, None] + WIDTH - 1 - AT_NODE) & inside[:, None]
+    counts = reached.sum(axis=1)
+    for count in np.unique(counts[counts > 0]):
+        some = np.flatnonzero(counts == count)
+        among = kinks[some][reached[some]].reshape(-1, count)
+        weight[some] = windowed_sinc(start[some, None] + np.arange(WIDTH), place[some], 3, balanced, among)
 
 
 def bricks_of(

@@ -37,6 +37,7 @@ from lithowave.solvers.finite_difference.medium import PLANES, averages_concurre
 from lithowave.solvers.finite_difference.passes import pass_box
 from lithowave.solvers.finite_difference.points import HALF_WIDTH
 from lithowave.solvers.finite_difference.snapshot_grids import select_snapshot_grid
+from lithowave.solvers.finite_difference.source_interfaces import interface_warnings
 
 if TYPE_CHECKING:
     from lithowave.description.simulation import Simulation
@@ -259,7 +260,7 @@ class FiniteDifferencePlan:
         return [
             *self._layer_warnings(simulation), *grid_warnings(self, simulation),
             *near_source_warnings(simulation, size, GRID, simulation.domain.z[1]),
-            *attenuation_warnings(self, simulation),
+            *interface_warnings(simulation, self.grid), *attenuation_warnings(self, simulation),
         ]  # fmt: skip
 
     def _layer_warnings(self, simulation: Simulation) -> list[str]:

@@ -115,22 +115,29 @@ def _sinc_weights(position: float, first: int, last: int, balanced: bool) -> tup
     return index, windowed_sinc(index[None], np.array([position]), 3 if moved == start else 5, balanced)[0]
 
 
-def windowed_sinc(index: np.ndarray, position: np.ndarray, degree: int, balanced: bool) -> np.ndarray:
+def windowed_sinc(
+    index: np.ndarray, position: np.ndarray, degree: int, balanced: bool, kinks: np.ndarray | None = None
+) -> np.ndarray:
     """Return the weights (n, m) of points at integers `index` (n, m) for positions (n,).
 
     The weights are those of a sinc in a Kaiser window, with the smallest change that makes polynomials up to a degree
-    (5 if they are balanced) exact.
+    (5 if they are balanced) exact; with kinks (n, k), positions between the points, cubic polynomials, and functions
+    whose slope jumps at a kink.
     """
     distance = index - position[:, None]
     inside = np.abs(distance) < HALF_WIDTH
     envelope = np.i0(KAISER * np.sqrt(np.where(inside, 1 - (distance / HALF_WIDTH) ** 2, 0.0))) / np.i0(KAISER)
     weight = np.where(inside, np.sinc(distance) * envelope, 0.0)
-    degree = min(5 if balanced else degree, index.shape[1] - 1)
+    degree = min(5 if balanced and kinks is None else degree, index.shape[1] - 1)
     # Minimum change in a norm that favors changes of near points: w += E A^T (A E A^T)^-1 (e_0 - A w).
     freedom = 1.0 / (1.0 + distance[:, None] ** 2) ** 2
     powers = (distance[:, None] / HALF_WIDTH) ** np.arange(degree + 1)[:, None]
     if balanced and degree < index.shape[1] - 1:
         powers = np.concatenate([powers, (-1.0) ** index[:, None]], axis=1)
+    if kinks is not None:
+        away = np.sign(kinks - position[:, None])[..., None]  # the source is where these functions vanish
+        ramps = np.maximum(np.where(away == 0, 1.0, away) * (index[:, None] - kinks[..., None]), 0.0)
+        powers = np.concatenate([powers, ramps / np.linalg.norm(ramps, axis=2, keepdims=True)], axis=1)
     missing = -powers @ weight[..., None]
     missing[:, 0] += 1.0
     changes = np.linalg.solve((powers * freedom) @ powers.swapaxes(1, 2), missing)

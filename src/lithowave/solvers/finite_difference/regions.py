@@ -15,6 +15,7 @@ from lithowave.solvers.finite_difference.faces import ClosedFace, closed_faces, 
 from lithowave.solvers.finite_difference.moments import MomentList
 from lithowave.solvers.finite_difference.point_lists import SourceList
 from lithowave.solvers.finite_difference.points import PointStencil
+from lithowave.solvers.finite_difference.source_interfaces import SourceColumns
 from lithowave.solvers.finite_difference.tiles import around
 
 
@@ -68,11 +69,16 @@ class StepRegions:
 
     Parameters
     ----------
-    plan, backend, stencil, material : objects of the rank. sources : point sources of the run.
+    plan, backend, stencil, material : objects of the rank. sources : point sources of the run. columns : moduli near
+    them; None for a uniform medium.
     """
 
-    def __init__(self, plan: Any, backend: Any, stencil: PointStencil, material: Any, sources: Sequence[Any]) -> None:
+    def __init__(
+        self, plan: Any, backend: Any, stencil: PointStencil, material: Any, sources: Sequence[Any],
+        columns: SourceColumns | None,
+    ) -> None:  # fmt: skip
         self._plan, self._backend, self._stencil, self._material = plan, backend, stencil, material
+        self._columns = columns
         self._moments = [source for source in sources if source.moment is not None]
         self._forces = [source for source in sources if source.force is not None]
         self._lists: list[SourceList | MomentList] = []
@@ -104,7 +110,9 @@ class StepRegions:
 
     def _moment_list(self) -> MomentList:
         """Return the moments; they change all points of the rank."""
-        return MomentList(self._backend, self._stencil, self._moments, self._plan.schedule.time_step)
+        return MomentList(
+            self._backend, self._stencil, self._moments, self._plan.schedule.time_step, self._columns
+        )
 
     def _force_list(self, boxes: Sequence[NodeRanges]) -> SourceList:
         """Return the forces; weights include force, volume, time step and buoyancy."""

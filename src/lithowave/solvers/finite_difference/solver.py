@@ -33,6 +33,7 @@ from lithowave.solvers.finite_difference.snapshot_grids import (
     snapshot_lines,
     surface_part,
 )
+from lithowave.solvers.finite_difference.source_interfaces import SourceColumns
 from lithowave.solvers.finite_difference.source_sums import add_sources
 from lithowave.solvers.finite_difference.state import CheckpointArrays, mechanism_arrays
 from lithowave.solvers.finite_difference.step import Step
@@ -68,6 +69,7 @@ class FiniteDifferenceSolver:
     """
 
     staggered = True
+    sea_floor: tuple[int, ...] = ()  # there are no fluids
 
     def __init__(
         self, plan: FiniteDifferencePlan, simulation: Simulation | None, backend: Any, halo: Halo | None = None
@@ -78,7 +80,8 @@ class FiniteDifferenceSolver:
         sources = () if simulation is None else simulation.acquisition.sources
         receivers = () if simulation is None else simulation.acquisition.receivers
         self.stencil = self._make_stencil(simulation)
-        self.step = Step(plan, backend, self.material, self.stencil, sources)
+        columns = None if simulation is None else SourceColumns(simulation, plan.law_fields, self.grid)
+        self.step = Step(plan, backend, self.material, self.stencil, sources, columns)
         message = plan.subdomain and FieldMessage(
             self.halo, self.step.kernels, plan.subdomain, self.stencil.strides, plan.halo
         )

@@ -44,9 +44,9 @@ def _add_moments(placement: Placement, moments: MomentList, sources: Any, number
     """Add the moment tensors of sources with these indices."""
     here = numbers[moments.known]
     if here.size:
-        shares = moments.shares() * np.array([sources[number].moment for number in here])
-        placement.totals[here, MOMENT] += shares
-        placement.acts[here] |= (shares != 0).any(axis=1)
+        parts = moments.moments()
+        np.add.at(placement.totals[:, MOMENT], here, parts)
+        placement.acts[here[(parts != 0).any(axis=1)]] = True
 
 
 def held(stencil: PointStencil, name: str, nodes: np.ndarray) -> np.ndarray:

@@ -20,6 +20,7 @@ from lithowave.solvers.finite_difference.plan import FiniteDifferencePlan
 from lithowave.solvers.finite_difference.point_lists import SourceList
 from lithowave.solvers.finite_difference.points import PointStencil
 from lithowave.solvers.finite_difference.regions import Region, StepRegions
+from lithowave.solvers.finite_difference.source_interfaces import SourceColumns
 from lithowave.solvers.finite_difference.sweep import Sweep
 
 PACKAGE = "lithowave.solvers.finite_difference"
@@ -36,8 +37,9 @@ class Step:
     """
 
     def __init__(
-        self, plan: FiniteDifferencePlan, backend: Any, material: GridMaterial, stencil: PointStencil, sources: Sequence
-    ) -> None:
+        self, plan: FiniteDifferencePlan, backend: Any, material: GridMaterial, stencil: PointStencil,
+        sources: Sequence, columns: SourceColumns | None,
+    ) -> None:  # fmt: skip
         self.plan, self.backend, self.material = plan, backend, material
         with phase("kernels"):
             self.kernels = backend.kernels(
@@ -52,7 +54,7 @@ class Step:
             for one in self.layers
         ]
         with phase("sources"):
-            self.regions = StepRegions(plan, backend, stencil, material, sources)
+            self.regions = StepRegions(plan, backend, stencil, material, sources, columns)
         self.row = AmplitudeRow(backend, self.regions.tables())
 
     def new_fields(self) -> Fields:

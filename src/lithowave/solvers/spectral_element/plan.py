@@ -42,7 +42,12 @@ from lithowave.solvers.spectral_element.materials import ElementMaterials
 from lithowave.solvers.spectral_element.media import Interface, number_media, refuse_oblique_interfaces
 from lithowave.solvers.spectral_element.mesh_statistics import GlobalMeshStatistics, gather_mesh_statistics
 from lithowave.solvers.spectral_element.meshing import MeshedModel, make_model, typical_size
-from lithowave.solvers.spectral_element.point_location import TOLERANCE, locate_points
+from lithowave.solvers.spectral_element.point_location import (
+    TOLERANCE,
+    interpolation_tables,
+    inverse_jacobians,
+    locate_points,
+)
 from lithowave.solvers.spectral_element.relaxation import NO_SOURCES, Storage, choose_sets
 from lithowave.solvers.spectral_element.sources import surroundings
 from lithowave.solvers.spectral_element.stability import stable_time_step
@@ -290,6 +295,23 @@ class SpectralElementPlan(ElementPlan):
     def _absorption_text(self) -> str:
         text = "perfectly matched layers" if self.layer else "the Stacey condition"
         return f"; absorbing by {text}" if self.mesh_statistics.faces["absorbing"] else ""
+
+    def outside(self, reference: np.ndarray) -> np.ndarray:
+        """See `ElementPlan`."""
+        return np.abs(reference).max(axis=1, initial=0.0) - 1.0
+
+    def reference_gradients(self, locations: PointLocations) -> np.ndarray:
+        """See `ElementPlan`."""
+        return inverse_jacobians(self.mesh, locations)
+
+    def voigt_diagonals(self, locations: PointLocations) -> np.ndarray:
+        """See `ElementPlan`."""
+        values = interpolation_tables(self.degree, locations.reference)[0]
+        found = np.empty((len(values), 6))
+        for row, (x, y, z) in enumerate(values):
+            stiffness, _ = self.materials.within(int(locations.element[row]), np.einsum("k,j,i->kji", z, y, x))
+            found[row] = stiffness.diagonal()
+        return found
 
     def warnings(self, simulation: Simulation) -> list[str]:
         """See `lithowave.solvers.interface.Plan`."""
