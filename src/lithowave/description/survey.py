@@ -353,7 +353,7 @@ def _moved_source(source: Source, shot: Shot) -> Source:
 
 def _shift(simulation: Simulation, shot: Shot) -> tuple[float, float]:
     """Return the distance of the shot from the source of the description to the East and to the North, m."""
-    x, y, _ = simulation.acquisition.source_positions[0]
+    x, y, _ = simulation.acquisition.source_positions[0].tolist()
     return (shot.position[0] - x, shot.position[1] - y)
 
 
