@@ -223,9 +223,7 @@ def _attribution(
 
 def _common_times(runs: Iterable[Seismograms], plan: AgreementPlan) -> np.ndarray:
     """Return the sample times (s) of the coarsest run that all runs cover."""
-    loaded = list(runs)
-    coarsest = max(loaded, key=lambda run: run.sampling_interval)
-    time = min((common_time(coarsest, run) for run in loaded), key=len)
+    time = common_time(*runs)
     if len(time) < 2:
         raise InputError(str(plan.directory), "fewer than two samples are in common", "", "use a longer duration")
     return time
