@@ -173,9 +173,9 @@ def _weakness(agreement: Agreement, receiver: int) -> str:
     if np.isnan(weak):
         return ""
     return (
-        f", which moves only {percent(weak)} of the strongest receiver, also in proportion to its distance, as on a node "
-        "of the radiation pattern, so that its relative misfit says little; judge it by the misfit of all receivers, or move "
-        "or omit it"
+        f", which moves only {percent(weak)} of the strongest receiver, also in proportion to its distance, as on a "
+        "node of the radiation pattern, so that its relative misfit says little; judge it by the misfit of all "
+        "receivers, or move or omit it"
     )
 
 

@@ -357,11 +357,12 @@ def _weak_notes(names: list[str], weak: np.ndarray, misfits: np.ndarray) -> list
     if not indices.size:
         return []
     worst = indices[int(np.argmax(misfits[indices]))]
+    listed = _some([names[index] for index in indices])
     return [
-        f"* {indices.size} of {len(names)} receivers move less than {WEAK:.0%} of the strongest, also in "
-        f"proportion to their distances, as on a node of the radiation pattern: {_some([names[index] for index in indices])}. Their "
-        f"relative misfits say little (largest at {names[worst]}, which moves {weak[worst]:.2g} of the strongest: "
-        f"{misfits[worst]:.3%}); judge them by the misfit of all receivers."
+        f"* {indices.size} of {len(names)} receivers move less than {WEAK:.0%} of the strongest, also in proportion to "
+        f"their distances, as on a node of the radiation pattern: {listed}. Their relative misfits say little (largest "
+        f"at {names[worst]}, which moves {weak[worst]:.2g} of the strongest: {misfits[worst]:.3%}); judge them by the "
+        "misfit of all receivers."
     ]
 
 

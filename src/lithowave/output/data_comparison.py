@@ -1,9 +1,9 @@
 """Comparison of a run with observed seismograms, station by station.
 
-Both are cut to the time that both cover, filtered alike (band-pass with zero phase), sampled at the same times, those of
-the coarser of the two, and cut to the same window. Traces are matched by network, station and component, and by the location code if the receiver has
-one. The time shift of a station is that of the largest cross-correlation of all its components, and misfits are given
-before and after it.
+Both are cut to the time that both cover, filtered alike (band-pass with zero phase), sampled at the same times, those
+of the coarser of the two, and cut to the same window. Traces are matched by network, station and component, and by the
+location code if the receiver has one. The time shift of a station is that of the largest cross-correlation of all its
+components, and misfits are given before and after it.
 
 If the observed quantity differs from that of the run, the run is differentiated or integrated, since it is at rest at
 its start and free of noise. The instrument response is not removed.
