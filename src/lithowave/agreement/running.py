@@ -30,7 +30,7 @@ from lithowave.agreement.storage import require_same, stored_state
 from lithowave.agreement.verdict import find_causes, summarize
 from lithowave.description.simulation import Simulation
 from lithowave.errors import InputError, LithowaveError, LithowaveWarning
-from lithowave.output.compare import common_time, resample
+from lithowave.output.resampling import common_time, resample
 from lithowave.output.run_folder import read_report
 from lithowave.output.seismograms import Seismograms, load_seismograms
 from lithowave.parallel.ranks import make_ranks

@@ -435,12 +435,16 @@ def _misplaced_shots(simulation: Simulation, shots: list[Shot]) -> Iterator[Prob
     heights = surface_heights(simulation.domain, [shot.position for shot in shots])
     count = 0
     for number, (shot, height) in enumerate(zip(shots, heights, strict=True), start=1):
-        trouble = misplacement(shot.position, simulation.domain, faces, height)
+        entry = simulation.survey.shots[shot.where[-1]]
+        by_depth = entry.depth is not None or entry.longitude is not None
+        trouble = misplacement(shot.position, simulation.domain, faces, height, by_depth)
         if trouble is not None:
             count += 1
             if count <= MAX_LISTED:
-                got, *rest = trouble
-                yield Problem(shot.where, f"shot {number}: {got}", *rest)
+                got, allowed, hint = trouble
+                if not hint and (entry.longitude is not None or entry.file is not None):
+                    hint = simulation.domain.swap_question_at(*shot.position[:2])
+                yield Problem(shot.where, f"shot {number}: {got}", allowed, hint)
     if count > MAX_LISTED:
         yield Problem(("survey", "shots"), f"{count - MAX_LISTED} more shots are outside")
 

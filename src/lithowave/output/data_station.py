@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from lithowave.output.attributes import UNITS
-from lithowave.output.compare import interpolate
 from lithowave.output.data_matching import ComparisonSettings, cut_trace
 from lithowave.output.geometry import radial_direction
 from lithowave.output.observed import ObservedTrace
+from lithowave.output.resampling import interpolate
 from lithowave.output.seismograms import QUANTITIES, Seismograms
 from lithowave.verification.misfits import (
     FILTER_PERIODS,
