@@ -216,7 +216,8 @@ PROBLEMS = [
     ({"receivers": [{"name": "A", "longitude": -2.0, "latitude": 20.0}]},
      r"longitude -2, latitude 20 is 17\d\.\d* *° from the center and outside the chunk"),
     ({"receivers": [{"name": "A", "longitude": 179.0, "latitude": -18.0, "depth": -2e3}]},
-     r"longitude 179, latitude -18, depth -2 km is above the surface.*depth is positive downwards; did you mean 2000\?"),
+     r"longitude 179, latitude -18, depth -2 km is above the surface.*depth is positive downwards; did you "
+     r"mean 2000\?"),
     ({"receivers": [{"name": "A", "longitude": 179.0, "latitude": -18.0, "depth": 210e3}]},
      r"depth 210 km is below the chunk; it ends at a depth of 200 km"),
     ({"solver": {"method": "discontinuous_galerkin", "max_frequency": 0.05}},

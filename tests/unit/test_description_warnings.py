@@ -171,7 +171,7 @@ def test_receivers_on_a_sea_floor_are_reported(method: str, z: float, count: int
     ("mechanism", "duration", "words"),
     [
         (MOMENT, 1.9, None),
-        (MOMENT, 1.6, "it lasts until t = 1.943 s, and the simulation ends at t = 1.6 s: 2.3% of its moment is missing"),
+        (MOMENT, 1.6, "until t = 1.943 s, and the simulation ends at t = 1.6 s: 2.3% of its moment is missing"),
         (MOMENT, 1.2, "50% of its moment is missing. Use a longer duration or a shorter delay."),
         (FORCE, 1.6, None),  # the peak is at 1.2 s
         (FORCE, 0.8, "86% of the peak of the force is missing"),
