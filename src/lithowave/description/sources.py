@@ -89,7 +89,8 @@ class Source(DescriptionModel):
     double_couple: DoubleCouple | None = Field(default=None, description="Strike, dip, rake and m0 or mw.")
     time_function: TimeFunction | None = Field(
         default=None,
-        description="Shape of the moment rate, or amplitude of a force. With file or events: replaces the Gaussian.",
+        description="Shape of the moment rate (unit area), or amplitude of a force (peak 1, not unit area). With file "
+        "or events: replaces the Gaussian.",
     )
     file: InputFile | None = Field(
         default=None,
