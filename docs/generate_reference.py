@@ -74,8 +74,11 @@ TEMPLATE```
 DESCRIPTIONS = {
     "Simulation": "The top-level keys of the file.",
     "TimeFunction": (
-        "Exactly one of the following shapes. For a moment tensor, the shape is the moment *rate*, with unit "
-        "area; for a force, it is the amplitude by which the force is multiplied."
+        "Exactly one of the following shapes. For a moment tensor, the shape is the moment *rate* in 1/s, with unit "
+        "area, so that the moment of the source is the total moment. For a force, it is the dimensionless amplitude by "
+        "which the force is multiplied, with a peak of 1 and *not* with unit area: `force` is the largest force, and "
+        "its impulse is `force` times the area of the amplitude, which the shapes state. Samples keep their own "
+        "values, and a smoothed step remains at 1."
     ),
 }
 DIMENSIONS = (

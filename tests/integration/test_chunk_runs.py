@@ -84,8 +84,8 @@ def test_the_summary_names_the_chunk(tmp_path):
 
 def test_the_predicted_output_is_what_is_written(run, tmp_path):
     predicted = check_simulation(small_chunk(tmp_path / "out"), measure=False).output_bytes
-    files = [run / "seismograms.h5", run / "peak_motion.h5", *(run / "snapshots").iterdir()]
-    assert 0.6 < predicted / sum(file.stat().st_size for file in files) < 1.4
+    real = sum(path.stat().st_size for path in run.rglob("*") if path.is_file())
+    assert 1 / 1.3 < predicted / real < 1.3
 
 
 def test_sac_headers_are_those_of_the_sphere(run):
@@ -216,7 +216,8 @@ PROBLEMS = [
     ({"receivers": [{"name": "A", "longitude": -2.0, "latitude": 20.0}]},
      r"longitude -2, latitude 20 is 17\d\.\d* *° from the center and outside the chunk"),
     ({"receivers": [{"name": "A", "longitude": 179.0, "latitude": -18.0, "depth": -2e3}]},
-     r"longitude 179, latitude -18, depth -2 km is above the surface.*depth is positive downwards"),
+     r"longitude 179, latitude -18, depth -2 km is above the surface.*depth is positive downwards; did you "
+     r"mean 2000\?"),
     ({"receivers": [{"name": "A", "longitude": 179.0, "latitude": -18.0, "depth": 210e3}]},
      r"depth 210 km is below the chunk; it ends at a depth of 200 km"),
     ({"solver": {"method": "discontinuous_galerkin", "max_frequency": 0.05}},

@@ -444,6 +444,28 @@ def parts(**changes):
     } | changes
 
 
+def test_the_sign_of_a_depth_is_suggested_for_the_key_that_is_used():
+    point = {"longitude": -117.766, "latitude": 33.949, "depth": -1000.0}
+    shape = {"force": [0, 0, 1e9], "time_function": {"gaussian": {"sigma": 1}}}
+    cases = {
+        "sources[0].depth: depth = -1000 m": {"sources": [{**point, **shape}]},
+        "receivers[0].depth: XX.A: depth = -1000 m": {"receivers": [{"name": "A", **point}]},
+        "survey.shots: shot 1: depth = -1000 m": {
+            "sources": [{"position": [0, 0, -10], **shape}], "survey": {"shots": {"position": [0, 0], "depth": -1000}}
+        },
+    }  # fmt: skip
+    for start, changes in cases.items():
+        with pytest.raises(lw.InputError) as refused:
+            lw.Simulation(**parts(**changes))
+        text = str(refused.value)
+        assert text.startswith(f"{start} is above the free surface (depth = 0)"), text
+        assert text.endswith("depth is positive downwards; did you mean 1000?")
+    with pytest.raises(lw.InputError, match=r"position: z = 1000 m .* Depth is negative z; did you mean -1000\?"):
+        lw.Simulation(**parts(sources=[{"position": [0, 0, 1000], **shape}]))
+    with pytest.raises(lw.InputError, match=r"depth is positive downwards\.$"):  # 30 km is below the domain
+        lw.Simulation(**parts(sources=[{**point, "depth": -30e3, **shape}]))
+
+
 @pytest.mark.parametrize("entry", [name for name in lw.Simulation.model_fields if name != "schema_version"])
 @pytest.mark.parametrize("value", [object(), 5, "text", np.zeros((2, 3)), Path("a"), {"a": 1}.keys(), {1}, None])
 def test_a_wrong_type_is_not_an_unknown_key(entry, value):

@@ -15,8 +15,9 @@ from fake_solver import SCHEDULE, STEPS, part_of_a_run, simulation_of
 from lithowave.description.acquisition import Acquisition
 from lithowave.errors import OutputError
 from lithowave.output import recorders
+from lithowave.output.disk_use import output_bytes
 from lithowave.output.peak_motion import load_peak_motion
-from lithowave.output.recorders import SeismogramRecorder, output_bytes, record_lag
+from lithowave.output.recorders import SeismogramRecorder, record_lag
 from lithowave.output.seismograms import SeismogramWriter, load_seismograms, read_seismograms
 from lithowave.output.snapshots import load_snapshots
 from lithowave.parallel.ranks import SINGLE_RANK
@@ -189,14 +190,14 @@ def test_strain_is_treated_as_stress_is(
 
 
 def test_strain_takes_room_as_stress_does() -> None:
-    schedule = SimpleNamespace(sample_count=100)
+    plan = SimpleNamespace(schedule=SimpleNamespace(sample_count=100))
 
     def size(**output: bool) -> int:
         compute, acquisition = SimpleNamespace(precision="single"), Acquisition((), ((None,) * 3,))
         simulation = SimpleNamespace(output=lw.Output(**output), compute=compute, acquisition=acquisition)
-        return output_bytes(simulation, schedule, [])
+        return output_bytes(simulation, plan)
 
-    assert size(strain=True) == size(stress=True) == 3 * 9 * 100 * 4
+    assert size(strain=True) == size(stress=True) == size() + 3 * 6 * 100 * 4
 
 
 PLANE = {"interval": 0.05, "plane": {"z": 0}, "fields": ["velocity"]}

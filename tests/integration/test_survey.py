@@ -95,6 +95,8 @@ def test_receivers_that_move_with_the_shot():
     moved = [receiver.position for receiver in simulation.shot(1).receiver_list()]
     assert moved[0] == (430, 350, 0) and moved[1] == (-400, 100, 0) and moved[3] == (500, 100, 0)
     assert fixed[0] == (330, 250, 0)
+    shot = simulation.shot(1)
+    assert lw.Simulation.from_text(shot.to_yaml()) == shot  # the coordinates are plain numbers
     text = refused(LINE, "  moving_receivers: true\n")
     assert "shot 1 moves XX.L1 to x = -730 m, y = 20 m, outside the domain (x from -600" in text
     assert station in survey_text()
@@ -108,6 +110,7 @@ def test_receivers_of_a_file_move(tmp_path):
     shot = survey(shots, moving, station, line, directory=tmp_path).shot(1)
     receiver, *others = shot.receiver_list()
     assert (receiver.name, receiver.position, others) == ("XX.A", (210, 100, -5), [])
+    assert lw.Simulation.from_text(shot.to_yaml()) == shot
 
 
 def test_shots_of_a_file(tmp_path):

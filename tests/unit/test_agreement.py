@@ -74,6 +74,16 @@ def test_methods_that_agree() -> None:
     assert result.summary[0].startswith("The methods agree within 5% at every receiver")
 
 
+def test_a_difference_at_a_node_of_the_radiation_pattern_is_marked() -> None:
+    weak = np.array([1.0, 4e-3, 1.0])[:, None, None]
+    traces = {key: weak * TRUTH for key in both(0.0)}
+    error = np.array([0.0, 1e-3, 0.0])[:, None, None] * pulse(3.0)
+    traces[SEM, BASE] = traces[SEM, BASE] + error
+    [first, *_] = result_of(traces).summary
+    assert "at XX.R1" in first and "moves only 0.27% of the strongest receiver" in first
+    assert "moves only" not in result_of(both(REFLECTION)).summary[0]
+
+
 def test_an_error_of_the_resolution_is_attributed_to_the_resolution() -> None:
     """An error of second order: with 1.4 times the points per wavelength it is half as large."""
     finer = DISPERSION / 1.4**2

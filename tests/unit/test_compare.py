@@ -214,6 +214,42 @@ def test_a_low_pass_takes_away_what_is_above_it(tmp_path):
     assert "below 1.5 Hz" in str(comparison) and "below 1.5 Hz" in title(comparison)
 
 
+@pytest.mark.parametrize("interval", [0.05, 0.03])
+def test_runs_of_different_duration_are_compared_over_the_common_time(tmp_path, interval):
+    """The shorter run ends within the pulse of B, which a low-pass of the longer run continues."""
+    longer = write_run(tmp_path / "a")
+    shorter = write_run(tmp_path / "b", interval=interval, samples=round(4.2 / interval) + 1)
+    for pair in ((shorter, longer), (longer, shorter)):
+        comparison = compare_runs(*pair, max_frequency=1.5)
+        assert comparison.time[-1] == pytest.approx(4.2)
+        assert comparison.overall_l2 < (1e-12 if interval == 0.05 else 1e-3)
+        assert comparison.data_a[0, 0, -1] == 0.0 and np.abs(comparison.data_a[0, 0, :-20]).max() > 0.5
+        [note] = [text for text in comparison.notes if "compared up to" in text]
+        assert "ends at 9.95 s" in note or "second at 9.95 s" in note
+        assert "with a taper of the last 1.05 s" in note  # a quarter of the common time
+    notes = compare_runs(shorter, longer, wavelets=False).notes
+    assert "The first run ends at 4.2 s and the second at 9.95 s: compared up to t = 4.2 s." in notes
+    assert not any("compared up to" in note for note in compare_runs(longer, longer, max_frequency=1.5).notes)
+
+
+def test_a_receiver_with_little_motion_is_marked(tmp_path):
+    """As on a node of the radiation pattern: the same absolute error is a large relative misfit there."""
+    reference, run = (write_run(tmp_path / name) for name in "ab")
+    for folder, error in ((reference, 0.0), (run, 1e-3)):
+        with h5py.File(folder / "seismograms.h5", "r+") as file:
+            data = file["motion"]
+            data[1] = 2e-3 * data[1]
+            data[...] = data[...] + error * np.sin(np.arange(200) / 5.0)
+    comparison = compare_runs(run, reference)
+    assert comparison.weak.tolist() == [False, True, False] and comparison.rows()[1]["weak"]
+    assert comparison.relative_l2[1] > 0.2 > 0.01 > comparison.overall_l2
+    text = str(comparison)
+    assert "XX.B * " in text and "1 of 3 receivers move less than 1% of the strongest" in text
+    assert not compare_runs(run, run).relative_l2.any() and not compare_runs(
+        write_run(tmp_path / "c"), write_run(tmp_path / "d")
+    ).weak.any()
+
+
 @pytest.mark.parametrize("frequency", [0.0, -1.0, 10.0, float("nan")])
 def test_a_low_pass_that_cannot_be_is_refused(tmp_path, frequency):
     run = write_run(tmp_path / "a")

@@ -216,6 +216,11 @@ def test_resolved_yaml_has_every_default_and_absolute_files(folder):
     assert "network: 'NO'" in text
 
 
+def test_numpy_values_are_written_as_plain_ones():
+    simulation = small().model_copy(update={"duration": np.float64(2.5), "title": np.str_("a title")})
+    assert lw.Simulation.from_text(simulation.to_yaml()).duration == 2.5
+
+
 def test_a_function_has_no_yaml():
     def medium(x, y, z):
         return 5000.0, 2900.0, 2600.0

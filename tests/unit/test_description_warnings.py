@@ -162,3 +162,101 @@ def test_receivers_on_a_sea_floor_are_reported(method: str, z: float, count: int
     )  # fmt: skip
     found = [text for text in simulation.warnings() if "between a fluid and a solid (first: XX.A)" in text]
     assert len(found) == count
+
+
+# --- the end of the simulation
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "duration", "words"),
+    [
+        (MOMENT, 1.9, None),
+        (MOMENT, 1.6, "until t = 1.943 s, and the simulation ends at t = 1.6 s: 2.3% of its moment is missing"),
+        (MOMENT, 1.2, "50% of its moment is missing. Use a longer duration or a shorter delay."),
+        (FORCE, 1.6, None),  # the peak is at 1.2 s
+        (FORCE, 0.8, "86% of the peak of the force is missing"),
+    ],
+)
+def test_a_simulation_that_ends_before_the_moment_is_released_is_reported(mechanism, duration, words):
+    found = described(mechanism=mechanism, duration=duration).warnings()
+    assert [text for text in found if "is missing" in text] == found
+    assert not found if words is None else words in found[0] and found[0].startswith("sources[0].time_function: ")
+
+
+def test_sources_that_last_longer_than_the_simulation_are_counted():
+    entry = {"position": [0, 0, -500], **MOMENT, "time_function": GAUSSIAN}
+    late = {"gaussian": {"sigma": 0.2, "delay": 1.5}}
+    [text] = described(sources=[entry, {**entry, "time_function": late}], duration=1.5).warnings()
+    assert "2 of 2 time functions last longer than the simulation" in text and "up to 50% of their moment" in text
+
+
+# --- quality factors
+
+
+def test_less_p_than_s_quality_is_reported(tmp_path):
+    rock = {"vp": 5000, "vs": 2900, "rho": 2600, "qp": 100.0, "qs": 100.0}
+    assert described(material={"homogeneous": rock}).warnings() == []
+    [text] = described(material={"layers": [{"top": 0, **rock}, {"top": -400, **rock, "qp": 50}]}).warnings()
+    assert text.startswith("material.layers.1.qp: 50 is less than qs = 100") and "bulk modulus is 35.5" in text
+    assert "Check whether qp and qs are exchanged" in text
+    ones = np.ones((2, 3, 4))
+    half = np.where(np.arange(4) < 2, 60.0, 200.0) * ones
+    [text] = described(material=gridded(tmp_path / "q.npz", qp=half, qs=100 * ones)).warnings()
+    assert text.startswith("material.file: qp is less than qs at 50% of the points")
+
+
+# --- longitude and latitude exchanged
+
+
+PLATE = {"chunk": {"center": [-20.0, 10.0], "width": [80, 80], "depth": 300e3}}
+ISLANDS = {"A": (-21.0, 1.0), "B": (-24.0, 3.0), "C": (-18.0, 2.0), "D": (-20.0, 6.0)}
+
+
+def ocean(places, **changes):
+    """A chunk below an ocean, which contains the places also with exchanged coordinates."""
+    entries = {
+        "domain": PLATE,
+        "material": {"homogeneous": {"vp": 8000, "vs": 4500, "rho": 3300}},
+        "sources": [
+            {"longitude": -25.0, "latitude": 0.0, "depth": 60e3, **MOMENT, "time_function": {"gaussian": {"sigma": 20}}}
+        ],
+        "receivers": [{"name": name, "longitude": a, "latitude": b} for name, (a, b) in places.items()],
+        "duration": 300.0,
+        "solver": {"method": "spectral_element", "max_frequency": 0.02},
+    }
+    return [text for text in described(**{**entries, **changes}).warnings() if "longitude and latitude" in text]
+
+
+def test_a_station_with_exchanged_coordinates_is_found():
+    assert ocean(ISLANDS) == []
+    [text] = ocean(ISLANDS | {"C": ISLANDS["C"][::-1]})
+    assert text.startswith("receivers: 1 are more than 20°") and "XX.C (the first at longitude 2, latitude -18)" in text
+    assert text.endswith("did you swap longitude and latitude?")
+    [text] = ocean({name: place[::-1] for name, place in ISLANDS.items()})
+    assert text.startswith("receivers: 4 are more than 20°")
+    assert ocean({"A": (2.0, -18.0)}, sources=[]) == []  # nothing to compare with
+
+
+@pytest.mark.parametrize(
+    ("entry", "words"),
+    [
+        ({"longitude": 34.0, "latitude": -117.7}, "latitude: -117.7 deg is out of range; must be at least -90 deg"),
+        ({"longitude": 12.5, "latitude": 42.4}, None),
+        ({"longitude": 42.4, "latitude": 12.5}, ""),
+    ],
+)
+def test_exchanged_coordinates_are_suggested_where_a_point_is_refused(tmp_path, entry, words):
+    crs = {"x": [-50e3, 50e3], "y": [-50e3, 50e3], "z": [-20e3, 0], "crs": {"longitude": 12.5, "latitude": 42.5}}
+    point = {"name": "A", **entry}
+    (tmp_path / "STATIONS").write_text(f"A XX {entry['latitude']} {entry['longitude']} 0.0 0.0\n")
+    source = {**entry, "depth": 5e3, **MOMENT, "time_function": GAUSSIAN}
+    shot = {"survey": {"shots": [{**entry, "depth": 3e3}]}}
+    cases = [{"receivers": [point]}, {"receivers": [{"file": tmp_path / "STATIONS"}]}, {"sources": [source]}, shot]
+    for changes in cases:
+        if words is None:
+            described(domain=crs, frequency=0.1, **changes)
+            continue
+        with pytest.raises(lw.InputError) as caught:
+            described(domain=crs, frequency=0.1, **changes)
+        assert "did you swap longitude and latitude?" in str(caught.value) or "is no latitude" in str(caught.value)
+        assert words in str(caught.value) or "file" in str(changes)

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
+import h5py
 import numpy as np
 import pytest
 
 import lithowave as lw
 from lithowave.output.figures import plot_run, record_section, station_map, style, traces
+from lithowave.output.figures.coastlines import coastlines, draw_coastlines
+from lithowave.output.figures.globe import map_page
 from lithowave.output.figures.ground import draw_interfaces, ground_map, interface_levels
 from lithowave.output.figures.movie import _Frames, nice_limit
 from lithowave.output.figures.record_section import normalised
+from lithowave.output.figures.station_map import beachball_position
 from lithowave.output.geometry import line_direction, offsets
 from lithowave.output.seismograms import load_seismograms
 from lithowave.output.snapshots import SnapshotWriter, load_snapshots
+from lithowave.sphere import angular_distance
 from sample_run import MOMENT, make_run_folder
 from small_run import lithowave, write_small
 
@@ -335,3 +340,63 @@ def test_plot_takes_its_options(tmp_path, figures):
     assert note == "true relative amplitudes: one scale for all traces, gain 3, clipped at 1.5"
     assert "did you mean" in lithowave("plot", run, "--format", "pgn", status=2)
     assert "--gain: -1 is out of range" in lithowave("plot", run, "--gain", -1, status=2)
+
+
+# ---- color limits, mechanisms and coastlines -------------------------------------------------------------------------
+
+
+def test_a_few_large_values_do_not_set_the_color_scale(tmp_path, figures):
+    run_of(tmp_path, receivers_at((0.0, 0.0)), source_at(0.0, 0.0), points=41)
+    path = tmp_path / "peak_motion.h5"
+    with h5py.File(path, "r+") as file:
+        values = np.linspace(0.1, 1.0, file["pgv/horizontal"].size).reshape(file["pgv/horizontal"].shape)
+        values.flat[7] = 100.0
+        file["pgv/horizontal"][...] = values
+    station_map(tmp_path, tmp_path / "map.png")
+    panel, bar = figures["map"].axes[:2]
+    [image] = [one for one in panel.collections if one.get_array() is not None and one.get_array().size == values.size]
+    assert image.norm.vmax == pytest.approx(0.995, rel=0.01)
+    assert bar.get_ylabel() == "Peak ground velocity, horizontal (m/s; largest 100)"
+    assert style.color_limit(np.zeros(5)) == (0.0, 0.0) and style.color_limit(np.eye(100)) == (1.0, 1.0)
+
+
+def test_a_mechanism_does_not_cover_the_epicenter(tmp_path, figures):
+    """It is next to it, inside the frame, and not on the stations."""
+    corner = (-24e3, 23e3)
+    stations = receivers_at((-21e3, 20e3), (-20.5e3, 20.5e3), (0.0, 0.0))
+    run_of(tmp_path, stations, source_at(*corner, moment=MOMENT), points=9)
+    station_map(tmp_path, tmp_path / "map.png")
+    panel = figures["map"].axes[0]
+    low, high = np.transpose([panel.get_xlim(), panel.get_ylim()])
+    radius = 0.045 * (high - low).min()
+    center = np.array(beachball_position(panel, (-24.0, 23.0), radius, np.array([[-21.0, 20.0], [-20.5, 20.5]])))
+    assert np.linalg.norm(center - [-24.0, 23.0]) == pytest.approx(2.5 * radius)
+    assert (center - radius >= low).all() and (center + radius <= high).all()
+    assert np.linalg.norm(center - [-21.0, 20.0]) > radius
+    stars = [one for one in panel.collections if len(one.get_offsets()) == 1]
+    assert any(np.allclose(one.get_offsets()[0], [-24.0, 23.0]) for one in stars)
+
+
+def test_coastlines_are_where_the_coasts_are():
+    longitude, latitude = coastlines()
+    assert 5000 < len(longitude) < 6000 and np.nanmin(latitude) > -86 and np.nanmax(np.abs(longitude)) <= 180
+    for place in ((18.48, -34.36), (-9.5, 38.7), (103.9, 1.3), (-67.3, -55.9), (25.8, 71.1)):  # capes
+        assert np.nanmin(angular_distance(longitude, latitude, place)) < 0.6, place
+    for place in ((-150.0, 0.0), (90.0, 45.0), (20.0, 0.0)):  # the Pacific, Asia, Africa
+        assert np.nanmin(angular_distance(longitude, latitude, place)) > 8.0, place
+
+
+@pytest.mark.parametrize("chunk", [True, False])
+def test_coastlines_are_drawn_on_large_maps_only(chunk):
+    origin = (10.0, 40.0, 0.0) if chunk else (10.0, 40.0)
+    for half, drawn in ((1000.0, True), (390.0, False)):
+        panel = style.new_figure(4, 4).subplots()
+        draw_coastlines(panel, origin, map_page(origin), (-half, half, -half, half))
+        lines = [line for line in panel.lines if line.get_gid() == "coastlines"]
+        assert len(lines) == drawn
+        if drawn:  # Rome and Barcelona are at the coast, the Alps are not
+            x, y = lines[0].get_data()
+            for east, north, near in ((190.0, 210.0, True), (-650.0, 180.0, True), (0.0, 780.0, False)):
+                assert (np.nanmin(np.hypot(x - east, y - north)) < 60.0) == near
+    draw_coastlines(panel, None, None, (-1e3, 1e3, -1e3, 1e3))
+    assert not panel.lines

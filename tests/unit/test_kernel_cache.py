@@ -28,6 +28,35 @@ for order in (2, 4):
 """
 
 
+ANNOUNCED = """
+from lithowave.backends.kernel_cache import njit
+from lithowave.cli.printing import announcing_compilation
+
+helper = njit()(lambda value: value + 1)
+
+@njit(cache=True)
+def kernel(value):
+    return helper(value)
+
+with announcing_compilation():
+    helper(2.0)  # is not stored, and compiled by every process
+    assert kernel(3.0) == 4.0 and kernel(3) == 4
+kernel(3j)
+"""
+
+
+def test_compilation_is_announced_once_and_only_if_the_cache_lacks_a_kernel(tmp_path: Path) -> None:
+    script = tmp_path / "program.py"
+    script.write_text(ANNOUNCED, encoding="utf-8")
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    command, texts = [sys.executable, str(script)], []
+    for _ in range(2):
+        done = subprocess.run(command, env=environment, capture_output=True, encoding="utf-8", check=True)
+        assert done.stdout == ""
+        texts.append(done.stderr)
+    assert texts[0].count("compiling kernels for this processor, up to a minute") == 1 and texts[1] == ""
+
+
 @pytest.mark.parametrize(("kind", "wrong"), [(VariantFiles, False), (IndexDataCacheFile, True)])
 def test_variants_saved_at_once_are_not_mixed_up(kind: type, wrong: bool, tmp_path: Path) -> None:
     """A second process has read the index before the first one wrote it, and writes its variant in between. Numba's own

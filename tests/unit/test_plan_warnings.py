@@ -213,3 +213,25 @@ def test_several_ranks_report_what_one_does(tmp_path, method):
             assert len(found) == len(expected) == 2
             assert found[:-1] == expected[:-1]
             assert re.sub(r"\(.*?\)", "", found[-1]) == re.sub(r"\(.*?\)", "", expected[-1])
+
+
+# --- receivers at sources, and layers that are too thin for any grid
+
+
+@pytest.mark.parametrize("method", [FD, SE, DG])
+def test_a_receiver_at_a_source_has_a_remedy(method):
+    """No spacing resolves a distance of zero."""
+    simulation = described(method, receivers=[{"name": "A", "position": [0, 0, -2000]}])
+    [text] = [one for one in load_method(method).plan(simulation, CPU).warnings(simulation) if "XX.A is at" in one]
+    assert "the motion at a point source is infinite" in text and "0 or less" not in text
+    assert re.search(r"Keep a distance of at least [1-9]\d+ m for an error below 2%\.$", text)
+    near = described(method, receivers=[{"name": "A", "position": [0, 0, -1990]}])
+    [text] = [one for one in load_method(method).plan(near, CPU).warnings(near) if "XX.A is at" in one]
+    assert re.search(r"Use solver.spacing: \d\S* or less, or a distance of at least [1-9]\d+ m, for an error", text)
+
+
+def test_no_spacing_is_suggested_for_a_layer_that_no_grid_resolves():
+    layers = [{"top": 0, **SOFT}, {"top": -1000, **ROCK}, {"top": -1000.001, **SOFT}]
+    [text] = warnings_of(described(FD, material={"layers": layers}))
+    assert "material.layers[1]: 0.001 m thick" in text and text.endswith("or give it a minimum thickness.")
+    assert "solver.spacing" not in text

@@ -63,6 +63,25 @@ def test_amplitude_has_a_peak_of_one_and_keeps_the_shape_of_time(description):
     assert np.shape(function.amplitude(0.3)) == ()
 
 
+@pytest.mark.parametrize(
+    ("description", "area"),
+    [
+        ({"gaussian": {"sigma": 0.3}}, 0.3 * math.sqrt(2.0 * math.pi)),
+        ({"brune": {"rise_time": 0.3}}, 0.3 * math.e),
+        ({"triangle": {"half_duration": 0.3}}, 0.3),
+        ({"boxcar": {"duration": 0.3}}, 0.3),
+        ({"ricker": {"frequency": 2.0}}, 0.0),
+    ],
+    ids=lambda value: name_of(value) if isinstance(value, dict) else "",
+)
+def test_the_documented_area_of_a_force(description, area):
+    """Its peak is 1, so that the area is not: both are stated in the description of each shape."""
+    function = TimeFunction(**description)
+    assert float(function.impulse(np.array([50.0]))[0]) == pytest.approx(area, abs=1e-12)
+    text = " ".join(type(function.shape).__doc__.split())
+    assert "Force: amplitude = " in text and ("Moment tensor: rate = " in text or function.moment_refusal())
+
+
 @pytest.mark.parametrize("description", [d for d in MOMENT_RATES if "smoothed_step" not in d], ids=name_of)
 def test_rate_and_amplitude_differ_by_a_factor(description):
     function = made(description)

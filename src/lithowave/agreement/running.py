@@ -30,7 +30,7 @@ from lithowave.agreement.storage import require_same, stored_state
 from lithowave.agreement.verdict import find_causes, summarize
 from lithowave.description.simulation import Simulation
 from lithowave.errors import InputError, LithowaveWarning
-from lithowave.output.compare import common_time, resample
+from lithowave.output.resampling import common_time, resample
 from lithowave.output.run_folder import read_report
 from lithowave.output.seismograms import Seismograms, load_seismograms
 from lithowave.parallel.ranks import make_ranks
@@ -212,9 +212,7 @@ def _attribution(
 
 def _common_times(runs: Iterable[Seismograms], plan: AgreementPlan) -> np.ndarray:
     """Return the sample times (s) of the coarsest run that all runs cover."""
-    loaded = list(runs)
-    coarsest = max(loaded, key=lambda run: run.sampling_interval)
-    time = min((common_time(coarsest, run) for run in loaded), key=len)
+    time = common_time(*runs)
     if len(time) < 2:
         raise InputError(str(plan.directory), "fewer than two samples are in common", "", "use a longer duration")
     return time

@@ -5,11 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+import numpy as np
+
 from lithowave.agreement.misfits import Attribution
 from lithowave.agreement.planning import BASE, FINER, WIDER, Key, outward_shift
 from lithowave.agreement.result import Agreement, Finding
 from lithowave.description.solver import METHODS
 from lithowave.errors import InputError
+from lithowave.verification.misfits import weak_receivers
 
 SMALLEST_SHARE = 0.2  # of the squared difference: causes below are not reported
 HIGHEST_ORDER = 4.0  # of convergence, assumed for recommendations
@@ -145,6 +148,7 @@ def summarize(agreement: Agreement) -> list[str]:
     where = f"at {agreement.names[one.worst]} ({one.worst_component}), {agreement.position(one.worst).text()}"
     labels = " and ".join(agreement.run(method).label for method in pair)
     limit = percent(agreement.tolerance)
+    where += _weakness(agreement, one.worst)
     if agreement.agreed:
         lines = [
             f"The methods agree within {limit} at every receiver; {labels} differ most, by {percent(one.largest)} "
@@ -159,6 +163,20 @@ def summarize(agreement: Agreement) -> list[str]:
     else:
         lines = [f"The methods do not agree within {limit}: {labels} differ by {percent(one.largest)} {where}."]
     return lines + [f"{finding.text} {finding.remedy}" for finding in agreement.findings]
+
+
+def _weakness(agreement: Agreement, receiver: int) -> str:
+    """Return a clause if the receiver moves too little for a meaningful relative misfit; empty otherwise."""
+    sources = agreement.plan.simulation.acquisition.source_positions
+    distances = np.linalg.norm(agreement.positions[:, None] - sources, axis=2).min(axis=1)
+    weak = weak_receivers(agreement.traces[agreement.reference, BASE], distances)[receiver]
+    if np.isnan(weak):
+        return ""
+    return (
+        f", which moves only {percent(weak)} of the strongest receiver, also in proportion to its distance, as on a "
+        "node of the radiation pattern, so that its relative misfit says little; judge it by the misfit of all "
+        "receivers, or move or omit it"
+    )
 
 
 def _control_sentences(agreement: Agreement) -> Iterator[str]:

@@ -15,12 +15,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any
 
 import numba
 import numpy as np
-from numba.core.caching import IndexDataCacheFile
+from numba.core import event
+from numba.core.caching import IndexDataCacheFile, NullCache
 from numba.core.dispatcher import Dispatcher
 from numba.core.serialize import dumps
 from numba.np import linalg
@@ -142,6 +144,29 @@ def njit(**options: Any) -> Callable[[Callable], Any]:
         return dispatcher
 
     return decorate
+
+
+class FirstCompilation(event.Listener):
+    """Calls a function when a kernel that is stored on disk must be compiled, once."""
+
+    def __init__(self, announce: Callable[[], None]) -> None:
+        self.announce, self.announced = announce, False
+
+    def on_start(self, event: Any) -> None:
+        """Call the function at the first compilation of a kernel that is not in the cache."""
+        if not self.announced and not isinstance(event.data["dispatcher"]._cache, NullCache):
+            self.announced = True
+            self.announce()
+
+    def on_end(self, event: Any) -> None:
+        """Do nothing."""
+
+
+@contextmanager
+def announced_compilation(announce: Callable[[], None]) -> Iterator[None]:
+    """In this context, call a function before the first kernel that is compiled and not read from the cache."""
+    with event.install_listener("numba:compile", FirstCompilation(announce)):
+        yield
 
 
 def import_without_blas() -> None:

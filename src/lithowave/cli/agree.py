@@ -100,7 +100,7 @@ def agree(
     """Run a simulation by several methods, and report where they differ and why; exit status 1 if they differ."""
     from lithowave.agreement import forecast_agreement, plan_agreement
     from lithowave.agreement.running import check_tolerance, refuse_ranks
-    from lithowave.cli.printing import json_text
+    from lithowave.cli.printing import announcing_compilation, json_text
     from lithowave.cli.reading import located, read_simulation
 
     refuse_ranks()
@@ -109,7 +109,7 @@ def agree(
     options = {"compute.backend": backend, "compute.precision": precision, "compute.threads": threads}
     simulation, overrides = read_simulation(file, changes, options)
     names = [name.strip() for text in methods for name in text.split(",")] if methods else None
-    with located(file, overrides):
+    with located(file, overrides), announcing_compilation():
         plan = plan_agreement(
             simulation, names, output=output, solver=solver_settings(solver or []), refinement=refinement
         )

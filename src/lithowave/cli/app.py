@@ -185,12 +185,12 @@ def _print_check(
     as_json: bool = False,
 ) -> None:  # fmt: skip
     """Print the requirements of a run or a survey; exit with status 1 if it would fail."""
-    from lithowave.cli.printing import json_text, print_check_report, print_text
+    from lithowave.cli.printing import announcing_compilation, json_text, print_check_report, print_text
     from lithowave.cli.reading import located
     from lithowave.run.check import check_simulation
     from lithowave.shots import check_survey
 
-    with located(file, overrides):
+    with located(file, overrides), announcing_compilation():
         if ranks is not None or simulation.survey is None:
             report: Any = check_simulation(simulation, measure=measure, ranks=ranks)
         else:

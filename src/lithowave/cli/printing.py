@@ -56,6 +56,19 @@ def ranks_here() -> Ranks:
         return SINGLE_RANK
 
 
+@contextmanager
+def announcing_compilation() -> Iterator[None]:
+    """In this context, print a line to standard error before kernels are compiled, which takes up to a minute."""
+    from lithowave.backends.kernel_cache import announced_compilation
+
+    def announce() -> None:
+        what = "compiling kernels for this processor, up to a minute; runs and later commands read them from the cache"
+        console(errors=True).print(f"{what} (--no-measure compiles fewer)")
+
+    with announced_compilation(announce):
+        yield
+
+
 def print_text(text: str, style: str = "") -> None:
     """Print a text unchanged."""
     console().print(Text(text, style))

@@ -1,9 +1,11 @@
-"""Warnings about attenuation: unused keys, very low Q, a poor approximation, and sources outside its band."""
+"""Warnings about attenuation: unused keys, unusual Q, a poor approximation, and sources outside its band."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from lithowave.description.sources import PointSource
 from lithowave.description.time_function_warnings import velocity_outside
@@ -45,6 +47,7 @@ def attenuation_warnings(simulation: Simulation, sources: list[tuple[str, bool, 
             f"material: the smallest quality factor of a bulk or shear modulus is {smallest:.3g}; values below "
             f"{_LOW_QUALITY:g} are unusual, and their approximation is less accurate."
         )
+    yield from _more_bulk_than_shear(simulation)
     if found.deviation > _DEVIATION_LIMIT:
         yield (
             f"material.attenuation: with {found.body.mechanisms} mechanisms, Q deviates by up to "
@@ -52,6 +55,34 @@ def attenuation_warnings(simulation: Simulation, sources: list[tuple[str, bool, 
             f"{found.body.band[1]:.4g} Hz. Use more mechanisms or a narrower band."
         )
     yield from _outside_band(found.body.band, simulation.resolved_frequency, sources)
+
+
+def _more_bulk_than_shear(simulation: Simulation) -> Iterator[str]:
+    """Yield warnings about solids with qp < qs, which means that 1/Qkappa is larger than 1/Qmu."""
+    material = simulation.material
+    why = (
+        "so that compression loses more energy than shear; in most rocks qp is larger (without loss in compression, "
+        "qp = qs / (4/3 vs^2/vp^2)). Check whether qp and qs are exchanged; if they are meant, ignore this warning."
+    )
+    for path, properties in material.properties.items():
+        if properties.qp is not None and properties.qs is not None and properties.qp < properties.qs:
+            bulk, _ = properties.inverse_quality
+            yield (
+                f"{'.'.join(('material', *map(str, path)))}.qp: {properties.qp:g} is less than qs = {properties.qs:g}: "
+                f"the quality factor of the bulk modulus is {1.0 / bulk:.3g}, {why}"
+            )
+    if not material.properties:
+        losses, shear = (np.asarray(values) for values in material.medium.inverse_quality_in(simulation.domain.ground))
+        reverse = (losses > (1.0 + 1e-6) * shear) & (shear > 0.0)
+        if reverse.any():
+            ratios = np.where(reverse, losses / np.where(reverse, shear, 1.0), 0.0)
+            worst = np.unravel_index(int(ratios.argmax()), losses.shape)
+            share = percent(float(reverse.mean()))
+            yield (
+                f"material.{material.kind}: qp is less than qs at {share} of the points of the model (most where the "
+                f"quality factor of the bulk modulus is {1.0 / losses[worst]:.3g} and that of the shear modulus "
+                f"{1.0 / shear[worst]:.3g}), {why}"
+            )
 
 
 def _outside_band(

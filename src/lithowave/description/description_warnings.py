@@ -20,6 +20,7 @@ from lithowave.description.method_limits import find_unused_keys
 from lithowave.description.receiver import Receiver
 from lithowave.description.slip_rates import SlipRates, SubfaultFunction
 from lithowave.description.sources import PointSource
+from lithowave.description.swapped_coordinates import distant_places
 from lithowave.description.time_function_warnings import time_function_warnings
 
 if TYPE_CHECKING:
@@ -60,6 +61,7 @@ def find_warnings(simulation: Simulation) -> list[str]:
     found.extend(_elevation_warnings(simulation, receivers))
     found.extend(_sea_floor_warnings(simulation, receivers))
     found.extend(_source_side_notes(simulation, [(label, source) for label, _, source in sources]))
+    found.extend(distant_places(simulation))
     if not simulation.sources:
         found.append("sources: the simulation has no sources, so all motion is zero.")
     if not receivers and not simulation.output.snapshots and not simulation.output.peak_motion:

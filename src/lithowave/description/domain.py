@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pyproj import Transformer
 
 AXES = ("x", "y", "z")
+SWAP_QUESTION = "did you swap longitude and latitude?"
 FACES = ("x_min", "x_max", "y_min", "y_max", "z_min", "z_max")
 
 
@@ -220,10 +221,13 @@ class Domain(DescriptionModel):
             if self.chunk is not None:
                 distance = np.atleast_1d(angular_distance(longitude, latitude, self.chunk.center))
                 worst, places = int(distance.argmax()), zip(_flat(longitude), _flat(latitude), strict=True)
-                place = place_text(*list(places)[worst])
-                got = f"{place} is {distance[worst]:.4g}° from the center and outside the chunk"
-                raise refusal(got, self.chunk.extent_text())
-            raise refusal("the point is too far from the origin domain.crs to be projected")
+                place = list(places)[worst]
+                got = f"{place_text(*place)} is {distance[worst]:.4g}° from the center and outside the chunk"
+                raise refusal(got, self.chunk.extent_text(), self.swap_question(*place))
+            first = int(np.argmin(np.isfinite(np.atleast_1d(x)) & np.isfinite(np.atleast_1d(y))))
+            place = _flat(longitude)[first], _flat(latitude)[first]
+            got = f"{place_text(*place)} is too far from the origin domain.crs to be projected"
+            raise refusal(got, "", self.swap_question(*place))
         return x, y
 
     def to_local_grid(self, longitude: np.ndarray, latitude: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -233,6 +237,26 @@ class Domain(DescriptionModel):
             return x[()], y[()]
         x, y = self._transformer().transform(longitude, latitude)
         return x, y
+
+    def contains_places(self, longitude: ArrayLike, latitude: ArrayLike) -> np.ndarray:
+        """Return a mask (n,) of the places, in degrees, within the sides; False for impossible latitudes."""
+        longitude, latitude = np.atleast_1d(longitude).astype(float), np.atleast_1d(latitude).astype(float)
+        inside = np.isfinite(longitude) & (np.abs(latitude) <= 90.0)
+        x, y = self.to_local_grid(longitude, np.where(inside, latitude, 0.0))
+        for values, (low, high) in zip((x, y), (self.x, self.y), strict=True):
+            inside &= (np.asarray(values) >= low) & (np.asarray(values) <= high)  # False for NaN
+        return inside
+
+    def swap_question(self, longitude: float, latitude: float) -> str:
+        """Return `SWAP_QUESTION` if a place, in degrees, is in the domain with exchanged coordinates; else no text."""
+        return SWAP_QUESTION if self.contains_places(latitude, longitude).any() else ""
+
+    def swap_question_at(self, x: float, y: float) -> str:
+        """Return the text of `swap_question` of local coordinates, m; no text without `crs` and `chunk`."""
+        if not self.is_geographic:
+            return ""
+        longitude, latitude = self.to_geographic(x, y)
+        return self.swap_question(float(longitude), float(latitude))
 
     def to_geographic(self, x: Any, y: Any) -> tuple[Any, Any]:
         """Return (longitude, latitude) in degrees of points given by x and y in m (floats or arrays)."""

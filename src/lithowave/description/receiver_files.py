@@ -113,12 +113,19 @@ def place_file(entry: Receivers, domain: Domain, where: str) -> PlacedReceivers:
         if domain.chunk is not None:
             why = "is more than 90° from the center of the chunk"
         got = f"{one.station} ({one.place}) at ({first:.10g}, {second:.10g}) {why}"
-        raise refusal(got, "expected receivers in the domain", "outside: omit omits the others", at=("file",))
+        hint = domain.swap_question(first, second) if table.geographic and entry.crs is None else ""
+        hint = hint or "outside: omit omits the others"
+        raise refusal(got, "expected receivers in the domain", hint, at=("file",))
     if entry.outside == "omit":
         inside = (x >= domain.x[0]) & (x <= domain.x[1]) & (y >= domain.y[0]) & (y <= domain.y[1])
         omitted = [record.station for record, kept in zip(records, inside, strict=True) if not kept]
         if omitted:
-            notes.append(f"{len(omitted)} of {len(records)} receivers are outside the domain and were omitted")
+            note = f"{len(omitted)} of {len(records)} receivers are outside the domain and were omitted"
+            if table.geographic and entry.crs is None and domain.is_geographic:
+                first, second = np.array(places, dtype=float)[~inside].T
+                swapped = int(domain.contains_places(second, first).sum())
+                note += f"; {swapped} of them are inside with longitude and latitude exchanged" if swapped else ""
+            notes.append(note)
         if len(omitted) == len(records):
             raise refusal(f"all {len(records)} receivers are outside the domain", at=("file",))
         records, x, y = tuple(r for r, kept in zip(records, inside, strict=True) if kept), x[inside], y[inside]
@@ -178,7 +185,7 @@ def _stations_table(entry: Receivers, domain: Domain) -> ReceiverTable:
             f"{path}:{beyond[0].line_number}: ({beyond[0].first:g}, {beyond[0].second:g}) is no "
             "latitude and longitude",
             "expected degrees",
-            "for y and x in m set coordinates: cartesian",
+            f"{_swapped(domain, beyond[0].first, beyond[0].second)}for y and x in m set coordinates: cartesian",
             at=("file",),
         )
     if kind == "geographic" and not domain.is_geographic:
@@ -196,3 +203,9 @@ def _stations_table(entry: Receivers, domain: Domain) -> ReceiverTable:
         for one in found
     )  # fmt: skip
     return ReceiverTable(records, kind == "geographic")
+
+
+def _swapped(domain: Domain, latitude: float, longitude: float) -> str:
+    """Return the question whether a line states the longitude before the latitude; empty if this is no explanation."""
+    question = domain.swap_question(longitude, latitude) if domain.is_geographic else ""
+    return f"{question} A line is: station network latitude longitude elevation burial; " if question else ""

@@ -98,7 +98,8 @@ class Source(DescriptionModel):
     )
     time_function: TimeFunction | None = Field(
         default=None,
-        description="Shape of the moment rate, or amplitude of a force. With file or events: replaces the Gaussian.",
+        description="Shape of the moment rate (unit area), or amplitude of a force (peak 1, not unit area). With file "
+        "or events: replaces the Gaussian.",
     )
     file: InputFile | None = Field(
         default=None,

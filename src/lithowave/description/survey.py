@@ -353,7 +353,7 @@ def _moved_source(source: Source, shot: Shot) -> Source:
 
 def _shift(simulation: Simulation, shot: Shot) -> tuple[float, float]:
     """Return the distance of the shot from the source of the description to the East and to the North, m."""
-    x, y, _ = simulation.acquisition.source_positions[0]
+    x, y, _ = simulation.acquisition.source_positions[0].tolist()
     return (shot.position[0] - x, shot.position[1] - y)
 
 
@@ -433,14 +433,19 @@ def _placed(problem: Problem, entry: Shots, index: int) -> Problem:
 def _misplaced_shots(simulation: Simulation, shots: list[Shot]) -> Iterator[Problem]:
     faces = simulation.boundaries.faces
     heights = surface_heights(simulation.domain, [shot.position for shot in shots])
-    count = 0
+    survey, count = simulation.survey, 0
+    assert survey is not None
     for number, (shot, height) in enumerate(zip(shots, heights, strict=True), start=1):
-        trouble = misplacement(shot.position, simulation.domain, faces, height)
+        entry = survey.shots[int(shot.where[-1])]
+        by_depth = entry.depth is not None or entry.longitude is not None
+        trouble = misplacement(shot.position, simulation.domain, faces, height, by_depth)
         if trouble is not None:
             count += 1
             if count <= MAX_LISTED:
-                got, *rest = trouble
-                yield Problem(shot.where, f"shot {number}: {got}", *rest)
+                got, allowed, hint = trouble
+                if not hint and (entry.longitude is not None or entry.file is not None):
+                    hint = simulation.domain.swap_question_at(*shot.position[:2])
+                yield Problem(shot.where, f"shot {number}: {got}", allowed, hint)
     if count > MAX_LISTED:
         yield Problem(("survey", "shots"), f"{count - MAX_LISTED} more shots are outside")
 

@@ -119,7 +119,7 @@ sources:                                 # any number of sources
   #     - {{name: A, origin_time: "2008-07-29T18:42:15Z", time_shift: 0.5, half_duration: 1.1, depth: 15500,
   #        longitude: -117.766, latitude: 33.949, moment_tensor: {{xy: 1.0e17}}}}
   #
-  # Time functions: the moment rate (unit area), or the amplitude of a force; `delay` shifts them in time.
+  # Time functions: the moment rate (unit area), or the amplitude of a force (peak 1); `delay` shifts them in time.
   #   gaussian: {{sigma: 0.15, delay: 0.9}}               # delay: its peak
   #   ricker: {{frequency: 1.0, delay: 1.2}}              # for forces only; delay: its peak
   #   brune: {{corner_frequency: 1.0, delay: 0}}          # delay: its beginning

@@ -1,4 +1,4 @@
-"""Warnings about time functions: cut off, rough, above the resolved frequencies, or too late."""
+"""Warnings about time functions: cut off, rough, above the resolved frequencies, too late, or longer than the run."""
 
 from __future__ import annotations
 
@@ -22,6 +22,9 @@ _UNRESOLVED_LIMIT = 0.2
 """Unresolved part of the radiated velocity from which on there is a warning. A Gaussian whose spectrum falls to 5% at
 the resolved frequency has 0.04."""
 
+_UNRELEASED_LIMIT = 0.01
+"""Part of the moment, or of the peak of a force, that a simulation does not reach, from which on there is a warning."""
+
 _SPECTRUM_SAMPLES = (1 << 13, 1 << 20)  # fewest, most
 
 
@@ -34,23 +37,24 @@ def time_function_warnings(simulation: Simulation, sources: list[tuple[str, bool
         `ONSET_LIMIT` of the peak is cut off.
     """
     highest = simulation.resolved_frequency
-    groups = _groups(highest)
+    groups = _groups(highest, simulation.duration)
     known: dict[tuple[int, bool], Roughness] = {}
     for label, from_file, source in sources:
         key = (id(source.time_function), source.moment is not None)
         if key not in known:  # many sources may share one function
-            known[key] = roughness(source, highest)
+            known[key] = roughness(source, highest, simulation.duration)
         found = known[key]
         groups["cut"].add(label, found, ONSET_LIMIT if from_file else _SMALLEST_JUMP)
         groups["jump"].add(label, found, _SMALLEST_JUMP)
         groups["reaches"].add(label, found, math.inf if highest is None else highest * (1.0 + 1e-6))
         groups["unresolved"].add(label, found, _UNRESOLVED_LIMIT)
         groups["start"].add(label, found, math.nextafter(simulation.duration, 0.0))
+        groups["unreleased"].add(label, found, _UNRELEASED_LIMIT)
     for group in groups.values():
         yield from group.sentences(len(sources))
 
 
-def _groups(highest: float | None) -> dict[str, _Group]:
+def _groups(highest: float | None, duration: float) -> dict[str, _Group]:
     """Return the kinds of defects, by the measure of `Roughness` in which they show."""
     limit = f"{highest or 0.0:.3g} Hz"
     above = "high frequencies" if highest is None else f"frequencies above the {limit} that the grid resolves"
@@ -80,6 +84,12 @@ def _groups(highest: float | None) -> dict[str, _Group]:
             "start", "it begins at {value}, after the end of the simulation",
             "begin at up to {value}, after the end of the simulation", "Use a longer duration or a shorter delay.",
             lambda value: f"{value:g} s",
+        ),
+        _Group(
+            "unreleased", f"it lasts until t = {{end:.4g}} s, and the simulation ends at t = {duration:g} s: {{value}} "
+            "of {whole} is missing", f"last longer than the simulation, which ends at t = {duration:g} s: up to "
+            "{value} of their moment, or of the peak of a force, is missing",
+            "Use a longer duration or a shorter delay.", percent,
         ),
     )  # fmt: skip
     return {group.measure: group for group in kinds}
@@ -112,7 +122,7 @@ class _Group:
         if not self.found:
             return
         label, worst = max(self.found, key=lambda item: self.value(item[1]))
-        words = {"value": self.show(self.value(worst)), "kind": worst.kind, "time": worst.jump_time}
+        words = {**vars(worst), "value": self.show(self.value(worst)), "time": worst.jump_time}
         if len(self.found) == 1:
             yield f"{label}.time_function: {self.one.format(**words)}. {self.remedy}"
         else:
@@ -128,7 +138,8 @@ class Roughness:
 
     cut : part of the peak reached before time 0. jump : largest jump, as a fraction of the peak, at jump_time, s.
     reaches : frequency at which the spectrum falls to 5%, Hz; 0 if it jumps. unresolved : part of the radiated velocity
-    above the resolved frequency; 0 if one of the others shows that there is much of it. start : s.
+    above the resolved frequency; 0 if one of the others shows that there is much of it. start, end : s. unreleased :
+    part of `whole` (the moment, or the peak of a force) that the simulation does not reach; 0 if it begins later.
     """
 
     kind: str
@@ -138,18 +149,39 @@ class Roughness:
     reaches: float
     unresolved: float
     start: float
+    end: float
+    unreleased: float
+    whole: str
 
 
-def roughness(source: PointSource, highest: float | None) -> Roughness:
-    """Return the measures of a source's time function; highest : resolved frequency, Hz."""
+def roughness(source: PointSource, highest: float | None, duration: float) -> Roughness:
+    """Return the measures of a source's time function.
+
+    highest : resolved frequency, Hz. duration : of the simulation, s.
+    """
     function = source.time_function
     jump, time = largest_jump(source)
     reaches = 0.0 if jump > _SMALLEST_JUMP else function.maximum_frequency()
     open_question = highest is not None and jump <= _SMALLEST_JUMP and reaches <= highest * (1.0 + 1e-6)
     unresolved = unresolved_velocity(source, highest) if open_question else 0.0
+    start, end = function.support()
     return Roughness(
-        function.kind, function.onset_amplitude(), jump, time, reaches, unresolved, function.support()[0]
+        function.kind, function.onset_amplitude(), jump, time, reaches, unresolved, start, end,
+        unreleased(source, duration) if start < duration < end else 0.0,
+        "its moment" if source.moment is not None else "the peak of the force",
+    )  # fmt: skip
+
+
+def unreleased(source: PointSource, duration: float) -> float:
+    """Return the part of the moment, or of the peak of a force, that is not reached until a time (s)."""
+    function = source.time_function
+    if source.moment is not None:
+        return float(1.0 - function.released(np.array([duration]))[0])
+    start, end = function.support()
+    reached, peak = (
+        np.abs(function.amplitude(np.linspace(start, stop, 4001))).max() for stop in (min(duration, end), end)
     )
+    return float(1.0 - reached / peak)
 
 
 def _history(source: PointSource) -> Callable[[np.ndarray], np.ndarray]:

@@ -28,7 +28,11 @@ _erf = np.frompyfunc(math.erf, 1, 1)
 
 
 class Gaussian(TimeFunctionShape):
-    """rate(t) = exp(−(t − delay)² / 2σ²) / (σ √(2π)): ``delay`` is the time of the peak (default: 6 σ)."""
+    """A Gaussian with the standard deviation σ; ``delay`` is the time of the peak (default: 6 σ).
+
+    Moment tensor: rate = exp(−(t − delay)² / 2σ²) / (σ √(2π)), of unit area. Force: amplitude =
+    exp(−(t − delay)² / 2σ²), whose peak is 1 and whose area is σ √(2π), so that ``force`` is the largest force.
+    """
 
     sigma: PositiveDuration = Field(description="Standard deviation, s.")
     delay: Duration | None = Field(default=None, description="Time of the peak, s; null: 6 sigma.")
@@ -59,7 +63,7 @@ class Gaussian(TimeFunctionShape):
 
 
 class Ricker(TimeFunctionShape):
-    """amplitude(t) = (1 − 2a) exp(−a), a = (π f (t − delay))²; ``delay``: time of the peak, default 1.2/f.
+    """Force: amplitude = (1 − 2a) exp(−a), a = (π f (t − delay))², with a peak of 1 at ``delay`` (default: 1.2/f).
 
     The spectrum has its maximum at the ``frequency`` f. The area is zero, so this function is for forces only:
     as a moment rate it would not release any moment. The far-field acceleration of a Gaussian moment rate
@@ -101,10 +105,11 @@ class Ricker(TimeFunctionShape):
 
 
 class Brune(TimeFunctionShape):
-    """rate(t) = ω² τ exp(−ω τ) for τ = t − delay > 0: Brune's (1970) source, which begins at ``delay``.
+    """Brune's (1970) source, which begins at ``delay``; τ = t − delay > 0.
 
-    ω = 2π ``corner_frequency`` = 1 / ``rise_time``; give one of the two. The rate has its maximum one rise time
-    after its beginning.
+    Moment tensor: rate = ω² τ exp(−ω τ), of unit area. Force: amplitude = ω τ exp(1 − ω τ), whose peak is 1 and whose
+    area is e / ω. ω = 2π ``corner_frequency`` = 1 / ``rise_time``; give one of the two. Both have their maximum one
+    rise time after their beginning.
     """
 
     corner_frequency: PositiveFrequency | None = Field(
@@ -159,7 +164,11 @@ class Brune(TimeFunctionShape):
 
 
 class Triangle(TimeFunctionShape):
-    """rate(t) = (1 − |t − delay| / h) / h, with the ``half_duration`` h; ``delay`` is the center (default: h)."""
+    """A symmetric triangle with the ``half_duration`` h; ``delay`` is the center (default: h).
+
+    Moment tensor: rate = (1 − |t − delay| / h) / h, of unit area. Force: amplitude = 1 − |t − delay| / h, whose peak
+    is 1 and whose area is h. Both are 0 outside.
+    """
 
     half_duration: PositiveDuration = Field(description="Time from the beginning to the peak, s.")
     delay: Duration | None = Field(
@@ -192,7 +201,10 @@ class Triangle(TimeFunctionShape):
 
 
 class Boxcar(TimeFunctionShape):
-    """rate(t) = 1 / duration for delay ≤ t < delay + duration: ``delay`` is the beginning."""
+    """A constant for delay ≤ t < delay + duration: ``delay`` is the beginning.
+
+    Moment tensor: rate = 1 / duration, of unit area. Force: amplitude = 1, of the area ``duration``.
+    """
 
     duration: PositiveDuration = Field(description="Time from the beginning to the end, s.")
     delay: Duration = Field(default=0.0, description="Time of the beginning, s.")
@@ -312,7 +324,7 @@ class TimeFunction(DescriptionModel):
     def amplitude(self, time: np.ndarray) -> np.ndarray:
         """Return the factor of a force at times in s: dimensionless, of the shape of ``time``, with a peak of one.
 
-        Samples keep their own values, and a smoothed step stays at one.
+        The area is not one: `impulse` returns it. Samples keep their own values, and a smoothed step stays at one.
         """
         return self.shape.amplitude(np.asarray(time, dtype=float))
 

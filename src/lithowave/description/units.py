@@ -147,7 +147,8 @@ def _expectation(dimension: str) -> str:
 class Quantity:
     """Annotation that makes a ``float`` field a quantity of one dimension, with limits in SI units.
 
-    ``Annotated[float, Quantity("length", gt=0)]`` accepts ``100``, ``100.0``, ``"100 m"`` and ``"0.1 km"``.
+    ``Annotated[float, Quantity("length", gt=0)]`` accepts ``100``, ``100.0``, ``"100 m"`` and ``"0.1 km"``. ``hint`` is
+    added to the error message of a number outside the limits.
     """
 
     dimension: str
@@ -155,6 +156,7 @@ class Quantity:
     ge: float | None = None
     lt: float | None = None
     le: float | None = None
+    hint: str = ""
 
     def parse(self, value: Any) -> float:
         """The value in SI, or a refusal that states the limits."""
@@ -169,7 +171,7 @@ class Quantity:
             return number
         given = f" ({shown(value)})" if isinstance(value, str) else ""
         raise refusal(
-            f"{with_unit(number, self.dimension)}{given} is out of range", f"must be {self.limits()}"
+            f"{with_unit(number, self.dimension)}{given} is out of range", f"must be {self.limits()}", self.hint
         )
 
     def limits(self) -> str:
@@ -311,7 +313,7 @@ DensityGradient = Annotated[float, Quantity("density_gradient")]
 InverseLength = Annotated[float, Quantity("inverse_length")]
 
 Longitude = Annotated[float, Quantity("angle", ge=-360, le=360)]
-Latitude = Annotated[float, Quantity("angle", ge=-90, le=90)]
+Latitude = Annotated[float, Quantity("angle", ge=-90, le=90, hint="did you swap longitude and latitude?")]
 
 QualityFactor = Annotated[float, Quantity("number", ge=1)]
 

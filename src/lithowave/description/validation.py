@@ -97,18 +97,20 @@ def surface_heights(domain: Domain, points: list[Point]) -> list[float | None]:
 
 
 def misplacement(
-    point: Point, domain: Domain, faces: Mapping[str, str], height: float | None = None
+    point: Point, domain: Domain, faces: Mapping[str, str], height: float | None = None, by_depth: bool = False
 ) -> tuple[str, str, str] | None:
     """Return why a point cannot hold a source or a receiver (got, allowed, hint); None if it can.
 
-    ``height`` is z of the topography at the point, None without one.
+    ``height`` is z of the topography at the point, None without one. ``by_depth`` is True if the description states the
+    depth below the surface instead of z.
     """
     x, y, z = point
     if domain.chunk is not None:
         return _misplacement_in_chunk(point, domain, faces, height)
     if height is None and faces["z_max"] == "free" and z > 0.0:
-        hint = f"Depth is negative z; did you mean {-z:.12g}?" if -z >= domain.z[0] else "Depth is negative z"
-        return f"z = {with_unit(z, 'length')} is above the free surface (z = 0)", "", hint
+        level = f"depth = {with_unit(-z, 'length')}" if by_depth else f"z = {with_unit(z, 'length')}"
+        surface = "depth" if by_depth else "z"
+        return f"{level} is above the free surface ({surface} = 0)", "", _other_sign(z, 0.0, domain, by_depth)
     outside, beyond = [], []
     top = domain.z[1] if height is None else max(z, domain.z[0])
     for axis, value, (low, high) in zip(AXES, point, (domain.x, domain.y, (domain.z[0], top)), strict=True):
@@ -123,9 +125,22 @@ def misplacement(
         allowed = f"Beyond {' and '.join(absorbing)} lies the absorbing layer" if absorbing else ""
         return " and ".join(outside), allowed, ""
     if height is not None and z > height + _ROUNDING * (domain.z[1] - domain.z[0]):
-        got = f"z = {with_unit(z, 'length')} is above the ground"
-        return got, f"The surface is at z = {height:z.6g} m at x = {x:z.12g} m, y = {y:z.12g} m", ""
+        level = f"depth = {with_unit(height - z, 'length')}" if by_depth else f"z = {with_unit(z, 'length')}"
+        allowed = f"The surface is at z = {height:z.6g} m at x = {x:z.12g} m, y = {y:z.12g} m"
+        return f"{level} is above the ground", allowed, _other_sign(z, height, domain, by_depth)
     return None
+
+
+def _other_sign(z: float, height: float, domain: Domain, by_depth: bool) -> str:
+    """Return the hint for a point above the surface: the number with the other sign, if it is in the domain.
+
+    z, height : of the point and of the surface there, m. by_depth : True if the number is a depth, False if it is z.
+    """
+    rule = "depth is positive downwards" if by_depth else "Depth is negative z"
+    mirrored = 2.0 * height - z if by_depth else -z
+    if not domain.z[0] <= mirrored <= height:
+        return rule
+    return f"{rule}; did you mean {z - height if by_depth else -z:.12g}?"
 
 
 def _misplacement_in_chunk(
@@ -146,9 +161,10 @@ def _misplacement_in_chunk(
         return f"{place} is {distance:.4g}° from the center and outside the chunk", chunk.extent_text(), ""
     if above and (height is not None or faces["z_max"] == "free"):
         surface = "depth 0" if height is None else f"an elevation of {height:z.6g} m"
-        return f"{place} is above the surface", f"the surface is at {surface}", "depth is positive downwards"
+        hint = _other_sign(point[2], height or 0.0, domain, True)
+        return f"{place} is above the surface", f"the surface is at {surface}", hint
     if above:
-        return f"{place} is above the chunk", "it begins at depth 0", "depth is positive downwards"
+        return f"{place} is above the chunk", "it begins at depth 0", _other_sign(point[2], 0.0, domain, True)
     if point[2] < low:
         return f"{place} is below the chunk", f"it ends at a depth of {chunk.depth / 1e3:.6g} km", ""
     return f"{place} is at a pole, where East and North are not defined", "", "move it by a meter"
@@ -162,18 +178,20 @@ def _sources(simulation: Simulation) -> Iterator[Problem]:
             yield refused(error, path)
             continue
         sources = simulation.acquisition.source_groups[index]
-        key = entry.event_key or ("position" if entry.position is not None else None)
+        by_depth = entry.position is None
         heights = surface_heights(simulation.domain, [source.position for source in sources])
         for source, height in zip(sources, heights, strict=True):
-            trouble = misplacement(source.position, simulation.domain, faces, height)
+            trouble = misplacement(source.position, simulation.domain, faces, height, by_depth)
             if trouble is None or simulation.solver.mesh is not None:  # a mesh has its own ends
                 continue
             misplaced += 1
             if misplaced <= _MOST_OF_A_KIND:
-                got, *rest = trouble
-                yield Problem(
-                    (*path, key) if key else path, f"{source.name}: {got}" if source.name else got, *rest
-                )
+                got, allowed, hint = trouble
+                hint = hint or (simulation.domain.swap_question_at(*source.position[:2]) if by_depth else "")
+                above = by_depth and "is above" in got
+                key = entry.event_key or ("position" if not by_depth else "depth" if above else None)
+                got = f"{source.name}: {got}" if source.name else got
+                yield Problem((*path, key) if key else path, got, allowed, hint)
         if entry.event_key is not None:
             yield from _onset(simulation, index, sources)
     if misplaced > _MOST_OF_A_KIND:
@@ -252,7 +270,7 @@ def _receivers(simulation: Simulation) -> Iterator[Problem]:
         receivers = simulation.acquisition.receiver_groups[index]
         if simulation.solver.mesh is None:  # a mesh has its own ends
             yield from _without_surface(entry, (*path, entry.kind), faces)
-            yield from _misplaced_receivers(receivers, (*path, entry.kind), simulation.domain, faces)
+            yield from _misplaced_receivers(entry, receivers, path, simulation.domain, faces)
         for receiver in receivers:
             other = first.setdefault(receiver.name, receiver)
             if other is receiver:
@@ -279,20 +297,30 @@ def _without_surface(
 
 
 def _misplaced_receivers(
-    receivers: Sequence[Receiver], path: tuple[str | int, ...], domain: Domain, faces: Mapping[str, str]
+    entry: Receivers,
+    receivers: Sequence[Receiver],
+    path: tuple[str | int, ...],
+    domain: Domain,
+    faces: Mapping[str, str],
 ) -> Iterator[Problem]:
+    by_depth = entry.kind == "longitude"
     heights = surface_heights(domain, [receiver.position for receiver in receivers])
     found = (
-        (receiver, misplacement(receiver.position, domain, faces, height))
+        (receiver, misplacement(receiver.position, domain, faces, height, by_depth))
         for receiver, height in zip(receivers, heights, strict=True)
     )
     misplaced = [(receiver, trouble) for receiver, trouble in found if trouble is not None]
     for receiver, (got, allowed, hint) in misplaced[:_MOST_OF_A_KIND]:
         line = f" ({receiver.where.partition('(')[2]}" if "(" in receiver.where else ""
-        yield Problem(path, f"{receiver.name}{line}: {got}", allowed, hint)
+        key = "depth" if entry.depth is not None and "is above" in got else entry.kind
+        if not hint and entry.kind in ("longitude", "file"):
+            hint = domain.swap_question_at(*receiver.position[:2])
+        yield Problem((*path, key), f"{receiver.name}{line}: {got}", allowed, hint)
     if len(misplaced) > _MOST_OF_A_KIND:
         more = len(misplaced) - _MOST_OF_A_KIND
-        yield Problem(path, f"{more} more of these {len(receivers)} receivers are outside the domain as well")
+        yield Problem(
+            (*path, entry.kind), f"{more} more of these {len(receivers)} receivers are outside the domain as well"
+        )
 
 
 def _resolution(simulation: Simulation) -> Iterator[Problem]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import yaml
 
 from lithowave.errors import InputError
@@ -127,4 +128,6 @@ def _plain(data: Any) -> Any:
         return {str(key): _plain(value) for key, value in data.items()}
     if isinstance(data, (list, tuple)):
         return [_plain(item) for item in data]
+    if isinstance(data, (np.generic, np.ndarray)):
+        return data.tolist()
     return str(data) if isinstance(data, Path) else data

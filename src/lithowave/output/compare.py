@@ -3,7 +3,9 @@
 Receivers are matched by name. The runs are compared at the samples of the coarser sampling interval within the time
 that both runs cover; the finer run is interpolated at these times by the polynomial through the twelve nearest samples
 (exact if the times coincide with its samples). By default neither run is filtered, since the coarser run was also
-sampled without a filter; with a maximum frequency, both runs are low-passed at their own samples first.
+sampled without a filter; with a maximum frequency, both runs are low-passed at their own samples first, cut to the
+common time so that the filter continues both alike beyond its end. If the durations differ, the filtered traces are
+also tapered there, because the continuation is not their motion.
 
 Envelope and phase misfits cover the frequencies that both runs resolve: up to the requested maximum frequency, or else
 the lower of the two `solver.max_frequency`.
@@ -21,15 +23,22 @@ import numpy as np
 
 from lithowave.errors import InputError, LithowaveError, OutputError
 from lithowave.output.figures.description import read_description
-from lithowave.output.geometry import common_positions
+from lithowave.output.geometry import common_positions, epicenter, epicentral_distance
+from lithowave.output.resampling import common_time, end_taper, resample
 from lithowave.output.run_folder import read_report
 from lithowave.output.seismograms import Seismograms, load_seismograms
-from lithowave.verification.misfits import frequency_band, low_pass, relative_l2, time_shift, wavelet_misfits
+from lithowave.verification.misfits import (
+    WEAK,
+    frequency_band,
+    relative_l2,
+    time_shift,
+    wavelet_misfits,
+    weak_receivers,
+)
 
 # The wavelet misfits take a considerable part of a second per receiver.
 MOST_WAVELET_RECEIVERS = 100
 SAME_PLACE = 1.0e-3
-STENCIL = 12
 WAVELET_MISFITS = ("envelope_misfit", "phase_misfit")
 
 
@@ -45,7 +54,8 @@ class Comparison:
     positions : (n, 3), m, from run B.
     quantity, units : of the data.
     time : (n_samples,), s.
-    data_a, data_b : (n, 3, n_samples), components E, N, Z in `units`, low-passed if requested.
+    data_a, data_b : (n, 3, n_samples), components E, N, Z in `units`, low-passed if requested, and then tapered at the
+        end if the durations differ (see `notes`).
     relative_l2 : (n,) relative L2 misfit, ||a - b|| / ||b||, over all components of a receiver.
     component_l2 : (n, 3) relative L2 misfit of each component.
     overall_l2 : relative L2 misfit over all receivers and components.
@@ -55,6 +65,9 @@ class Comparison:
     envelope_misfit, phase_misfit : (n, 3); NaN if not computed for a receiver; None without ObsPy.
     notes : sentences on omitted receivers and differences between the runs.
     shortfalls : those of the notes that state which run is incomplete.
+    weak : (n,) True for receivers with little motion compared with the others, as on a node of the radiation pattern,
+        whose relative misfits say little.
+    notes : sentences on omitted and weak receivers and differences between the runs.
     """
 
     label_a: str
@@ -75,6 +88,7 @@ class Comparison:
     band: tuple[float, float] | None = None
     envelope_misfit: np.ndarray | None = None
     phase_misfit: np.ndarray | None = None
+    weak: np.ndarray | None = None
     notes: list[str] = field(default_factory=list)
     shortfalls: list[str] = field(default_factory=list)
 
@@ -120,6 +134,7 @@ class Comparison:
             row: dict[str, Any] = {"name": name, "relative_l2": float(self.relative_l2[index])}
             row |= {f"relative_l2_{axis}": float(self.component_l2[index, k]) for k, axis in enumerate("ENZ")}
             row["time_shift"] = float(self.time_shift[index])
+            row["weak"] = self.weak is not None and bool(self.weak[index])
             for label in WAVELET_MISFITS:
                 values = getattr(self, label)
                 known = values is not None and not np.isnan(values[index]).any()
@@ -224,9 +239,16 @@ def compare_runs(
         f"The {label} run is {run.shortfall}." for label, run in (("first", run_a), ("second", run_b)) if run.shortfall
     ]
     notes = _differences(run_a, run_b, names, rows_a, rows_b) + shortfalls
+    if _durations_differ(run_a, run_b):
+        weights, length = end_taper(time, max_frequency)
+        data_a, data_b = weights * data_a, weights * data_b
+        notes.append(_common_time_note(run_a, run_b, time, length))
     resolved = _resolved_frequencies(directory_a, directory_b)
     notes += _beyond(max_frequency, resolved)
     highest = max_frequency or min((value for value in resolved if value), default=None)
+    relative = relative_l2(data_a, data_b, axis=(1, 2))
+    weak = weak_receivers(data_b, _source_distances(run_b)[rows_b])
+    notes += _weak_notes(names, weak, relative)
     band, envelope, phase = (
         _wavelet_misfits(data_a, data_b, interval, highest, notes) if wavelets else (None, None, None)
     )
@@ -240,7 +262,7 @@ def compare_runs(
         time=time,
         data_a=data_a,
         data_b=data_b,
-        relative_l2=relative_l2(data_a, data_b, axis=(1, 2)),
+        relative_l2=relative,
         component_l2=relative_l2(data_a, data_b, axis=2),
         overall_l2=relative_l2(data_a, data_b),
         time_shift=np.array([time_shift(a, b, interval) for a, b in zip(data_a, data_b, strict=True)]),
@@ -249,53 +271,44 @@ def compare_runs(
         band=band,
         envelope_misfit=envelope,
         phase_misfit=phase,
+        weak=~np.isnan(weak),
         notes=notes,
         shortfalls=shortfalls,
     )
 
 
-def common_time(run_a: Seismograms, run_b: Seismograms) -> np.ndarray:
-    """Return the sample times (s) of the coarser run that both runs cover."""
-    if not len(run_a.time) or not len(run_b.time):
-        return np.zeros(0)
-    coarser = run_a if run_a.sampling_interval >= run_b.sampling_interval else run_b
-    end = min(run_a.time[-1], run_b.time[-1])
-    return coarser.time[coarser.time <= end + 1e-6 * coarser.sampling_interval]
+def _durations_differ(run_a: Seismograms, run_b: Seismograms) -> bool:
+    """True if the last samples differ by more than the sampling intervals explain."""
+    interval = max(run_a.sampling_interval, run_b.sampling_interval)
+    return bool(abs(run_a.time[-1] - run_b.time[-1]) > (1.0 - 1e-6) * interval)
 
 
-def resample(run: Seismograms, rows: list[int], time: np.ndarray, max_frequency: float | None = None) -> np.ndarray:
-    """Return the samples (len(rows), 3, len(time)) of the receivers `rows` at `time`, which the run covers.
-
-    max_frequency : corner frequency of a low-pass of all samples before, Hz; None: no low-pass.
-    """
-    data = np.asarray(run.data[rows], dtype=float)
-    if max_frequency is not None:
-        data = low_pass(data, run.sampling_interval, max_frequency)
-    samples = time / run.sampling_interval
-    nearest = np.rint(samples).astype(int)
-    if np.allclose(samples, nearest, rtol=0.0, atol=1e-6):
-        return data[..., nearest]
-    return interpolate(data, samples)
+def _common_time_note(run_a: Seismograms, run_b: Seismograms, time: np.ndarray, length: float) -> str:
+    ends = f"{run_a.time[-1]:g} s and the second at {run_b.time[-1]:g} s"
+    tapered = f", with a taper of the last {length:.3g} s, where the low-pass lacks the continuation" if length else ""
+    return f"The first run ends at {ends}: compared up to t = {time[-1]:g} s{tapered}."
 
 
-def interpolate(data: np.ndarray, places: np.ndarray) -> np.ndarray:
-    """Return the values (..., m) at fractional sample indices `places` (m,), from 0 to n - 1, of samples (..., n).
+def _source_distances(run: Seismograms) -> np.ndarray:
+    """Return the distances (n,) of all receivers from the centroid of the sources, m; 1 without sources."""
+    if run.sources.centroid is None:
+        return np.ones(len(run))
+    return np.hypot(epicentral_distance(run), run.positions[:, 2] - epicenter(run)[2])
 
-    The values are those of the polynomial through the STENCIL nearest samples (all samples of a shorter record), in
-    Lagrange form. With 12 samples, the error of a sine is 3e-3 of its amplitude at 4 samples per period, 2e-6 at 8.
-    """
-    count = data.shape[-1]
-    width = min(STENCIL, count)
-    start = np.clip(np.floor(places).astype(int) - (width // 2 - 1), 0, count - width)
-    position = places - start
-    values = np.zeros((*data.shape[:-1], len(places)))
-    for node in range(width):
-        weight = np.ones(len(places))
-        for other in range(width):
-            if other != node:
-                weight *= (position - other) / (node - other)
-        values += weight * data[..., start + node]
-    return values
+
+def _weak_notes(names: list[str], weak: np.ndarray, misfits: np.ndarray) -> list[str]:
+    """Return a note on receivers with little motion. weak : from `weak_receivers`. misfits : (n,), relative."""
+    indices = np.flatnonzero(~np.isnan(weak))
+    if not indices.size:
+        return []
+    worst = indices[int(np.argmax(misfits[indices]))]
+    listed = _some([names[index] for index in indices])
+    return [
+        f"* {indices.size} of {len(names)} receivers move less than {WEAK:.0%} of the strongest, also in proportion to "
+        f"their distances, as on a node of the radiation pattern: {listed}. Their relative misfits say little (largest "
+        f"at {names[worst]}, which moves {weak[worst]:.2g} of the strongest: {misfits[worst]:.3%}); judge them by the "
+        "misfit of all receivers."
+    ]
 
 
 def _common_names(run_a: Seismograms, run_b: Seismograms, where: str) -> list[str]:
@@ -432,7 +445,8 @@ def _table(comparison: Comparison) -> list[str]:
     for row in rows:
         misfits = (row.get(name) for name in WAVELET_MISFITS)
         columns = " ".join("        -" if value is None else f"{value:9.2%}" for value in misfits)
-        lines.append(f"{row['name']:<14} {row['relative_l2']:9.3%} {row['time_shift']:z10.2g} {columns}")
+        name = f"{row['name']} *" if row.get("weak") else row["name"]
+        lines.append(f"{name:<14} {row['relative_l2']:9.3%} {row['time_shift']:z10.2g} {columns}")
     return [*lines, f"{'all':<14} {comparison.overall_l2:9.3%}"]
 
 

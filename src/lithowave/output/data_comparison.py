@@ -1,9 +1,9 @@
 """Comparison of a run with observed seismograms, station by station.
 
-Both are filtered alike (band-pass with zero phase), sampled at the same times, those of the coarser of the two, and cut
-to the same window. Traces are matched by network, station and component, and by the location code if the receiver has
-one. The time shift of a station is that of the largest cross-correlation of all its components, and misfits are given
-before and after it.
+Both are cut to the time that both cover, filtered alike (band-pass with zero phase), sampled at the same times, those
+of the coarser of the two, and cut to the same window. Traces are matched by network, station and component, and by the
+location code if the receiver has one. The time shift of a station is that of the largest cross-correlation of all its
+components, and misfits are given before and after it.
 
 If the observed quantity differs from that of the run, the run is differentiated or integrated, since it is at rest at
 its start and free of noise. The instrument response is not removed.
@@ -22,7 +22,7 @@ from lithowave.errors import InputError
 from lithowave.output.attributes import UNITS
 from lithowave.output.compare import resolved_frequency
 from lithowave.output.data_matching import ComparisonSettings, match_traces
-from lithowave.output.data_station import Station, StationMisfits, filtered_run
+from lithowave.output.data_station import Station, StationMisfits
 from lithowave.output.observed import ObservedTrace, nanoseconds, read_observed
 from lithowave.output.seismograms import QUANTITIES, Seismograms, load_seismograms
 from lithowave.utc import shifted_time
@@ -285,7 +285,7 @@ def _compared(
     stations = []
     kept = []
     for index, (row, traces) in enumerate(found):
-        station = Station(run, row, filtered_run(run, row, settings, high), traces, settings, high, notes)
+        station = Station(run, row, traces, settings, high, notes)
         pair = station.pair(time, 0.0)
         if pair is None:
             notes.append(f"{station.name}: not used: {', '.join(traces)} alone cannot be rotated.")

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from lithowave.output.attributes import UNITS
-from lithowave.output.compare import interpolate
 from lithowave.output.data_matching import ComparisonSettings, cut_trace
 from lithowave.output.geometry import radial_direction
 from lithowave.output.observed import ObservedTrace
+from lithowave.output.resampling import interpolate
 from lithowave.output.seismograms import QUANTITIES, Seismograms
 from lithowave.verification.misfits import (
     FILTER_PERIODS,
@@ -58,13 +58,14 @@ def _finer(interval: float, high: float) -> int:
     return max(1, int(np.ceil(SAMPLES_PER_PERIOD * high * interval)))
 
 
-def filtered_run(run: Seismograms, row: int, settings: ComparisonSettings, high: float) -> np.ndarray:
-    """Return the filtered traces (3, n) of a receiver, E, N, Z or R, T, Z, refined by `_finer`.
+def filtered_run(run: Seismograms, row: int, settings: ComparisonSettings, high: float, end: float) -> np.ndarray:
+    """Return the filtered traces (3, n) of a receiver up to `end` (s), E, N, Z or R, T, Z, refined by `_finer`.
 
     Before t = 0 the run is at rest, and is extended by zeros for the filter.
     """
     order = QUANTITIES.index(settings.quantity) - QUANTITIES.index(run.quantity)
     data = differentiate(np.asarray(run.data[row], dtype=float), run.sampling_interval, order)
+    data = data[:, : int(np.ceil(end / run.sampling_interval - 1e-6)) + 1]
     if settings.rotate:
         data = _rotated(data, run, row)
     interval, finer = run.sampling_interval, _finer(run.sampling_interval, high)
@@ -82,11 +83,13 @@ def _rotated(data: np.ndarray, run: Seismograms, row: int) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Station:
-    """The filtered traces of the run and the observed traces of one station."""
+    """The traces of the run and the observed traces of one station.
+
+    Both are cut to the time that both cover before they are filtered, so that the filter continues both alike.
+    """
 
     run: Seismograms
     row: int
-    synthetic: np.ndarray
     traces: dict[str, ObservedTrace]
     settings: ComparisonSettings
     high: float
@@ -97,16 +100,27 @@ class Station:
         """Name of the receiver."""
         return self.run.names[self.row]
 
-    def observed(self, letter: str, time: np.ndarray) -> np.ndarray:
-        """Return the filtered observed trace at times on the axis of the run, s; NaN beyond its ends."""
+    def _samples(self, letter: str, time: np.ndarray) -> tuple[float, np.ndarray]:
+        """Return the time (s) of the first sample, and the samples without gaps around times on the axis of the run."""
         trace, settings = self.traces[letter], self.settings
         margin = settings.max_shift + FILTER_PERIODS / (settings.low or self.high)
         first, data = cut_trace(trace, settings, margin)
         usable = _around(data, (np.array([time[0], time[-1]]) - first) / trace.interval)
-        first, data = first + usable.start * trace.interval, data[usable]
-        finer = _finer(trace.interval, self.high)
-        filtered = band_pass(data, trace.interval, settings.low, self.high, finer)
-        places = (time - first) / trace.interval * finer
+        return first + usable.start * trace.interval, data[usable]
+
+    def _end(self, letter: str, time: np.ndarray) -> float:
+        """Return the time (s) of the last of these samples."""
+        first, data = self._samples(letter, time)
+        return first + (len(data) - 1) * self.traces[letter].interval
+
+    def observed(self, letter: str, time: np.ndarray, end: float) -> np.ndarray:
+        """Return the filtered observed trace up to `end` at times on the axis of the run, s; NaN beyond its ends."""
+        interval = self.traces[letter].interval
+        first, data = self._samples(letter, time)
+        data = data[: max(2, int(np.ceil((end - first) / interval - 1e-6)) + 1)]
+        finer = _finer(interval, self.high)
+        filtered = band_pass(data, interval, self.settings.low, self.high, finer)
+        places = (time - first) / interval * finer
         inside = (places >= -1e-6) & (places <= len(filtered) - 1 + 1e-6)
         values = np.full(len(time), np.nan)
         values[inside] = interpolate(filtered, np.clip(places[inside], 0.0, len(filtered) - 1.0))
@@ -118,7 +132,8 @@ class Station:
         Both are NaN where one of the components has no sample.
         """
         letters = [letter for letter in ("ENZ" if not self.settings.rotate else "RTZ") if letter in self.traces]
-        observed = {letter: self.observed(letter, time - shift) for letter in self.traces}
+        end = min(float(self.run.time[-1]), *(self._end(letter, time - shift) + shift for letter in self.traces))
+        observed = {letter: self.observed(letter, time - shift, end - shift) for letter in self.traces}
         if self.settings.rotate and {"E", "N"} <= self.traces.keys() and not {"R", "T"} & self.traces.keys():
             motion = np.stack([observed["E"], observed["N"], observed.get("Z", np.zeros(len(time)))])
             observed |= dict(zip("RT", _rotated(motion, self.run, self.row), strict=False))
@@ -128,7 +143,8 @@ class Station:
         axes = "RTZ" if self.settings.rotate else "ENZ"
         places = time / self.run.sampling_interval * _finer(self.run.sampling_interval, self.high)
         rows = [axes.index(letter) for letter in letters]
-        ours = interpolate(self.synthetic[rows], np.clip(places, 0.0, self.synthetic.shape[-1] - 1.0))
+        synthetic = filtered_run(self.run, self.row, self.settings, self.high, end)[rows]
+        ours = interpolate(synthetic, np.clip(places, 0.0, synthetic.shape[-1] - 1.0))
         theirs = np.stack([observed[letter] for letter in letters])
         missing = ~np.isfinite(theirs).all(axis=0)
         ours[:, missing], theirs[:, missing] = np.nan, np.nan

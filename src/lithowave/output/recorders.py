@@ -31,7 +31,6 @@ from lithowave.output.snapshot_parts import (
     remove_snapshots,
 )
 from lithowave.output.snapshots import SnapshotWriter
-from lithowave.output.vtkhdf_chunk import PLANE_POINT_BYTES, VOLUME_POINT_BYTES
 from lithowave.parallel.collective import collective_section
 from lithowave.phases import phase
 from lithowave.solvers.clock import Clock, Schedule
@@ -481,20 +480,3 @@ def _snapshots(
         elif ranks.is_root:
             writer = SnapshotWriter.resume(path, float(checkpoint.common["clock"]["time"]))
     return SnapshotRecorder(writer, snapshot, fields, every, schedule.steps, jobs)
-
-
-def output_bytes(simulation: Simulation, schedule: Schedule, snapshot_points: list[int]) -> int:
-    """Return the bytes that the recorders will write, without checkpoints."""
-    output = simulation.output
-    value = 4 if simulation.compute.precision == "single" else 8
-    components = 3 + 6 * output.stress + output.pressure + 6 * output.strain
-    total = len(simulation.acquisition.receivers) * components * schedule.sample_count * value
-    for selection, points in zip(output.snapshots, snapshot_points, strict=True):
-        _, count = snapshot_steps(selection.interval, schedule)
-        per_point = sum(COMPONENTS[name] for name in selection.fields)
-        flat = selection.plane is not None and simulation.domain.chunk is None
-        thickness = 2 if flat and selection.plane.axis in "xy" else 1  # see `vtkhdf`
-        total += count * points * thickness * per_point * 4
-        if simulation.domain.chunk is not None:
-            total += points * (PLANE_POINT_BYTES if selection.plane is not None else VOLUME_POINT_BYTES)
-    return int(math.ceil(total))

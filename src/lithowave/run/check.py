@@ -15,8 +15,8 @@ from lithowave.description.model_report import model_report
 from lithowave.description.simulation import Simulation
 from lithowave.errors import InputError, LithowaveError, MissingPackageError, ResourceError
 from lithowave.output.disk_rate import MEASURED_BYTES, disk_rate
+from lithowave.output.disk_use import output_bytes
 from lithowave.output.hdf5 import readable_size
-from lithowave.output.recorders import output_bytes
 from lithowave.output.run_folder import existing_outputs
 from lithowave.output.waveforms import check_names
 from lithowave.run.checkpoints import checkpoint_count
@@ -55,7 +55,8 @@ class CheckReport:
     loop_s : predicted time in the time loop, s, from measurements on this machine: that of the steps, or of writing if
         this takes longer; None if not measured.
     outputs_s : predicted time of writing all files, s, while the time loop continues; None if not measured.
-    output_bytes, free_disk_bytes : size of all output files, and free disk space.
+    output_bytes, free_disk_bytes : size of all files of the complete run, with its last checkpoint, and free disk
+        space.
     warnings : entries that are allowed but may not be intended.
     problems : reasons why the run would fail on this machine; empty if it can run.
     partition : the partition among several MPI ranks, if requested; the memory and time of the other attributes are
@@ -187,10 +188,9 @@ def check_simulation(simulation: Simulation, *, measure: bool = True, ranks: int
     anelasticity = plan_anelasticity(simulation, plan)
     schedule = plan.schedule
     receivers = simulation.acquisition.receivers
-    points = [plan.snapshot_point_count(selection) for selection in simulation.output.snapshots]
-    written = output_bytes(simulation, schedule, points)
-    checkpoint = plan.state_bytes() if simulation.output.checkpoint else 0
+    written = output_bytes(simulation, plan)
     checkpoints = checkpoint_count(simulation, schedule)
+    checkpoint = plan.state_bytes() if checkpoints else 0
     whole = memory_needed(simulation, plan, backend)
     partition = None if ranks is None else estimate_scaling(simulation, plan, backend, whole, ranks, PROCESS_BYTES)
     need = MemoryRequirement(whole.main + PROCESS_BYTES, whole.device)
@@ -200,7 +200,7 @@ def check_simulation(simulation: Simulation, *, measure: bool = True, ranks: int
     problems += _memory_problems(one, free, device_free, backend, "" if partition is None else " for a rank")
     directory = Path(simulation.output.directory)
     # The old checkpoint is deleted only after the new one is complete, so the disk must hold both.
-    problems += _disk_problems(directory, written + 2 * checkpoint)
+    problems += _disk_problems(directory, written + min(2, checkpoints) * checkpoint)
     try:
         check_names(receivers, simulation.output.formats)
     except InputError:

@@ -27,9 +27,10 @@ from lithowave.output.attributes import attributes_of
 from lithowave.output.background import WriterThread
 from lithowave.output.checkpoint import FILE_NAME as CHECKPOINT_FILE
 from lithowave.output.checkpoint import Checkpoint, open_checkpoint
+from lithowave.output.disk_use import output_bytes
 from lithowave.output.hdf5 import require_space
 from lithowave.output.model_writing import write_gridded_model
-from lithowave.output.recorders import SeismogramRecorder, make_recorders, output_bytes, record_lag
+from lithowave.output.recorders import SeismogramRecorder, make_recorders, record_lag
 from lithowave.output.run_folder import (
     DESCRIPTION,
     NonRootRunFolder,
@@ -120,8 +121,7 @@ def run_simulation(
     check_names(simulation.acquisition.receivers, simulation.output.formats)
     backend, plan = _planned(simulation, ranks)
     if ranks.is_root and not overwrite:  # replacing a run frees its disk space
-        points = [plan.snapshot_point_count(selection) for selection in simulation.output.snapshots]
-        require_space(path, output_bytes(simulation, plan.schedule, points))
+        require_space(path, output_bytes(simulation, plan))
     summary = plan_summary(simulation, plan)
     with RunFolder.create(path, description, overwrite) if ranks.is_root else NonRootRunFolder(path, ranks) as folder:
         model = stored_model(simulation)

@@ -19,6 +19,8 @@ WAVELET_WIDTH = 6.0
 PERIODS_IN_RECORD = 3.0
 FILTER_ORDER = 4
 FILTER_PERIODS = 6.0
+WEAK = 0.01
+"""Amplitude of a receiver relative to the largest one, below which its relative misfit says little."""
 
 
 def relative_l2(traces: np.ndarray, reference: np.ndarray, axis: int | tuple[int, ...] | None = None) -> Any:
@@ -39,6 +41,24 @@ def relative_l2(traces: np.ndarray, reference: np.ndarray, axis: int | tuple[int
     with np.errstate(divide="ignore", invalid="ignore"):
         misfit = np.where(difference == 0.0, 0.0, difference / norm)
     return float(misfit) if misfit.ndim == 0 else misfit
+
+
+def weak_receivers(reference: np.ndarray, distances: np.ndarray) -> np.ndarray:
+    """Return the amplitudes (n,) of weak receivers relative to the largest one; NaN for all others.
+
+    A receiver is weak if both its amplitude (L2 norm) and its amplitude times distance are less than `WEAK` times the
+    largest. Near a node of the radiation pattern, two computations may differ by little compared with the motion at
+    other receivers, but by much relative to the motion at this receiver.
+
+    Parameters
+    ----------
+    reference : (n, n_components, n_samples). distances : (n,) of the receivers from the source, m.
+    """
+    amplitudes = np.sqrt(np.sum(np.asarray(reference, dtype=float) ** 2, axis=(1, 2)))
+    relative = np.zeros(len(amplitudes))
+    for values in (amplitudes, amplitudes * distances):
+        relative = np.maximum(relative, values / values.max() if values.any() else 1.0)
+    return np.where(relative < WEAK, relative, np.nan)
 
 
 def correlation(traces: np.ndarray, reference: np.ndarray) -> float:

@@ -116,18 +116,18 @@ def _draw_maps(figure: Any, grid: Any, comparison: Comparison, index: int, compo
     place = f"{comparison.names[index]} {style.COMPONENT_NAMES['ENZ'[component]].lower()}"
     for number, (name, values) in enumerate(zip(("Envelope", "Phase"), maps, strict=True)):
         panel = figure.add_subplot(grid[0, number])
-        largest = max(100 * float(np.abs(values).max()), LEAST_PERCENT)
+        most, limit = (max(100 * value, LEAST_PERCENT) for value in style.color_limit(values))
         picture = panel.pcolormesh(
             time[shown],
             frequency,
             100 * values,
             cmap=style.colormap("misfit", style.WAVE_COLORS),
-            vmin=-largest,
-            vmax=largest,
+            vmin=-limit,
+            vmax=limit,
             shading="nearest",
             rasterized=True,
         )
-        figure.colorbar(picture, ax=panel, label="%", pad=0.01)
+        figure.colorbar(picture, ax=panel, label="%", pad=0.01, extend="both" if most > limit else "neither")
         panel.set_yscale("log")
         panel.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
         panel.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))

@@ -11,6 +11,7 @@ from lithowave.errors import OutputError
 from lithowave.output.attributes import to_geographic
 from lithowave.output.figures import style
 from lithowave.output.figures.beachball import draw_beachball
+from lithowave.output.figures.coastlines import draw_coastlines
 from lithowave.output.figures.description import domain_of, read_description
 from lithowave.output.figures.globe import MapPage, map_page, on_page, page_coordinates
 from lithowave.output.figures.ground import GroundMap, ground_map, read_simulation
@@ -87,7 +88,8 @@ def finish_map(panel: Any, seismograms: Seismograms, frame: tuple[float, float, 
     """Draw sources, stations and axes on a map."""
     page = map_page(seismograms.geographic_origin)
     placed = on_page(page, seismograms)
-    draw_sources(panel, placed.sources, 0.045 * min(frame[1] - frame[0], frame[3] - frame[2]))
+    draw_coastlines(panel, seismograms.geographic_origin, page, frame)
+    draw_sources(panel, placed.sources, 0.045 * min(frame[1] - frame[0], frame[3] - frame[2]), placed.positions)
     draw_stations(panel, placed)
     if page is None:
         _finish_axes(panel, seismograms.geographic_origin, frame)
@@ -143,11 +145,11 @@ def _draw_peak(figure: Any, panel: Any, motion: PeakMotion, peak: str, measure: 
     from matplotlib.colors import LogNorm
 
     values = getattr(motion, peak)[measure]
-    largest = float(np.nanmax(values)) if values.size else 0.0
+    largest, limit = style.color_limit(values)
     if not largest > 0:
         return False
-    factor, unit = style.readable_unit(largest, PEAK_UNITS[peak])
-    top = largest * factor
+    factor, unit = style.readable_unit(limit, PEAK_UNITS[peak])
+    top = limit * factor
     norm = LogNorm(top / 10**DECADES, top, clip=True)
     image = panel.pcolormesh(
         *page_coordinates(map_page(motion.geographic_origin), motion.x, motion.y),
@@ -158,8 +160,9 @@ def _draw_peak(figure: Any, panel: Any, motion: PeakMotion, peak: str, measure: 
         rasterized=True,
         zorder=0,
     )
-    bar = figure.colorbar(image, ax=panel, shrink=0.62, aspect=28, pad=0.02)
-    bar.set_label(f"{PEAK_LABELS[peak]}, {measure} ({unit})")
+    bar = figure.colorbar(image, ax=panel, shrink=0.62, aspect=28, pad=0.02, extend=style.extension(largest, limit))
+    beyond = f"; largest {style.number(largest * factor)}" if largest > limit else ""
+    bar.set_label(f"{PEAK_LABELS[peak]}, {measure} ({unit}{beyond})")
     bar.outline.set_visible(False)
     ticks = [step * 10.0**power for power in range(-4, 6) for step in (1, 2, 5)]
     ticks = [tick for tick in ticks if norm.vmin <= tick <= norm.vmax]
@@ -247,8 +250,11 @@ def _overlap(first: tuple[float, ...], second: tuple[float, ...]) -> bool:
     return first[0] < second[2] and second[0] < first[2] and first[1] < second[3] and second[1] < first[3]
 
 
-def draw_sources(panel: Any, sources: SourceTable, radius: float) -> None:
-    """Draw the summed mechanism at the centroid, dots if it has many sources, arrows for forces (km)."""
+def draw_sources(panel: Any, sources: SourceTable, radius: float, stations: np.ndarray) -> None:
+    """Draw the summed mechanism next to the centroid, dots if it has many sources, arrows for forces (km).
+
+    stations : (n, 3) positions, m, which the mechanism should not cover.
+    """
     if not len(sources):
         return
     x, y = sources.centroid[:2] / 1000
@@ -262,12 +268,10 @@ def draw_sources(panel: Any, sources: SourceTable, radius: float) -> None:
             zorder=6,
         )
     if sources.moments.any():
-        center = (x, y)
-        if len(sources) > 1 and np.ptp(sources.positions[:, :2], axis=0).max() / 1000 > 0.5 * radius:
-            # The mechanism is drawn next to an extended source, on the side with more space, so as not to cover it.
-            middle = np.mean([panel.get_xlim(), panel.get_ylim()], axis=1)
-            center = tuple(center + 2.5 * radius * np.where(middle >= center, 1.0, -1.0))
-            panel.plot(*zip((x, y), center, strict=True), color=style.INK, linewidth=1.0, zorder=7)
+        center = beachball_position(panel, (x, y), radius, stations[:, :2] / 1000)
+        panel.plot(*zip((x, y), center, strict=True), color=style.INK, linewidth=1.0, zorder=7)
+        if len(sources) == 1:
+            panel.scatter(x, y, marker="*", s=90, color=style.S_COLOR, edgecolor=style.PAPER, linewidth=0.7, zorder=9)
         draw_beachball(panel, center, radius, sources.moment)
         return
     force = sources.forces.sum(axis=0)
@@ -284,6 +288,20 @@ def draw_sources(panel: Any, sources: SourceTable, radius: float) -> None:
     panel.scatter(
         x, y, marker="*", s=190, color=style.S_COLOR, edgecolor=style.PAPER, linewidth=0.9, zorder=9
     )
+
+
+def beachball_position(
+    panel: Any, place: tuple[float, float], radius: float, stations: np.ndarray
+) -> tuple[float, float]:
+    """Return a center next to a place, so that the mechanism does not cover it: within the frame, and with the fewest
+    stations (n, 2) below it."""
+    angles = np.radians([45.0, 135.0, 225.0, 315.0, 0.0, 90.0, 180.0, 270.0])
+    centers = np.asarray(place) + 2.5 * radius * np.stack([np.sin(angles), np.cos(angles)], axis=1)
+    low, high = np.transpose([panel.get_xlim(), panel.get_ylim()])
+    outside = ((centers - radius < low) | (centers + radius > high)).any(axis=1)
+    covered = (np.linalg.norm(stations[None] - centers[:, None], axis=2) < 1.2 * radius).sum(axis=1)
+    best = int(np.lexsort((covered, outside))[0])
+    return float(centers[best, 0]), float(centers[best, 1])
 
 
 def _finish_axes(

@@ -58,6 +58,10 @@ SETTINGS = {
 }
 
 
+COLORED = 99.5
+"""Percentage of the values below the limit of a color scale."""
+
+
 @contextmanager
 def styled() -> Iterator[None]:
     """Apply matplotlib settings for figures of lithowave temporarily."""
@@ -103,6 +107,22 @@ def colormap(name: str, colors: tuple[str, ...]) -> Any:
     from matplotlib.colors import LinearSegmentedColormap
 
     return LinearSegmentedColormap.from_list(name, colors, N=256)
+
+
+def color_limit(values: np.ndarray) -> tuple[float, float]:
+    """Return the largest absolute value, and the limit of a color scale: `COLORED` percent of the values are below it.
+
+    A few large values, for example at a source, would leave all others pale. Without a value above 0 the limit is 0.
+    """
+    sizes = np.abs(values[np.isfinite(values)])
+    largest = float(sizes.max(initial=0.0))
+    limit = float(np.percentile(sizes, COLORED)) if sizes.size else 0.0
+    return largest, limit if limit > 0.0 else largest
+
+
+def extension(largest: float, limit: float) -> str:
+    """Return the ends of a color bar that are pointed: the upper one if values exceed the limit."""
+    return "max" if largest > limit else "neither"
 
 
 def halo(width: float = 2.5) -> list[Any]:

@@ -20,6 +20,9 @@ GROWTH_TOLERANCE = 0.05
 # receiver 3.3%), and next to a side of a homogeneous box of order 3 2.1% (4.9%).
 DAMPED_ERROR = "2% (5% at single receivers) near the sides"
 
+THINNEST = 0.05
+"""Thickness of a layer in grid spacings below which a smaller spacing is not a remedy."""
+
 
 def grid_warnings(plan: Any, simulation: Simulation) -> list[str]:
     """Return the warnings of a finite-difference plan about the model."""
@@ -110,7 +113,14 @@ def averaged_layers(simulation: Simulation, spacing: float) -> list[str]:
     return [
         f"{layer_name(simulation, index)}: {thickness:g} m thick, {thickness / spacing:.0%} of the grid spacing "
         f"({spacing:.4g} m). Finite differences average it with its neighbors; the error is about 15% of the effect of "
-        f"this layer on the seismograms. Use solver.spacing: {thickness:.4g} or less to resolve it."
+        f"this layer on the seismograms. {_thin_remedy(thickness, spacing)}"
         for index, thickness in layer_thicknesses(simulation)
         if thickness < spacing * (1.0 - 1e-6)
     ]
+
+
+def _thin_remedy(thickness: float, spacing: float) -> str:
+    """Return what to do about a layer thinner than the grid spacing."""
+    if thickness < THINNEST * spacing:  # the required grid would be larger than any machine
+        return "Merge it with a neighbor, or give it a minimum thickness."
+    return f"Use solver.spacing: {thickness:.4g} or less to resolve it."

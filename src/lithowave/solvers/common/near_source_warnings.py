@@ -77,10 +77,16 @@ def near_source_warnings(
     error = "the near field is not resolved there"
     if resolved:
         error = f"estimated error there {errors[worst]:.0%}, more where a double couple radiates little"
+    elif distances[worst] == 0.0:
+        error = "the motion at a point source is infinite, so that the record depends on the resolution alone"
+    apart = f"a distance of at least {known.enough * size[worst]:.3g} m"
+    remedy = f"Keep {apart}" if distances[worst] == 0.0 else (
+        f"Use {known.key}: {distances[worst] / known.enough:.3g} or less, or {apart},"
+    )
     return [
         f"sources[{worst}]: {names[worst]} is at a distance of {distances[worst]:.4g} m, {ratio:.2g} {known.unit} of "
-        f"{size[worst]:.4g} m{others}; {error}. Records farther away are not affected. Use "
-        f"{known.key}: {distances[worst] / known.enough:.3g} or less for an error below {SMALL:.0%}."
+        f"{size[worst]:.4g} m{others}; {error}. Records farther away are not affected. {remedy} for an error below "
+        f"{SMALL:.0%}."
     ]
 
 

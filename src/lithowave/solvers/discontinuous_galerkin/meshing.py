@@ -272,7 +272,8 @@ def refined_at_sources(
             positions = box.cells.level_map.flattened(positions)
         size = element_sizes(mesh, positions, tolerance, ranks)
         distance = recorded_distances(simulation, simulation.domain.z[1], size)
-        halvings = np.maximum(FEWEST_HALVINGS, np.ceil(np.log2(WANTED * size / distance) - 1e-9))
+        with np.errstate(divide="ignore"):  # a receiver at a source
+            halvings = np.maximum(FEWEST_HALVINGS, np.ceil(np.log2(WANTED * size / distance) - 1e-9))
         for done in range(MOST_HALVINGS):
             some = positions[halvings > done]
             elements = resolve_owners(locate_points(mesh, some, tolerance), ranks).locations.element
