@@ -12,6 +12,6 @@ class Physics(DescriptionModel):
 
     gravity: StrictBool = Field(
         default=False,
-        description="true: the gravity of a radial model of the Earth acts on the displaced medium, without the change "
-        "of the potential (Cowling approximation); with spectral_element, in a chunk of solid layers of material.earth.",
+        description="true: the gravity of a radial model of the Earth acts on the displaced medium, without changes of "
+        "the potential (Cowling approximation); with spectral_element, in a chunk of solid layers of material.earth.",
     )

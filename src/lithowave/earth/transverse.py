@@ -35,6 +35,21 @@ def voigt_average(love: Love) -> tuple[np.ndarray, np.ndarray]:
     return (4.0 * (a + f - n) + c) / 9.0, (a + c - 2.0 * f + 5.0 * n + 6.0 * l) / 15.0
 
 
+def largest_softness(love: Love) -> np.ndarray:
+    """Return the largest ratio (...) of the energy of a strain in the isotropic average to that in the medium.
+
+    The ratios are mu / L, mu / N, and, for strains that are equal along the equator, the roots of a quadratic equation.
+    """
+    a, c, l, n, f = love  # noqa: E741
+    kappa, mu = voigt_average(love)
+    lam, flat = kappa - 2.0 / 3.0 * mu, 2.0 * (a - n)  # of xx = yy, and zz: [[flat, 2 f], [2 f, c]] / 2 in the medium
+    determinant = flat * c - 2.0 * f * f
+    middle = flat * (lam + 2.0 * mu) + 2.0 * (lam + mu) * c - 4.0 * f * lam
+    average = 2.0 * (lam + mu) * (lam + 2.0 * mu) - 2.0 * lam * lam
+    root = np.sqrt(np.maximum(middle * middle - 4.0 * determinant * average, 0.0))
+    return np.maximum(np.maximum(mu / l, mu / n), 0.5 * (middle + root) / determinant)
+
+
 def with_isotropic_change(love: Love, kappa: np.ndarray, mu: np.ndarray) -> Love:
     """Return the moduli of a medium whose isotropic average is increased by kappa and mu, Pa."""
     a, c, l, n, f = love  # noqa: E741

@@ -46,7 +46,7 @@ class CellLayers:
     materials : code of the layers of the material in each, see `layer_code`.
     level_map : map of the levels to the surfaces; None if all are flat.
     unfollowed : interfaces inside the layers of cells. inside : z, m, of discontinuities of a radial model inside them.
-    mixed : True if any layer of cells has several layers of the material.
+    mixed : True if layers of the material with a contrast meet inside cells.
     """
 
     tops: list[float]
@@ -123,7 +123,7 @@ def _radial(simulation: Simulation, medium: EarthMedium) -> CellLayers:
     return CellLayers(
         tops, bottom, [one.slowest for one in layers], [element_size(simulation, one.slowest) for one in layers],
         [layer_code(one.first, one.last, medium.count) for one in layers], level_map, inside=tuple(dropped),
-        mixed=any(one.first < one.last for one in layers),
+        mixed=bool(dropped),
     )  # fmt: skip
 
 

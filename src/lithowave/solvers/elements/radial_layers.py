@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lithowave.earth.radial_model import RADIUS, EarthProperties, RadialModel
+from lithowave.earth.transverse import phase_speed_range
 from lithowave.mesh.hexahedral_box import layer_plans
-from lithowave.solvers.elements.element_description import column_widths, element_size
+from lithowave.solvers.elements.element_description import SAME_LEVEL, column_widths, element_size
 
 if TYPE_CHECKING:
     from lithowave.description.earth_medium import EarthMedium
@@ -43,33 +44,33 @@ def radial_layers(
     than an element; those between a fluid and a solid always. Then the others are, as long as the time step does not
     decrease below `SHORTER` of that without them, and elements are doubled as often.
 
-    cuts : z, m, at which layers of elements end in any case.
+    cuts : z, m, at which layers of elements end in any case, and elements are doubled.
     """
     (low, high), model, slowest = simulation.domain.z, medium.model, medium.slowest_between(simulation.domain)
-    thin: list[float] = []
-    kept = {high, low}
-    boundaries = [
-        (_contrast(model, n), z) for n, z in enumerate(medium.tops.tolist()) if n > 0 and low < z < high
-    ]  # fmt: skip
+    tops = [z for z in medium.tops[1:].tolist() if low < z < high]
+    cuts = [min((z for z in tops if abs(z - cut) < SAME_LEVEL), default=cut) for cut in cuts if low < cut < high]
+    fastest, kept, thin = _fastest_between(model), {high, low, *cuts}, []
+
+    def layers(*more: float) -> tuple[list[RadialLayer], float, int]:
+        found = _layers(simulation, model, slowest, {*kept, *more})
+        return found, *_time_step(simulation, fastest, found)
+
+    boundaries = [(_contrast(model, n), z) for n, z in enumerate(medium.tops.tolist()) if z in tops and z not in kept]
     for contrast, z in sorted(boundaries, reverse=True):
         gap = min(abs(z - other) for other in kept)
         size = element_size(simulation, slowest(max(z - gap, low), z + gap))
-        if np.isinf(contrast) or (contrast > WEAKEST and gap >= THINNEST * size):
+        thick = gap >= THINNEST * size and (not cuts or layers(z)[2] >= layers()[2])
+        if np.isinf(contrast) or (contrast > WEAKEST and thick):
             kept.add(z)
         elif contrast > WEAKEST:
             thin.append(z)
-    for z in cuts:
-        if low < z < high:
-            kept.add(min((other for other in kept if abs(other - z) < 1e-3), default=z))
-    dropped, found = [], _layers(simulation, model, slowest, kept)
-    step, doublings = _time_step(simulation, model, found)
+    dropped, (found, step, doublings) = [], layers()
     surface = simulation.domain.surface
     for z in thin:
         if surface is not None and z >= surface.low:  # faces below the surface follow levels
             dropped.append(z)
             continue
-        trial = _layers(simulation, model, slowest, {*kept, z})
-        own_step, own_doublings = _time_step(simulation, model, trial)
+        trial, own_step, own_doublings = layers(z)
         if own_step >= SHORTER * step and own_doublings >= doublings:
             kept.add(z)
             found = trial
@@ -91,7 +92,25 @@ def _layers(
     return found
 
 
-def _time_step(simulation: Simulation, model: RadialModel, layers: list[RadialLayer]) -> tuple[float, int]:
+def _fastest_between(model: RadialModel) -> Callable[[float, float], float]:
+    """Return the function of two z, m, that returns the speed of the fastest wave at the examined radii around them."""
+    radii, speeds = [], []
+    for index, layer in enumerate(model.layers):
+        radii.append(layer.probes())
+        here = model.properties(radii[-1], index)
+        speeds.append(phase_speed_range(here.love, here.rho)[1])
+    z, speed = np.concatenate(radii[::-1]) - RADIUS, np.concatenate(speeds[::-1])
+
+    def fastest(low: float, high: float) -> float:
+        first, end = np.searchsorted(z, low, "right") - 1, np.searchsorted(z, high, "left") + 1
+        return float(speed[max(first, 0) : max(end, 1)].max())
+
+    return fastest
+
+
+def _time_step(
+    simulation: Simulation, fastest: Callable[[float, float], float], layers: list[RadialLayer]
+) -> tuple[float, int]:
     """Return the estimated time step with some layers of elements, in relative units, and the number of doublings.
 
     The step is the minimum of 1 / (v sqrt(1/dx^2 + 1/dy^2 + 1/dz^2)) over slabs of elements, v the fastest velocity.
@@ -108,7 +127,7 @@ def _time_step(simulation: Simulation, model: RadialModel, layers: list[RadialLa
             narrow = width if chunk is None else width * (RADIUS + low) / RADIUS
             height = slab.height if slab.kind == "even" else 0.5 * slab.height
             rate = np.hypot(1.0 / height, np.sqrt(2.0) / narrow) * (1.0 if slab.kind == "even" else DOUBLING)
-            rates.append(rate * model.speed_range(RADIUS + low, RADIUS + z)[1])
+            rates.append(rate * fastest(low, z))
             width, z = width * (2.0 if slab.kind == "y" else 1.0), low
     return 1.0 / max(rates), doublings
 

@@ -34,7 +34,8 @@ class AveragedLayers:
 
     mesh : with columns along z. medium : object with love(x, y, z, first, last) -> (A, C, L, N, F), rho. lossy : object
     with inverse_quality(x, y, z, first, last) -> 1/Qkappa, 1/Qmu, or None. layers : of the material, with
-    boundaries(x, y). first, last : layers of each element.
+    boundaries(x, y). first, last : layers of each element. inside : z, m, of the flat interfaces inside elements; None:
+    any interface may be.
     """
 
     mesh: Any
@@ -44,6 +45,16 @@ class AveragedLayers:
     layers: Any
     first: np.ndarray
     last: np.ndarray
+    inside: tuple[float, ...] | None = None
+
+    def candidates(self, elements: np.ndarray) -> np.ndarray:
+        """Return those of some elements in which layers may meet."""
+        elements = elements[self.first[elements] < self.last[elements]]
+        if self.inside is None or not len(elements):
+            return elements
+        z = self.mesh.element_nodes(elements)[..., 2]
+        low, high = z.min(axis=1) + SHORTEST, z.max(axis=1) - SHORTEST
+        return elements[np.any([(low < one) & (one < high) for one in self.inside], axis=0)]
 
     def columns(self, elements: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return x and y (elements, j, i) of the columns of points, and z (elements, n + 1, j, i) of the ends of their
@@ -64,9 +75,8 @@ class AveragedLayers:
         first, last = self.first[elements], self.last[elements]
         # Elements between the same levels are equal.
         if not self.medium_varies and np.ptp(z, axis=(2, 3)).max(initial=0.0) <= LEVEL:
-            key = np.round(z[:, [0, -1], 0, 0] / LEVEL)
-            _, chosen, place = np.unique(np.column_stack([key, first, last]), axis=0, return_index=True,
-                                         return_inverse=True)
+            key = np.column_stack([np.round(z[:, [0, -1], 0, 0] / LEVEL), first, last])
+            _, chosen, place = np.unique(key, axis=0, return_index=True, return_inverse=True)
             few = self._means(x[chosen, :1, :1], y[chosen, :1, :1], z[chosen, :, :1, :1], first[chosen], last[chosen])
             n, place = self.degree + 1, place.ravel()
             met, love, rho, inverse = (one[..., place, :, :, :] if one.ndim > 1 else one[place] for one in few)

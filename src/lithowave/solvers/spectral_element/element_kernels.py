@@ -8,10 +8,10 @@ and weights w, an element adds to the momenta of its points
     F^d_c = \sum_m \sigma_{cm} M_{dm}, \qquad \sigma = C : \tfrac{1}{J} (\partial u\, M)
 
 (Komatitsch & Tromp 1999, GJI 139, 806-822, in the products of their eqs. 39-44). With gravity, stresses and a body
-force of `gravity` are added. In an absorbing layer, derivatives and stresses pass through the filters of `absorbing_layer`. With attenuation, the stresses of some points relax (see
-`relaxation`). All arrays have `LANES` elements as
-their fastest index (see `element_layout`), so that a vector instruction processes all of them; inside `block` they are
-flattened. The map x(xi) is stored as monomials: [component, power of zeta, of eta, of xi].
+force of `gravity` are added. In an absorbing layer, derivatives and stresses pass through the filters of
+`absorbing_layer`. With attenuation, the stresses of some points relax (see `relaxation`). All arrays have `LANES`
+elements as their fastest index (see `element_layout`), so that a vector instruction processes all of them; inside
+`block` they are flattened. The map x(xi) is stored as monomials: [component, power of zeta, of eta, of xi].
 """
 
 from __future__ import annotations

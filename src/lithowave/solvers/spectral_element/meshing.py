@@ -335,9 +335,11 @@ def _materials(simulation: Simulation, mesh: HexahedralMesh, ends: Ends | None =
     if simulation.anelasticity is not None:
         media, body = (medium(_unrelaxed(simulation)), medium(simulation)), simulation.anelasticity.body
     chosen, averaged = transverse_elements(simulation, layers), None
-    if layers and cell_layers(simulation).mixed:  # the same on all ranks
+    cells = cell_layers(simulation) if layers else None
+    if cells is not None and cells.mixed:  # the same on all ranks
         material = simulation.material.medium
-        averaged = AveragedLayers(mesh, degree, media[0], media[-1] if body else None, material, *layers)
+        inside = cells.inside if isinstance(material, EarthMedium) else None
+        averaged = AveragedLayers(mesh, degree, media[0], media[-1] if body else None, material, *layers, inside)
     if chosen is None and averaged is None:
         return sampled_materials(
             media[0], positions, mesh.element_count, degree + 1, dtype, body, media[-1], layers

@@ -10,15 +10,13 @@ import numpy as np
 
 from lithowave.backends.host_threads import over_parts
 from lithowave.backends.loops import exact_part
-from lithowave.earth.transverse import PAIRS, phase_speed_range, voigt_average
+from lithowave.earth.transverse import PAIRS, largest_softness, phase_speed_range, voigt_average
 from lithowave.solvers.spectral_element.averaged_layers import AveragedLayers
 from lithowave.solvers.spectral_element.materials import (
     UPPER,
     ElementMaterials,
-    isotropic_stiffness,
     sampled_materials,
 )
-from lithowave.solvers.spectral_element.materials import voigt_average as average_of_matrices
 
 PART = 256  # elements that are processed at a time
 ISOTROPIC, TRANSVERSE = 0, 1  # indices in the tables of materials
@@ -29,12 +27,13 @@ class TransverseMaterials(ElementMaterials):
     """Values at every point; those of anisotropic elements are the isotropic (Voigt) average, and in addition:
 
     tensors : 21 moduli, Pa, the upper triangle by rows, (21, anisotropic elements, k, j, i). speeds : slowest and
-    fastest phase velocity, m/s, (2, anisotropic elements, k, j, i). place : index (elements,) of each element in these
-    arrays; -1 for isotropic elements.
+    fastest phase velocity, m/s, (2, anisotropic elements, k, j, i). soft : `softness` (anisotropic elements,). place :
+    index (elements,) of each element in these arrays; -1 for isotropic elements.
     """
 
     tensors: np.ndarray = field(default_factory=lambda: np.zeros((21, 0, 1, 1, 1)))
     speeds: np.ndarray = field(default_factory=lambda: np.zeros((2, 0, 1, 1, 1)))
+    soft: np.ndarray = field(default_factory=lambda: np.zeros(0))
     place: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
 
     def moduli(self, elements: np.ndarray | None) -> np.ndarray:
@@ -46,17 +45,8 @@ class TransverseMaterials(ElementMaterials):
 
     def softness(self, elements: np.ndarray) -> np.ndarray:
         """See the base; from the corners and the middle of each element."""
-        found = super().softness(elements)
-        place = self.place[elements]
-        own = self.tensors[:, place[place >= 0]]
-        n = own.shape[-1]
-        points = np.array([*np.ndindex(2, 2, 2), (0.5, 0.5, 0.5)]) * (n - 1)
-        k, j, i = points.astype(int).T
-        matrices = full_matrices(np.moveaxis(own[:, :, k, j, i].astype(float), 0, -1))
-        kappa, mu = average_of_matrices(matrices)
-        average = isotropic_stiffness(kappa - 2.0 / 3.0 * mu, mu)
-        ratios = np.linalg.eigvals(np.linalg.solve(matrices, average)).real
-        found[place >= 0] = ratios.max(axis=(1, 2))
+        found, place = super().softness(elements), self.place[elements]
+        found[place >= 0] = self.soft[place[place >= 0]]
         return found
 
     def speed(self, some: slice | np.ndarray = slice(None)) -> np.ndarray:
@@ -127,19 +117,24 @@ def sampled_transverse_materials(
     place = np.full(len(chosen), -1, np.int64)
     place[members] = np.arange(len(members))
     tensors = np.empty((21, len(members), points, points, points), dtype)
-    speeds = np.empty((2, *tensors.shape[1:]), dtype)
+    speeds, soft = np.empty((2, *tensors.shape[1:]), dtype), np.empty(len(members))
+    points_of_softness = (np.array([*np.ndindex(2, 2, 2), (0.5, 0.5, 0.5)]) * (points - 1)).astype(int)
 
     def store(elements: np.ndarray, love: Any, rho: np.ndarray) -> None:
         x, y, _ = np.moveaxis(positions(elements), -1, 0)
         some = place[elements]
-        few = [_without_copies(one) for one in (*love, rho)]
-        rows = np.stack(np.broadcast_arrays(*few[:5])).reshape(5, -1)
-        directions = np.broadcast_to(axes(x, y), (*x.shape, 3)).reshape(-1, 3)
+        few = np.stack(np.broadcast_arrays(*map(_without_copies, (*love, rho))))
+        rows = np.ascontiguousarray(few.reshape(6, -1))
+        directions = np.ascontiguousarray(np.broadcast_to(axes(x, y), (*x.shape, 3)).reshape(-1, 3))
         own = np.empty((21, x.size), dtype)
-        rotate_moduli(np.ascontiguousarray(rows), x.size // rows.shape[1], np.ascontiguousarray(directions), own)
+        rotate_moduli(rows, x.size // rows.shape[1], directions, own)
         tensors[:, some] = own.reshape(21, *x.shape)
-        slow, fast = phase_speed_range(few[:5], few[5])
+        distinct, index = np.unique(rows, axis=1, return_inverse=True)
+        properties = *phase_speed_range(tuple(distinct[:5]), distinct[5]), largest_softness(tuple(distinct[:5]))
+        slow, fast, ratio = (one[index.ravel()].reshape(few.shape[1:]) for one in properties)
         speeds[0, some], speeds[1, some] = slow, fast
+        k, j, i = (np.minimum(points_of_softness, size - 1) for size in few.shape[2:])
+        soft[some] = ratio[:, k[:, 0], j[:, 1], i[:, 2]].max(axis=1)
 
     effective = np.zeros(len(chosen), bool)
     for elements, love, rho in means:
@@ -159,7 +154,7 @@ def sampled_transverse_materials(
     return TransverseMaterials(
         np.where(chosen, TRANSVERSE, ISOTROPIC), np.stack([np.zeros((6, 6)), stiffness]), np.array([0.0, rho]),
         np.array([False, True]), np.array([fastest]), np.array([slowest]), base.values, base.losses,
-        tensors, speeds, place,
+        tensors, speeds, soft, place,
     )  # fmt: skip
 
 
@@ -168,10 +163,11 @@ def _effective(averaged: AveragedLayers, base: ElementMaterials) -> list[tuple[n
 
     Isotropic averages, densities and quality factors in `base` are changed to those of the effective media.
     """
-    candidates = np.flatnonzero(averaged.first < averaged.last)
 
     def evaluate(part: slice) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
-        elements = candidates[part]
+        elements = averaged.candidates(np.arange(part.start, part.stop))
+        if not len(elements):
+            return None
         met, love, rho, inverse = averaged.evaluate(elements)
         elements = elements[met]
         if not len(elements):
@@ -185,7 +181,7 @@ def _effective(averaged: AveragedLayers, base: ElementMaterials) -> list[tuple[n
         return elements, love, rho
 
     threads = None if getattr(averaged.medium, "concurrent", False) else 1
-    return [one for one in over_parts(evaluate, len(candidates), PART, threads) if one is not None]
+    return [one for one in over_parts(evaluate, len(base.number), PART, threads) if one is not None]
 
 
 def _without_copies(values: np.ndarray) -> np.ndarray:
