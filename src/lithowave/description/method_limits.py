@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lithowave.description.anisotropy import is_orthorhombic
+from lithowave.description.earth_medium import EarthMedium
 from lithowave.description.refusals import Problem
 from lithowave.errors import InputError
 from lithowave.sphere import RADIUS
@@ -220,7 +221,8 @@ def _limits_of_gravity(simulation: Simulation) -> Iterator[Problem]:
     """Yield a problem if gravity is not available in the domain or the material."""
     domain, material = simulation.domain, simulation.material
     path, allowed = ("physics", "gravity"), "allowed here: false"
-    if domain.chunk is None or material.earth is None:
+    medium = None if material.earth is None else material.medium
+    if domain.chunk is None or not isinstance(medium, EarthMedium):
         yield Problem(
             path, "true requires a chunk of a radial model of the Earth, from which the acceleration follows", allowed,
             "give domain.chunk and material.earth, with solver.method: spectral_element",
@@ -232,7 +234,7 @@ def _limits_of_gravity(simulation: Simulation) -> Iterator[Problem]:
             "set domain.chunk.ellipticity: false; its effect on arrival times is below 0.3%",
         )  # fmt: skip
     low = RADIUS + domain.z[0]
-    fluid = next((one for one in material.medium.model.layers if one.is_fluid and one.top > low + 1e-3), None)
+    fluid = next((one for one in medium.model.layers if one.is_fluid and one.top > low + 1e-3), None)
     if fluid is not None:
         depths = f"{(RADIUS - fluid.top) / 1e3:.6g} to {(RADIUS - fluid.bottom) / 1e3:.6g} km"
         yield Problem(

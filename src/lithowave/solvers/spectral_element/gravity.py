@@ -4,7 +4,7 @@ A displacement s in a body at rest under its own gravity g = -g(r) r/|r| changes
 
 .. math:: f = \nabla(\rho\, s \cdot g) - \nabla \cdot (\rho\, s)\, g
 
-if the change of the gravitational potential is neglected (Komatitsch & Tromp 2002, GJI 150, 303-318, eq. 2). For a
+if the change of the gravitational potential is neglected (Komatitsch & Tromp 2002, GJI 150, 303-318). For a
 density whose gradient is parallel to g, and surfaces normal to g, its weak form with a test function w is symmetric:
 
 .. math::
