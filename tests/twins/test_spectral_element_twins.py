@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import itertools
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -73,6 +74,27 @@ def test_steps_of_every_kind(device: str, kind: ElementKind) -> None:
         for solver in made:
             solver.advance(step)
     compare(made, "single")
+
+
+GRAVITY = [
+    ElementKind("triquadratic", True, True, gravity=True),
+    ElementKind("triquadratic", False, True, gravity=True, mechanisms=3, carriers=1),
+    ElementKind("triquadratic", True, True, gravity=True, mechanisms=3, carriers=2),
+]
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("kind", slow_except(GRAVITY[:1], GRAVITY), ids=str)
+def test_steps_with_gravity(device: str, kind: ElementKind) -> None:
+    """Accelerations of 0.1 vs^2 over the size of the elements change the motion by more than the precision."""
+    made = solvers(device, kind, 4, "double")
+    (light,) = solvers(device, replace(kind, gravity=False), 4, "double")[:1]
+    for step in range(3):
+        for solver in (*made, light):
+            solver.advance(step)
+    compare(made, "double")
+    motion, elastic = (solver.state()["motion"].values for solver in (made[0], light))
+    assert closeness(motion, elastic) > 1e-3
 
 
 LAYERS = [

@@ -28,6 +28,15 @@ EXAMINED = 17
 """Positions along x and y at which perturbations are examined."""
 
 
+LEVEL = 1e-6
+"""Difference of z, m, in levels of elements by round-off, up to which they have the same properties."""
+
+
+def is_level(z: np.ndarray) -> bool:
+    """Return whether z, m, (elements, k, j, i) are equal along the last two axes."""
+    return z.ndim == 4 and z.size > 0 and bool(np.ptp(z, axis=(2, 3)).max() <= LEVEL)
+
+
 @dataclass(frozen=True, eq=False)
 class EarthMedium(StackedLayers):
     """A radial model, with or without three-dimensional perturbations.
@@ -102,8 +111,13 @@ class EarthMedium(StackedLayers):
     ) -> np.ndarray:
         """Return values (columns, ...) at points, computed once for each z that occurs: elements have few.
 
+        If z is the same along the last two of four axes, the result is a view with one value there.
+
         evaluate : function of the properties at the distinct z. within : see `StackedLayers`.
         """
+        shape = np.broadcast_shapes(z.shape, *(one.shape for one in within))
+        if is_level(z):
+            z = z[..., :1, :1]
         z = np.broadcast_to(z, np.broadcast_shapes(z.shape, *(one.shape for one in within)))
         codes = [np.broadcast_to(within[0] * self.count + within[1], z.shape)] if within else []
         groups = [(None, z.reshape(-1))]
@@ -120,7 +134,8 @@ class EarthMedium(StackedLayers):
             if not found.size:
                 found = np.empty((len(values), z.size))
             found[:, slice(None) if code is None else place == code] = values[:, index]
-        return found.reshape(-1, *z.shape)
+        found = found.reshape(-1, *z.shape)
+        return found if z.shape == shape else np.broadcast_to(found, (len(found), *shape))
 
     def sample(self, x: np.ndarray, y: np.ndarray, z: np.ndarray, *within: np.ndarray) -> Sample:
         return self.sample_all(x, y, z, *within)[0]
@@ -147,8 +162,20 @@ class EarthMedium(StackedLayers):
 
     def love(self, x: np.ndarray, y: np.ndarray, z: np.ndarray, *within: np.ndarray) -> tuple[Love, np.ndarray]:
         """Return the moduli A, C, L, N and F, Pa, of a radial symmetry axis, and rho at points."""
-        here = self.properties(x, y, z, *within)
-        return here.love, np.array(here.rho)
+        return self.love_changed(lambda here: here.love, x, y, z, *within)
+
+    def love_changed(
+        self, change: Callable[[EarthProperties], Love], x: np.ndarray, y: np.ndarray, z: np.ndarray,
+        *within: np.ndarray,
+    ) -> tuple[Love, np.ndarray]:  # fmt: skip
+        """Return moduli A, C, L, N and F, Pa, that are a function of the properties, and rho at points."""
+        if self.sources:
+            here = self.properties(x, y, z, *within)
+            return change(here), np.array(here.rho)
+        shape = np.broadcast_shapes(x.shape, y.shape, z.shape)
+        found = self._at_distinct(lambda here: [*change(here), here.rho], z, *within)
+        a, c, l, n, f, rho = (np.broadcast_to(one, shape) for one in found)  # noqa: E741
+        return (a, c, l, n, f), rho
 
     def strongest_anisotropy(self, box: DomainExtent) -> tuple[np.ndarray, float]:
         """Return the 21 moduli, Pa, with a vertical axis, and rho of the medium that is most anisotropic in a box."""

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lithowave.description.anisotropy import is_orthorhombic
+from lithowave.description.earth_medium import EarthMedium
 from lithowave.description.refusals import Problem
 from lithowave.errors import InputError
+from lithowave.sphere import RADIUS
 
 if TYPE_CHECKING:
     from lithowave.description.simulation import Simulation
@@ -179,6 +181,8 @@ def find_limits(simulation: Simulation) -> Iterator[Problem]:
         )
     if simulation.domain.chunk is not None:
         yield from _limits_of_chunks(simulation)
+    if simulation.physics.gravity:
+        yield from _limits_of_gravity(simulation)
     if simulation.domain.topography is not None and simulation.solver.mesh is not None:
         yield Problem(
             ("domain", "topography"),
@@ -210,6 +214,32 @@ def _limits_of_chunks(simulation: Simulation) -> Iterator[Problem]:
         yield Problem(
             ("material",), "anisotropic layers have fixed axes, and the vertical axis of a chunk turns",
             "allowed here: isotropic layers",
+        )  # fmt: skip
+
+
+def _limits_of_gravity(simulation: Simulation) -> Iterator[Problem]:
+    """Yield a problem if gravity is not available in the domain or the material."""
+    domain, material = simulation.domain, simulation.material
+    path, allowed = ("physics", "gravity"), "allowed here: false"
+    medium = None if material.earth is None else material.medium
+    if domain.chunk is None or not isinstance(medium, EarthMedium):
+        yield Problem(
+            path, "true requires a chunk of a radial model of the Earth, from which the acceleration follows", allowed,
+            "give domain.chunk and material.earth, with solver.method: spectral_element",
+        )  # fmt: skip
+        return
+    if domain.chunk.ellipticity:
+        yield Problem(
+            path, "true is given, and the surfaces of equal depth are ellipsoids", "allowed with ellipticity: false",
+            "set domain.chunk.ellipticity: false; its effect on arrival times is below 0.3%",
+        )  # fmt: skip
+    low = RADIUS + domain.z[0]
+    fluid = next((one for one in medium.model.layers if one.is_fluid and one.top > low + 1e-3), None)
+    if fluid is not None:
+        depths = f"{(RADIUS - fluid.top) / 1e3:.6g} to {(RADIUS - fluid.bottom) / 1e3:.6g} km"
+        yield Problem(
+            path, f"true is given, and the model is fluid at depths of {depths}", "allowed with gravity: solid layers",
+            "set material.earth.ocean: false, and domain.chunk.depth above the outer core",
         )  # fmt: skip
 
 

@@ -34,6 +34,7 @@ from lithowave.description.events import is_obspy_event
 from lithowave.description.inventory import expand_inventories
 from lithowave.description.material import Material
 from lithowave.description.outputs import Output
+from lithowave.description.physics import Physics
 from lithowave.description.python_objects import LISTS
 from lithowave.description.receiver import Receiver
 from lithowave.description.receivers import Receivers
@@ -83,6 +84,7 @@ class Simulation(DescriptionModel):
     domain: Domain = Field(description="The box of the simulation.")
     boundaries: Boundaries = Field(default_factory=Boundaries, description="Boundary conditions of the box.")
     material: Material = Field(description="Material model: wave speeds and density.")
+    physics: Physics = Field(default_factory=Physics, description="Terms of the equations of motion.")
     sources: list[Source] = Field(description="Sources of the waves.")
     receivers: list[Receivers] = Field(default=[], description="Positions where the waves are recorded.")
     survey: Survey | None = Field(

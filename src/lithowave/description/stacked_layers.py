@@ -9,6 +9,7 @@ import numpy as np
 
 from lithowave.description.media import Medium, Sample, elastic_moduli, vertical_range
 from lithowave.description.quality_values import InverseQuality
+from lithowave.earth.transverse import Love, love_moduli
 
 Moduli = Callable[[np.ndarray, np.ndarray, np.ndarray, InverseQuality], Sample]
 
@@ -37,6 +38,11 @@ class StackedLayers(Medium):
     @abstractmethod
     def sample(self, x: np.ndarray, y: np.ndarray, z: np.ndarray, *within: np.ndarray) -> Sample:
         """Return vp, vs and rho at points."""
+
+    def love(self, x: np.ndarray, y: np.ndarray, z: np.ndarray, *within: np.ndarray) -> tuple[Love, np.ndarray]:
+        """Return the moduli A, C, L, N and F, Pa, of transverse isotropy with a vertical axis, and rho at points."""
+        vp, vs, rho = self.sample(x, y, z, *within)
+        return love_moduli(vp, vp, vs, vs, np.ones_like(rho), rho), rho
 
     @abstractmethod
     def sample_all(

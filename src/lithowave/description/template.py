@@ -52,6 +52,8 @@ boundaries:                              # each: free | absorbing | rigid
     kappa: 1.0                           # coordinate stretching; above 1 for better absorption of grazing waves
     frequency: null                      # Hz; null: half of solver.max_frequency
 
+# physics: {{gravity: true}}               # chunk of material.earth: gravity without changes of the potential
+
 material:                                # exactly one of layers, homogeneous, earth, file, section, groups
   layers:                                # from the top down; `top` is z of the top of the layer
     - {{top: 0, vp: 3200, vs: 1600, rho: 2300}}

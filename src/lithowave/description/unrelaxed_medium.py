@@ -8,10 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from lithowave.description.earth_medium import EarthMedium
 from lithowave.description.media import DomainExtent, Medium, Sample
 from lithowave.description.quality_values import InverseQuality
 from lithowave.description.stacked_layers import StackedLayers
-from lithowave.earth.transverse import Love, voigt_average, with_isotropic_change
+from lithowave.earth.radial_model import EarthProperties
+from lithowave.earth.transverse import Love, love_moduli, voigt_average, with_isotropic_change
 from lithowave.rheology.body import RelaxationBody
 from lithowave.rheology.unrelaxed import unrelaxed_moduli
 
@@ -51,11 +53,16 @@ class UnrelaxedMedium(Medium):
 
         The isotropic average is that of the unrelaxed medium; the anisotropic part is unchanged.
         """
-        (a, c, l, n, f), rho = self.medium.love(x, y, z, *within)  # noqa: E741
-        kappa, mu = voigt_average((a, c, l, n, f))
-        (vp, vs, _), losses = self.medium.sample_all(x, y, z, *within)
-        bulk, shear, _ = self._unrelaxed(vp, vs, rho, losses)
-        return with_isotropic_change((a, c, l, n, f), bulk - kappa, shear - mu), rho
+
+        def unrelaxed(here: EarthProperties) -> Love:
+            kappa, mu = voigt_average(here.love)
+            bulk, shear, _ = self._unrelaxed(here.vp, here.vs, here.rho, (here.inverse_qkappa, here.inverse_qmu))
+            return with_isotropic_change(here.love, bulk - kappa, shear - mu)
+
+        if isinstance(self.medium, EarthMedium):
+            return self.medium.love_changed(unrelaxed, x, y, z, *within)
+        vp, vs, rho = self.sample(x, y, z, *within)
+        return love_moduli(vp, vp, vs, vs, np.ones_like(rho), rho), rho
 
     def average_moduli(
         self, x: np.ndarray, y: np.ndarray, z: np.ndarray, spacing: float, z_limits: tuple[float, float]

@@ -12,7 +12,7 @@ import numpy as np
 Love = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 """A, C, L, N and F, Pa."""
 
-_PAIRS = ((0, 0), (1, 1), (2, 2), (1, 2), (0, 2), (0, 1))  # of axes, in Voigt's order
+PAIRS = ((0, 0), (1, 1), (2, 2), (1, 2), (0, 2), (0, 1))  # of axes, in Voigt's order
 
 _ANGLES = 91  # between the symmetry axis and the equator, at which speeds are compared
 
@@ -33,6 +33,21 @@ def voigt_average(love: Love) -> tuple[np.ndarray, np.ndarray]:
     """
     a, c, l, n, f = love  # noqa: E741
     return (4.0 * (a + f - n) + c) / 9.0, (a + c - 2.0 * f + 5.0 * n + 6.0 * l) / 15.0
+
+
+def largest_softness(love: Love) -> np.ndarray:
+    """Return the largest ratio (...) of the energy of a strain in the isotropic average to that in the medium.
+
+    The ratios are mu / L, mu / N, and, for strains that are equal along the equator, the roots of a quadratic equation.
+    """
+    a, c, l, n, f = love  # noqa: E741
+    kappa, mu = voigt_average(love)
+    lam, flat = kappa - 2.0 / 3.0 * mu, 2.0 * (a - n)  # of xx = yy, and zz: [[flat, 2 f], [2 f, c]] / 2 in the medium
+    determinant = flat * c - 2.0 * f * f
+    middle = flat * (lam + 2.0 * mu) + 2.0 * (lam + mu) * c - 4.0 * f * lam
+    average = 2.0 * (lam + mu) * (lam + 2.0 * mu) - 2.0 * lam * lam
+    root = np.sqrt(np.maximum(middle * middle - 4.0 * determinant * average, 0.0))
+    return np.maximum(np.maximum(mu / l, mu / n), 0.5 * (middle + root) / determinant)
 
 
 def with_isotropic_change(love: Love, kappa: np.ndarray, mu: np.ndarray) -> Love:
@@ -63,8 +78,8 @@ def transverse_moduli(love: Love, axis: np.ndarray) -> np.ndarray:
     lam, normal, shear, along = a - 2.0 * n, f - a + 2.0 * n, l - n, a + c - 2.0 * f - 4.0 * l
     moduli = np.empty((21, *np.broadcast_shapes(np.shape(a), s.shape[1:])))
     number = 0
-    for row, (i, j) in enumerate(_PAIRS):
-        for k, m in _PAIRS[row:]:
+    for row, (i, j) in enumerate(PAIRS):
+        for k, m in PAIRS[row:]:
             moduli[number] = (
                 lam * (d[i, j] * d[k, m])
                 + n * (d[i, k] * d[j, m] + d[i, m] * d[j, k])

@@ -14,9 +14,8 @@ from lithowave.description.solver import METHODS
 from lithowave.description.stacked_layers import StackedLayers
 from lithowave.errors import InputError
 from lithowave.mesh.level_map import LevelMap
-from lithowave.solvers.elements.element_description import element_size, group_materials
+from lithowave.solvers.elements.element_description import SAME_LEVEL, column_widths, element_size, group_materials
 from lithowave.solvers.elements.radial_layers import radial_layers
-from lithowave.sphere import RADIUS
 
 if TYPE_CHECKING:
     from lithowave.description.chunk import Chunk
@@ -28,7 +27,6 @@ FLATTEST = 0.1  # height over width of elements, below which an interface is not
 PINCHED = 0.2  # height over width of elements below which an interface is in elements where a layer pinches out
 MOST_PINCHED = 0.95  # fraction of the area in which an interface may be in elements; else nothing of it is followed
 PART = 4096
-SAME_LEVEL = 1e-3  # m, between levels that are equal
 LAYERED = ("layers", "earth")  # kinds of materials whose layers the elements of generated meshes follow
 
 
@@ -70,6 +68,7 @@ class CellLayers:
     level_map : map of the levels to the surfaces; None if all are flat.
     unfollowed : interfaces inside the layers of cells. pinched : interfaces partly inside them. inside : z, m, of
     discontinuities of a radial model inside them.
+    mixed : True if layers of the material with a contrast meet inside cells.
     """
 
     tops: list[float]
@@ -81,20 +80,11 @@ class CellLayers:
     unfollowed: tuple[Unfollowed, ...] = ()
     inside: tuple[float, ...] = ()
     pinched: tuple[Pinched, ...] = ()
+    mixed: bool = False
 
     def widths(self, chunk: Chunk | None) -> list[float]:
-        """Return the largest width, m, at the surface, of the columns of the cells of each layer.
-
-        In a chunk, columns become narrower with depth; the simulation file may contain their number and the depths at
-        which they become twice as wide.
-        """
-        if chunk is None:
-            return self.sizes
-        if chunk.elements is None:
-            return [size * RADIUS / (RADIUS + top) for size, top in zip(self.sizes, self.tops, strict=True)]
-        width = max((end - start) / n for (start, end), n in zip(chunk.bounds.values(), chunk.elements, strict=False))
-        ends = np.array(chunk.doublings or ())
-        return [width * 2 ** int((ends <= SAME_LEVEL - top).sum()) for top in self.tops]
+        """Return the largest width, m, at the surface, of the columns of the cells of each layer."""
+        return column_widths(self.tops, self.sizes, chunk)
 
 
 def cell_layers(simulation: Simulation) -> CellLayers:
@@ -156,6 +146,7 @@ def _radial(simulation: Simulation, medium: EarthMedium) -> CellLayers:
     return CellLayers(
         tops, bottom, [one.slowest for one in layers], [element_size(simulation, one.slowest) for one in layers],
         [layer_code(one.first, one.last, medium.count) for one in layers], level_map, inside=tuple(dropped),
+        mixed=bool(dropped),
     )  # fmt: skip
 
 
@@ -252,7 +243,10 @@ def _bounded(simulation: Simulation, medium: BoundedLayers) -> CellLayers:
     concurrent = medium.concurrent and (domain.surface is None or domain.surface.concurrent)
     level_map = LevelMap([*levels, bottom], surfaces, concurrent) if moved else None
     sizes = [element_size(simulation, speed) for speed in slowest]
-    return CellLayers(tops, bottom, slowest, sizes, materials, level_map, tuple(unfollowed), pinched=tuple(pinched))
+    mixed = any(one.first < one.last for one in groups)
+    return CellLayers(
+        tops, bottom, slowest, sizes, materials, level_map, tuple(unfollowed), pinched=tuple(pinched), mixed=mixed
+    )
 
 
 def _limited(

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from lithowave.errors import InputError
+from lithowave.sphere import RADIUS
 
 if TYPE_CHECKING:
+    from lithowave.description.chunk import Chunk
     from lithowave.description.simulation import Simulation
 
 KINDS = ("free", "absorbing", "rigid")
+SAME_LEVEL = 1e-3  # m, between levels that are equal
 SIDE_NAMES = {"top": "z_max", "bottom": "z_min"}
 
 
@@ -22,6 +26,21 @@ def element_size(simulation: Simulation, speed: float) -> float:
         return solver.spacing
     points = solver.points_per_wavelength or solver.recommended_points
     return solver.steps_per_spacing * speed / solver.max_frequency / points
+
+
+def column_widths(tops: Sequence[float], sizes: Sequence[float], chunk: Chunk | None) -> list[float]:
+    """Return the largest width, m, at the surface, of the columns of each layer of cells. tops : z, m. sizes : m.
+
+    In a chunk, columns become narrower with depth; the simulation file may contain their number and the depths at which
+    they become twice as wide.
+    """
+    if chunk is None:
+        return list(sizes)
+    if chunk.elements is None:
+        return [size * RADIUS / (RADIUS + top) for size, top in zip(sizes, tops, strict=True)]
+    width = max((end - start) / n for (start, end), n in zip(chunk.bounds.values(), chunk.elements, strict=False))
+    ends = np.array(chunk.doublings or ())
+    return [width * 2 ** int((ends <= SAME_LEVEL - top).sum()) for top in tops]
 
 
 def kinds_of_faces(simulation: Simulation, mesh: Any) -> dict[str, np.ndarray]:

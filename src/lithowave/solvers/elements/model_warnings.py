@@ -18,6 +18,7 @@ from lithowave.solvers.common.layer_warnings import layer_name, layer_thicknesse
 from lithowave.solvers.elements.cell_layers import FLATTEST, LAYERED, PINCHED, cell_layers, is_sampled, own_layers
 from lithowave.solvers.elements.imported_layer import NearestMedium
 from lithowave.solvers.elements.point_location import PointLocations
+from lithowave.solvers.elements.radial_layers import SHORTER, change_of_speed
 
 if TYPE_CHECKING:
     from lithowave.description.simulation import Simulation
@@ -28,6 +29,9 @@ CONTRAST = 0.2  # minimum change of vs within an element for reporting an interf
 # Relative error of seismograms over that change, for waves through one interface: measured with a change of 0.43 at 7
 # points per wavelength in spectral elements (0.16 to 0.25) and 8 in discontinuous Galerkin (0.14).
 CONTRAST_FACTOR = 0.2
+# The same for the effective medium of the layers that meet in an element, for waves through the crust: measured with a
+# change of 0.18 at 7 points per wavelength (0.02 to 0.05).
+EFFECTIVE_FACTOR, EFFECTIVE_ERROR = 0.05, 0.005  # minimum error for reporting it
 SURFACE_ERROR = 0.02  # minimum distance of the elements from the topography in shortest wavelengths for a warning
 SURFACE_FACTOR = 2.0  # error of seismograms near the worst location over that distance: measured on hills, 1.4 to 3
 FACE_POINTS = 7  # along each side of a face, at which the elements are compared with the topography
@@ -37,7 +41,9 @@ BESIDE_VERTEX, ENOUGH_POINTS = 0.9, 10.0  # barycentric coordinate; points per w
 def hexahedra_warnings(plan: Any, simulation: Simulation) -> list[str]:
     """Return the warnings of a spectral-element plan about the model (collective call)."""
     found = layer_warnings(simulation)
-    if plan.materials.values is not None:
+    if simulation.material.kind == "earth" and simulation.solver.mesh is None and cell_layers(simulation).mixed:
+        found += averaged_discontinuities(simulation)
+    elif plan.materials.values is not None:
         found += unfollowed_interfaces(simulation, point_contrasts(plan.materials.values), plan.place_of, plan.ranks)
     if simulation.domain.surface is not None:
         points = plan.from_mesh(upper_points_of_hexahedra(plan.mesh))
@@ -87,9 +93,9 @@ def layer_warnings(simulation: Simulation) -> list[str]:
         return []
     return flat_elements(simulation) + [
         f"material.layers[{one.index}].top: the elements do not follow this surface, since they would be inverted or "
-        f"flatter than {FLATTEST:g} ({one.reason}); elements that it crosses have both media. The error of waves "
-        "through it is of first order in the element size. To follow it, give the layer a minimum thickness; smaller "
-        "elements reduce the error."
+        f"flatter than {FLATTEST:g} ({one.reason}); elements that it crosses have both media, or in spectral elements "
+        "their effective medium. The error of waves through it is of first order in the element size. To follow it, "
+        "give the layer a minimum thickness; smaller elements reduce the error."
         for one in cell_layers(simulation).unfollowed
     ] + [
         f"material.layers[{one.index}].top: the elements follow this surface except in {one.fraction:.2g} of the area, "
@@ -143,6 +149,23 @@ def unfollowed_interfaces(simulation: Simulation, contrasts: np.ndarray, place_o
         f"{contrast:.0%} inside an element ({place}), by more than {CONTRAST:.0%} in {count:,} of {total:,} elements; "
         f"estimated error of the seismograms {CONTRAST_FACTOR * contrast:.0%}. Use {remedy}"
         "smaller elements."
+    ]
+
+
+def averaged_discontinuities(simulation: Simulation) -> list[str]:
+    """Return a warning about discontinuities of a radial model inside elements, which have an effective medium there.
+    """
+    model = simulation.material.medium.model
+    errors = {z: EFFECTIVE_FACTOR * change_of_speed(model, z) for z in cell_layers(simulation).inside}
+    reported = {z: error for z, error in sorted(errors.items(), reverse=True) if error >= EFFECTIVE_ERROR}
+    if not reported:
+        return []
+    texts = ", ".join(f"{-z / 1e3:.5g} km ({error:.1%})" for z, error in reported.items())
+    return [
+        f"material.earth: discontinuities inside elements, which have the effective medium of the layers that meet in "
+        f"them, with the estimated error of the seismograms: {texts}. Elements follow them if the time step becomes "
+        f"shorter by at most {1.0 - SHORTER:.0%}. Use a higher solver.max_frequency, or more "
+        "solver.points_per_wavelength; material.earth.minimum_thickness merges layers without an average."
     ]
 
 

@@ -7,11 +7,11 @@ and weights w, an element adds to the momenta of its points
     -\sum_d \sum_q w_q\, \partial_d N_a(q)\, F^d(q), \qquad
     F^d_c = \sum_m \sigma_{cm} M_{dm}, \qquad \sigma = C : \tfrac{1}{J} (\partial u\, M)
 
-(Komatitsch & Tromp 1999, GJI 139, 806-822, in the products of their eqs. 39-44). In an absorbing layer, derivatives and
-stresses pass through the filters of `absorbing_layer`. With attenuation, the stresses of some points relax (see
-`relaxation`). All arrays have `LANES` elements as
-their fastest index (see `element_layout`), so that a vector instruction processes all of them; inside `block` they are
-flattened. The map x(xi) is stored as monomials: [component, power of zeta, of eta, of xi].
+(Komatitsch & Tromp 1999, GJI 139, 806-822, in the products of their eqs. 39-44). With gravity, stresses and a body
+force of `gravity` are added. In an absorbing layer, derivatives and stresses pass through the filters of
+`absorbing_layer`. With attenuation, the stresses of some points relax (see `relaxation`). All arrays have `LANES`
+elements as their fastest index (see `element_layout`), so that a vector instruction processes all of them; inside
+`block` they are flattened. The map x(xi) is stored as monomials: [component, power of zeta, of eta, of xi].
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ from lithowave.solvers.spectral_element.element_lines import MAP_POWERS, collaps
 from lithowave.solvers.spectral_element.elements import ElementKind
 from lithowave.solvers.spectral_element.fluid_kernels import make_add_fluid_forces
 from lithowave.solvers.spectral_element.gll import derivative_matrix, gll_points, gll_weights
+from lithowave.solvers.spectral_element.gravity import GRAVITY_VALUES
 from lithowave.solvers.spectral_element.laws import make_anisotropic_law, make_isotropic_law
 from lithowave.solvers.spectral_element.relaxation import COMPONENTS, carrier_count, carrier_indices
 
@@ -80,6 +81,27 @@ def relaxed(xx, xy, xz, yy, yz, zz, g, scale, moduli, at_moduli, memory, at, rec
     return xx, xy, xz, yy, yz, zz
 
 
+@row
+def with_gravity(xx, xy, xz, yx, yy, yz, zx, zy, zz, g, u, v, w, weight, volume, values, at, step):
+    """Return stresses with those of gravity, by rows, and its body force; see `gravity`.
+
+    g : gradient by rows, times J. u, v, w : displacement. values : h, p and q at `at`, `step` entries apart. weight,
+    volume : of the point, without and with J.
+    """
+    hx, hy, hz = values[at], values[at + step], values[at + U(2) * step]
+    p, q = values[at + U(3) * step], values[at + U(4) * step]
+    half, along = 0.5 * weight, u * hx + v * hy + w * hz
+    down, trace, rest = half * along, g[0] + g[4] + g[8], volume * q * along
+    bx = half * (trace * hx - g[0] * hx - g[3] * hy - g[6] * hz) - volume * p * u - rest * hx
+    by = half * (trace * hy - g[1] * hx - g[4] * hy - g[7] * hz) - volume * p * v - rest * hy
+    bz = half * (trace * hz - g[2] * hx - g[5] * hy - g[8] * hz) - volume * p * w - rest * hz
+    hx, hy, hz = half * hx, half * hy, half * hz
+    xx, xy, xz = xx - down + u * hx, xy + v * hx, xz + w * hx
+    yx, yy, yz = yx + u * hy, yy - down + v * hy, yz + w * hy
+    zx, zy, zz = zx + u * hz, zy + v * hz, zz - down + w * hz
+    return xx, xy, xz, yx, yy, yz, zx, zy, zz, bx, by, bz
+
+
 def carrying_points(degree: int, carriers: int) -> tuple[np.uint64, ...]:
     """Return for each point of an element, k slowest, its index among those that carry memory variables of attenuation,
     or their number."""
@@ -93,12 +115,12 @@ def carrying_points(degree: int, carriers: int) -> tuple[np.uint64, ...]:
 @lru_cache
 def make_add_forces(
     degree: int, shape: str, anisotropic: bool, varying: bool, axes: int, mechanisms: int, carriers: int,
-    precision: str,
+    precision: str, gravity: bool = False,
 ) -> Callable[..., None]:
     """Return the kernel for elements of this degree, this shape (see `elements.ElementKind.map`) and material type.
 
     varying : True for moduli at each point, False for one set per element. axes : active axes of an absorbing layer.
-    mechanisms, carriers : see `elements.ElementKind`.
+    mechanisms, carriers, gravity : see `elements.ElementKind`; the values of gravity follow the moduli.
 
     The constants of the loops below must be known at compile time: otherwise the loops are not vectorized.
     """
@@ -111,9 +133,11 @@ def make_add_forces(
     values, slopes_y, slopes_z, lines, line_slopes = monomials(gll_points(degree), powers, dtype)
     make_law = make_anisotropic_law if anisotropic else make_isotropic_law
     stress = make_law(n**3 * LANES if varying else LANES)
-    moduli_count = U(21 if anisotropic else 2)
-    ONE, N, W, P = U(1), U(n), U(LANES), U(n**3 * LANES)
+    elastic = 21 if anisotropic else 2
+    moduli_count = U(elastic + (GRAVITY_VALUES if gravity else 0))
+    ONE, N, W, P, ZERO = U(1), U(n), U(LANES), U(n**3 * LANES), dtype.type(0)
     SPREAD = P if varying else W
+    HEAVY = U(elastic) * SPREAD
     MEMORY, FILTER = U(FILTERS * axes) * P, U(3 * axes) * P
     carrying = carrying_points(degree, carriers)
     RELAXING, RELAXED = U(2 * mechanisms * LANES), U(COMPONENTS * mechanisms * LANES)
@@ -127,11 +151,11 @@ def make_add_forces(
 
     @row
     def forces_at(
-        u, f, line, moduli, first, weight, i, i_row, j_row, k_row, line_i, line_j, line_k, slope, value,
+        u, f, a, line, moduli, first, weight, i, i_row, j_row, k_row, line_i, line_j, line_k, slope, value,
         memory, memory_first, filters, filters_first, relaxing, relaxing_first, relaxation, relaxation_first, recursion,
         carries,
     ):  # fmt: skip
-        """Compute F^d at a point of all lanes: d, then component, are the slow indices of f."""
+        """Compute F^d at a point of all lanes: d, then component, are the slow indices of f; a : the body force."""
         for w in range(W):
             ax, ay, az = dots(slope, line, w, LINE, W)
             bx, by, bz = dots(value, line, U(3) * LINE + w, LINE, W)
@@ -162,6 +186,11 @@ def make_add_forces(
                     recursion, mechanisms, W,
                 )  # fmt: skip
             yx, zx, zy = xy, xz, yz
+            if gravity:
+                xx, xy, xz, yx, yy, yz, zx, zy, zz, a[o], a[P + o], a[U(2) * P + o] = with_gravity(
+                    xx, xy, xz, yx, yy, yz, zx, zy, zz, g, u[o], u[P + o], u[U(2) * P + o], weight,
+                    weight * weight / scale, moduli, first + HEAVY + w, SPREAD,
+                )  # fmt: skip
             if axes > 0:
                 xy, yy, zy = stretched(xy, yy, zy, memory, m + U(3) * P, filters, s, P)
                 xz, yz, zz = stretched(xz, yz, zz, memory, m + U(6) * P, filters, s, P)
@@ -183,12 +212,12 @@ def make_add_forces(
 
     @row
     def divergence_at(f, a, i, i_column, j_column, k_column, line_i, line_j, line_k):
-        """Return minus the sum over the points of the three lines of D F."""
+        """Compute minus the sum over the points of the three lines of D F, plus the body force."""
         at = line_i + i * W
         for c in range(U(3)):
             x, y, z = c * P, (c + U(3)) * P, (c + U(6)) * P
             for w in range(W):
-                a[x + at + w] = -(
+                a[x + at + w] = (a[x + at + w] if gravity else ZERO) - (
                     dot(i_column, f, x + line_i + w, W)
                     + dot(j_column, f, y + line_j + w, STEP_J)
                     + dot(k_column, f, z + line_k + w, STEP_K)
@@ -257,7 +286,7 @@ def make_add_forces(
                     at, carrier = k * STEP_K + j * STEP_J, carrying[kj * N + i]
                     if mechanisms > 0 and (ALL or carrier < CARRIERS):
                         forces_at(
-                            u, f, line, moduli, moduli_first + (at + i * W if varying else U(0)),
+                            u, f, a, line, moduli, moduli_first + (at + i * W if varying else U(0)),
                             weights[k] * weights[j] * weights[i], i, rows[i], rows[j], rows[k],
                             at, k * STEP_K + i * W, j * STEP_J + i * W, line_slopes[i], lines[i],
                             memory, memory_first, filters, filters_first, relaxing, relaxing_first + carrier * RELAXING,
@@ -265,7 +294,7 @@ def make_add_forces(
                         )  # fmt: skip
                     elif not ALL:
                         forces_at(
-                            u, f, line, moduli, moduli_first + (at + i * W if varying else U(0)),
+                            u, f, a, line, moduli, moduli_first + (at + i * W if varying else U(0)),
                             weights[k] * weights[j] * weights[i], i, rows[i], rows[j], rows[k],
                             at, k * STEP_K + i * W, j * STEP_J + i * W, line_slopes[i], lines[i],
                             memory, memory_first, filters, filters_first, relaxing, U(0), relaxation, U(0), recursion,
@@ -356,8 +385,9 @@ def make_kernels(degree: int, precision: str, deterministic: bool = False) -> di
         if kind.fluid:
             return make_add_fluid_forces(degree, kind.map, kind.varying, kind.axes, precision)
         return make_add_forces(
-            degree, kind.map, kind.anisotropic, kind.varying, kind.axes, kind.mechanisms, kind.carriers, precision
-        )
+            degree, kind.map, kind.anisotropic, kind.varying, kind.axes, kind.mechanisms, kind.carriers, precision,
+            kind.gravity,
+        )  # fmt: skip
 
     return {
         "arrangement": arrangement, "moved_by_block": 0, "pack_moduli": pack_moduli, "pack_maps": pack_maps,

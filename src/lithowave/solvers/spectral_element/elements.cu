@@ -7,14 +7,15 @@
 // `launches.task_table`, which gives the threads tasks such that those served together use different banks.
 // A thread issues all its reads of global memory before it waits.
 // In an absorbing layer (AXES > 0), derivatives and stresses pass through filters with memory variables.
-// With attenuation (MECHANISMS > 0), the stresses of some points relax.
+// With attenuation (MECHANISMS > 0), the stresses of some points relax. With GRAVITY, a body force is added.
 // In a fluid (COMPONENTS = 1), u is the potential, and the velocity takes the place of the stresses: see
 // fluid_kernels.py.
 // Each block also updates the displacements of some points that only later launches load: see `launches`.
-// Definitions: REAL, DEGREE, MAP, COMPONENTS, ANISOTROPIC, VARYING, AXES, those of `relaxation.cuh`, ATOMIC, ELEMENTS,
+// Definitions: REAL, DEGREE, MAP, COMPONENTS, ANISOTROPIC, VARYING, GRAVITY, AXES, those of `relaxation.cuh`, ATOMIC, ELEMENTS,
 // THREADS, BLOCKS, POINT_STRIDE, ELEMENT_STRIDE, and ROUNDS, the number of tasks of a thread.
 
 #include "gll.cuh"
+#include "gravity.cuh"
 #include "hopper.cuh"
 #include "laws.cuh"
 #include "layer.cuh"
@@ -26,7 +27,6 @@ typedef Vector4<real> Point;
 
 constexpr int LINES = N * N;  // along one direction in an element
 constexpr int MAP_VECTORS = (ELEMENTS * MAP_SIZE / 4 + THREADS - 1) / THREADS;  // loaded by a thread
-constexpr int MODULI = COMPONENTS == 1 ? 1 : ANISOTROPIC ? 21 : 2;
 
 // Values of a thread's line, [k][component], that are moved together.
 struct alignas(16) Pack {
@@ -233,6 +233,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) add_forces(
     const MovedPoints moved(displacement, momentum, move_begin, move_end, thread);
     const Relaxation mechanisms(relaxation, relaxing, recursion, own, relaxed);
     mechanisms.begin(thread);
+    LineGravity gravity(moduli + own * (N * THREADS * MODULI), thread);
     real line[COMPONENTS][N];
     gather(displacement, momentum, point, shared, works, first_axis, line);
     moved.store(displacement);
@@ -282,6 +283,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) add_forces(
             Stress s = law.stress(k, gradient, scale);
             mechanisms.relax(k, element, place, gradient, scale, s);
             real row[3][3] = {{s.xx, s.xy, s.xz}, {s.xy, s.yy, s.yz}, {s.xz, s.yz, s.zz}};
+#if GRAVITY
+            const Point u = displacement[point[k]];  // loaded again: few registers remain
+            const real own_weight = weight * GLL.weight[k];
+            gravity.add(k, gradient, u.x, u.y, u.z, own_weight, own_weight / metric.inverse_jacobian, row);
+#endif
 #endif
             layer.stretch(row);
 #pragma unroll
@@ -308,7 +314,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) add_forces(
             integral.load(k);
             real force[COMPONENTS];
 #pragma unroll
-            for (int c = 0; c < COMPONENTS; c++) force[c] = -(line[c][k] + integral.at(k, c));
+            for (int c = 0; c < COMPONENTS; c++) force[c] = gravity.force(k, c) - (line[c][k] + integral.at(k, c));
 #if COMPONENTS == 3
             if (AXES) rotate(force[0], force[1], force[2], 3 - first_axis);
 #endif

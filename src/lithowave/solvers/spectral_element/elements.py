@@ -14,6 +14,7 @@ from lithowave.mesh.numbering import largest_numbers
 from lithowave.solvers.spectral_element.absorbing_layer import FILTERS, FLUID_FILTERS
 from lithowave.solvers.spectral_element.block_colors import color_greedily
 from lithowave.solvers.spectral_element.element_layout import ElementLayout
+from lithowave.solvers.spectral_element.gravity import GRAVITY_VALUES, gravity_values
 from lithowave.solvers.spectral_element.materials import ElementMaterials
 from lithowave.solvers.spectral_element.relaxation import COMPONENTS, carrier_count, lame_moduli, recursion
 
@@ -28,7 +29,8 @@ class ElementKind:
     map : affine (parallelepipeds), trilinear (8 nodes) or triquadratic (27). anisotropic : 21 moduli, else 2. varying :
     moduli at every point, else one set per element. layer : active axes of an absorbing layer, the sum of 1 for x, 2
     for y and 4 for z; 0 in the domain. mechanisms : of attenuation; 0 in elastic elements. carriers : set of the points
-    with their memory variables (see `relaxation.carrier_sets`), from 1. fluid : the unknown is a potential.
+    with their memory variables (see `relaxation.carrier_sets`), from 1. fluid : the unknown is a potential. gravity :
+    with the values of `gravity` after the moduli, at every point.
 
     Kernels are compiled for the number of active axes: they rotate the coordinates to begin with those.
     """
@@ -40,6 +42,7 @@ class ElementKind:
     mechanisms: int = 0
     carriers: int = 0
     fluid: bool = False
+    gravity: bool = False
 
     @property
     def components(self) -> int:
@@ -53,8 +56,8 @@ class ElementKind:
 
     @property
     def moduli(self) -> int:
-        """Number of moduli: 21, or lambda and mu, or 1 / rho of a fluid."""
-        return 1 if self.fluid else 21 if self.anisotropic else 2
+        """Number of moduli: 21, or lambda and mu, or 1 / rho of a fluid; and of values of gravity."""
+        return 1 if self.fluid else (21 if self.anisotropic else 2) + GRAVITY_VALUES * self.gravity
 
     @property
     def axes(self) -> int:
@@ -81,12 +84,12 @@ UPPER_NUMBER = np.maximum(UPPER_NUMBER, UPPER_NUMBER.T)
 
 
 def element_kinds(
-    coefficients: np.ndarray, materials: ElementMaterials, layers: np.ndarray, sets: np.ndarray
+    coefficients: np.ndarray, materials: ElementMaterials, layers: np.ndarray, sets: np.ndarray, gravity: bool = False
 ) -> tuple[list[ElementKind], np.ndarray]:
     """Return the kinds of elements in a mesh, and the index of each element's kind in that list.
 
     coefficients : coefficients of the maps, see `element_statistics.map_coefficients`. layers : active axes of each
-    element (see `ElementKind.layer`). sets : see `relaxation.choose_sets`.
+    element (see `ElementKind.layer`). sets : see `relaxation.choose_sets`. gravity : of all elements.
     """
     curved = "trilinear" if coefficients.shape[-1] == 2 else "triquadratic"
     anisotropic = materials.anisotropic[materials.number]
@@ -96,7 +99,7 @@ def element_kinds(
     for fluid, number, layer, affine, anisotropic in found.tolist():
         relaxing = (materials.losses.body.mechanisms, number) if number else (0, 0)
         shape = "affine" if affine else curved
-        kinds.append(ElementKind(shape, bool(anisotropic), materials.varying, layer, *relaxing, bool(fluid)))
+        kinds.append(ElementKind(shape, bool(anisotropic), materials.varying, layer, *relaxing, bool(fluid), gravity))
     return kinds, place
 
 
@@ -295,6 +298,8 @@ class ElementTables:
             moduli = plan.materials.mobility(members)
         else:
             moduli = plan.materials.moduli(members if len(members) < plan.element_count else None)
+            if kind.gravity:
+                moduli = np.concatenate([moduli, gravity_values(plan, members, moduli.dtype)], axis=1)
         inside = np.full(plan.element_count, -1, np.int64)
         inside[members] = np.arange(len(members))
         own = np.where(slots.elements >= 0, inside[slots.elements], -1)

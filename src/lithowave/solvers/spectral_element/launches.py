@@ -49,7 +49,7 @@ def defines(degree: int, precision: str, kind: ElementKind, atomic: bool) -> dic
     return {
         "DEGREE": degree, "MAP": MAPS.index(kind.map), "COMPONENTS": kind.components,
         "ANISOTROPIC": int(kind.anisotropic),
-        "VARYING": int(kind.varying), "AXES": kind.axes,
+        "VARYING": int(kind.varying), "GRAVITY": int(kind.gravity), "AXES": kind.axes,
         "ATOMIC": int(atomic), "MOVED": MOVED, "ELEMENTS": own.elements, "THREADS": own.lanes,
         "BLOCKS": blocks_per_multiprocessor(degree, precision, kind),
         "POINT_STRIDE": point_stride(degree, kind.components, VALUE_BYTES[precision]),
@@ -61,8 +61,9 @@ def defines(degree: int, precision: str, kind: ElementKind, atomic: bool) -> dic
 def blocks_per_multiprocessor(degree: int, precision: str, kind: ElementKind) -> int:
     """Return the minimum number of blocks that a multiprocessor processes at a time, which bounds the registers.
 
-    Maps other than affine ones, and attenuation, need more registers; these maps in an absorbing layer or with memory
-    variables at many points need even more: variables in memory instead of registers cost more time than fewer blocks.
+    Maps other than affine ones, and attenuation, need more registers; these maps in an absorbing layer, with memory
+    variables at many points or with gravity need even more: variables in memory instead of registers cost more time
+    than fewer blocks.
     """
     blocks = BLOCKS[degree][1 if precision == "single" else 2]
     if precision == "double" or degree not in ADAPTED_DEGREES:
@@ -70,7 +71,7 @@ def blocks_per_multiprocessor(degree: int, precision: str, kind: ElementKind) ->
     curved = kind.map != "affine"
     relaxing = kind.mechanisms > 0
     many = relaxing and not shared_carriers(degree, kind)
-    return blocks - (curved or relaxing) - (curved and (kind.layer > 0 or many))
+    return blocks - (curved or relaxing) - (curved and (kind.layer > 0 or many or kind.gravity))
 
 
 def carrier_defines(degree: int, kind: ElementKind) -> dict[str, str | int]:
@@ -111,6 +112,10 @@ def _kind_variants(degree: int) -> Iterator[tuple[ElementKind, bool]]:
                 if shape == "affine" and not varying or degree == 4 and not layer:
                     for carriers in range(1, len(carrier_sets(degree)) + 1):
                         yield replace(kind, mechanisms=3, carriers=carriers), True
+                if degree == 4 and shape == "triquadratic" and varying and not layer:
+                    yield replace(kind, gravity=True), True
+                    for carriers in range(1, len(carrier_sets(degree)) + 1):
+                        yield replace(kind, gravity=True, mechanisms=3, carriers=carriers), True
                 if not anisotropic:
                     yield replace(kind, fluid=True), True
                     if degree == 4 and not layer:
@@ -249,8 +254,8 @@ def make_kernels(backend: Any, degree: int, precision: str, deterministic: bool 
     made: dict[ElementKind, ElementKernel] = {}
 
     def pack_moduli(moduli: np.ndarray, slots: np.ndarray) -> np.ndarray:
-        """Return (slots, c); at every point (blocks, k, lanes, 2), or (blocks, k, 21, lanes) for anisotropic moduli; 0
-        without an element."""
+        """Return (slots, c); at every point (blocks, k, lanes, 2), or (blocks, k, c, lanes) for anisotropic moduli or
+        with gravity; 0 without an element."""
         if moduli.ndim > 2:
             return own.of_components(moduli, slots, 0, 3 if moduli.shape[1] == 2 else None)
         packed = own.of_elements(moduli, slots)

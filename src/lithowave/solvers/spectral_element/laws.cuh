@@ -8,7 +8,9 @@ struct Stress {
 };
 
 // Moduli on the line of points of a thread: at every point (VARYING), or one set per element. `g` is the gradient, [3 *
-// component + axis].
+// component + axis]. With GRAVITY, its values at every point follow the moduli: see `gravity.cuh`.
+constexpr int MODULI = COMPONENTS == 1 ? 1 : (ANISOTROPIC ? 21 : 2) + (GRAVITY ? 5 : 0);
+
 #if COMPONENTS == 1
 struct LineLaw {  // of a fluid: v = grad phi / rho, with 1 / rho as the only modulus
     real mobility[VARYING ? N : 1];
@@ -36,7 +38,7 @@ struct LineLaw {
         for (int row = 0; row < 6; row++)
 #pragma unroll
             for (int column = row; column < 6; column++, number++) {
-                const real modulus = c[VARYING ? (21 * k + number) * THREADS : number];
+                const real modulus = c[VARYING ? (MODULI * k + number) * THREADS : number];
                 s[row] += modulus * e[column];
                 if (column != row) s[column] += modulus * e[row];
             }
@@ -52,9 +54,17 @@ struct LineLaw {
     Pair lame[VARYING ? N : 1];
 
     __device__ __forceinline__ LineLaw(const real* moduli, int thread) {
+#if GRAVITY
+#pragma unroll
+        for (int k = 0; k < N; k++) {
+            const real* const own = moduli + MODULI * k * THREADS + thread;
+            lame[k] = {own[0], own[THREADS]};
+        }
+#else
         const Pair* const pairs = reinterpret_cast<const Pair*>(moduli) + (VARYING ? thread : 0);
 #pragma unroll
         for (int k = 0; k < (VARYING ? N : 1); k++) lame[k] = pairs[k * THREADS];
+#endif
     }
     __device__ __forceinline__ Stress stress(int k, const real* g, real scale) const {
         const Pair here = lame[VARYING ? k : 0];

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from lithowave.description.domain import FACES
-from lithowave.earth.transverse import phase_speed_range, transverse_moduli
+from lithowave.earth.gravity import RadialGravity
+from lithowave.earth.transverse import largest_softness, phase_speed_range, transverse_moduli
 from lithowave.mesh.hexahedra import curved
 from lithowave.mesh.hexahedral_box import layered_box
 from lithowave.rheology.body import fit_body
@@ -27,6 +28,7 @@ from lithowave.solvers.spectral_element.solver import SpectralElementSolver
 from lithowave.solvers.spectral_element.transverse_materials import TransverseMaterials
 
 HIGH_QUALITY, LOW_QUALITY = 200.0, 2.0  # of elements with memory variables at some points, and at all
+GRAVITY, CENTER_DEPTH = 0.1, 1000.0  # acceleration in units of vs^2 over the size of elements; in these sizes
 SAMPLE_ELEMENTS = {"cpu": 27_000, "cuda": 100_000}  # too many for a cache
 
 
@@ -43,11 +45,17 @@ def synthetic_plan(
     mesh = layered_box(ends[0], ends[1], [0.0, -ends[2][1]], [(SIZE, SIZE)]).local()
     if kind.map != "affine":
         mesh = deformed(mesh, kind.map)
+    if kind.gravity:  # towards a point below the box
+        mesh = replace(mesh, vertices=mesh.vertices + [0.0, 0.0, CENTER_DEPTH * SIZE])
     faces = np.concatenate([faces for name, faces in mesh.boundaries.items() if name != "z_max"])
     none = np.zeros((0, 2), np.int64)
     kinds = {"absorbing": faces if absorbing else none, "rigid": none, "free": mesh.boundaries["z_max"]}
     materials = synthetic_materials(mesh.element_count, degree, kind, precision)
-    model = MeshedModel(mesh, materials, kinds, synthetic_layer(counts, kind), SIZE)
+    gravity = None
+    if kind.gravity:
+        mass = GRAVITY * VS**2 / SIZE * (CENTER_DEPTH * SIZE) ** 2
+        gravity = RadialGravity(np.array([0.0, 1.0]), np.array([mass, mass]))
+    model = MeshedModel(mesh, materials, kinds, synthetic_layer(counts, kind), SIZE, gravity=gravity)
     return make_plan(model, degree, lambda limit: Schedule(0.8 * limit, limit, 10, 2), precision, deterministic)
 
 
@@ -103,15 +111,16 @@ def synthetic_materials(elements: int, degree: int, kind: ElementKind, precision
     return TransverseMaterials(*tables, *synthetic_moduli(values), np.arange(elements))
 
 
-def synthetic_moduli(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the tensors and speeds of `TransverseMaterials` for values of an isotropic medium, made anisotropic by 10%
-    along axes that differ between points."""
+def synthetic_moduli(values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the tensors, speeds and softness of `TransverseMaterials` for values of an isotropic medium, made
+    anisotropic by 10% along axes that differ between points."""
     lam, mu, rho = values
     love = (1.05 * (lam + 2 * mu), 0.95 * (lam + 2 * mu), 0.95 * mu, 1.05 * mu, lam)
     angle = np.arange(math.prod(values.shape[2:])).reshape(values.shape[2:])
     axis = np.stack([np.cos(angle), np.sin(angle), np.ones(angle.shape)], axis=-1) / math.sqrt(2.0)
     speeds = np.stack(phase_speed_range(love, rho)).astype(values.dtype)
-    return transverse_moduli(love, axis).astype(values.dtype), speeds
+    soft = largest_softness(love).max(axis=(1, 2, 3))
+    return transverse_moduli(love, axis).astype(values.dtype), speeds, soft
 
 
 def fill_with_noise(solver: SpectralElementSolver) -> None:

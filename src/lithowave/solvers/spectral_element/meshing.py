@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lithowave.description.domain import FACES
+from lithowave.description.earth_medium import EarthMedium
+from lithowave.earth.gravity import RadialGravity
+from lithowave.earth.transverse import transverse_moduli
 from lithowave.errors import InputError
 from lithowave.mesh.extrusion import extruded_hexahedra, hexahedron_sizes
 from lithowave.mesh.hexahedra import HexahedralMesh, curved
@@ -19,7 +22,6 @@ from lithowave.parallel.ranks import SINGLE_RANK, Ranks
 from lithowave.phases import phase
 from lithowave.solvers.common.soft_ground import is_soft
 from lithowave.solvers.elements.cell_layers import (
-    SAME_LEVEL,
     CellLayers,
     cell_layers,
     element_properties,
@@ -27,10 +29,11 @@ from lithowave.solvers.elements.cell_layers import (
     transverse_elements,
     with_materials,
 )
-from lithowave.solvers.elements.element_description import group_materials, kinds_of_faces
+from lithowave.solvers.elements.element_description import SAME_LEVEL, group_materials, kinds_of_faces
 from lithowave.solvers.elements.imported_layer import Ends, NearestMedium, layer_sides
 from lithowave.solvers.elements.spread_sources import highest_frequency
 from lithowave.solvers.spectral_element.absorbing_layer import LAYER_ELEMENTS, SIDES, AbsorbingLayer, layer_steps
+from lithowave.solvers.spectral_element.averaged_layers import AveragedLayers
 from lithowave.solvers.spectral_element.geometry import gll_positions
 from lithowave.solvers.spectral_element.materials import ElementMaterials, materials_of, sampled_materials
 from lithowave.solvers.spectral_element.mesh_partition import column_windows, element_parts, scatter_mesh
@@ -48,7 +51,7 @@ class MeshedModel:
     """Mesh, materials of its elements, the kind of its outer faces (element, local face), and the layer.
 
     element_size : m, along the surface, of the global mesh; None: the median of the elements. mesh_ends, no_layer : see
-    `ElementPlan`.
+    `ElementPlan`. gravity : see `SpectralElementPlan`.
     """
 
     mesh: HexahedralMesh
@@ -58,6 +61,7 @@ class MeshedModel:
     element_size: float | None
     mesh_ends: Ends | None = None
     no_layer: str = ""
+    gravity: RadialGravity | None = None
 
 
 def make_model(simulation: Simulation, ranks: Ranks = SINGLE_RANK) -> MeshedModel:
@@ -78,7 +82,8 @@ def make_model(simulation: Simulation, ranks: Ranks = SINGLE_RANK) -> MeshedMode
     layer, chunk = built.layer if built.layer.used else None, simulation.domain.chunk
     if chunk is not None:
         mesh = replace(mesh, vertices=chunk.map.to_cartesian(*mesh.vertices.T))
-    return MeshedModel(mesh, materials, kinds_of_faces(simulation, mesh), layer, built.element_size)
+    gravity = RadialGravity.of(simulation.material.medium.model) if simulation.physics.gravity else None
+    return MeshedModel(mesh, materials, kinds_of_faces(simulation, mesh), layer, built.element_size, gravity=gravity)
 
 
 def _read(simulation: Simulation, ranks: Ranks) -> MeshedModel:
@@ -330,14 +335,29 @@ def _materials(simulation: Simulation, mesh: HexahedralMesh, ends: Ends | None =
     media, body = (medium(simulation),), None
     if simulation.anelasticity is not None:
         media, body = (medium(_unrelaxed(simulation)), medium(simulation)), simulation.anelasticity.body
-    chosen = transverse_elements(simulation, layers)
-    if chosen is None:
+    chosen, averaged = transverse_elements(simulation, layers), None
+    cells = cell_layers(simulation) if layers else None
+    if cells is not None and cells.mixed:  # the same on all ranks
+        material = simulation.material.medium
+        inside = cells.inside if isinstance(material, EarthMedium) else None
+        averaged = AveragedLayers(mesh, degree, media[0], media[-1] if body else None, material, *layers, inside)
+    if chosen is None and averaged is None:
         return sampled_materials(
             media[0], positions, mesh.element_count, degree + 1, dtype, body, media[-1], layers
         )
-    strongest = simulation.material.medium.strongest_anisotropy(simulation.domain.ground)
+    if chosen is None:
+        chosen = np.zeros(mesh.element_count, bool)
     chunk = simulation.domain.chunk
     axes = vertical if chunk is None else lambda x, y: chunk.map.axes(x, y)[..., 2, :]
     return sampled_transverse_materials(
-        media[0], positions, chosen, strongest, degree + 1, dtype, body, media[-1], layers, axes
+        media[0], positions, chosen, _strongest(simulation), degree + 1, dtype, body, media[-1], layers, axes, averaged
     )
+
+
+def _strongest(simulation: Simulation) -> tuple[np.ndarray, float]:
+    """Return the 21 moduli, Pa, and rho of the medium of the layers with the strongest anisotropy."""
+    medium = simulation.material.medium
+    if isinstance(medium, EarthMedium):
+        return medium.strongest_anisotropy(simulation.domain.ground)
+    (a, c, l, n, f), rho = medium.love(*np.zeros((3, 1)))  # noqa: E741  # of isotropic layers, any of them
+    return transverse_moduli((a[0], c[0], l[0], n[0], f[0]), np.array([0.0, 0.0, 1.0])), float(rho[0])

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from lithowave.earth.gravity import RadialGravity
 from lithowave.errors import InputError
 from lithowave.mesh.hexahedra import HexahedralMesh
 from lithowave.mesh.numbering import shared_count
@@ -71,7 +72,8 @@ class SpectralElementPlan(ElementPlan):
     ranks of the run. border : points that other ranks share; border_keys : their `point_keys`. interface : pairs of
     points between fluids and solids. bounds : ends along x,
     y, z, m, of the global mesh. face_kinds : kinds of the six faces of a box; None for an imported mesh. mesh_file :
-    its path. mesh_ends, no_layer : see `ElementPlan`.
+    its path. mesh_ends, no_layer : see `ElementPlan`. gravity : acceleration as a function of the radius; None without
+    gravity.
     """
 
     mesh: HexahedralMesh
@@ -102,6 +104,7 @@ class SpectralElementPlan(ElementPlan):
     mesh_ends: tuple[tuple[float, float], ...] | None = None
     no_layer: str = ""
     curvature: ChunkMap | None = None
+    gravity: RadialGravity | None = None
 
     memory: ClassVar[ModuleType] = memory
     inside_tolerance: ClassVar[float] = TOLERANCE
@@ -148,7 +151,8 @@ class SpectralElementPlan(ElementPlan):
     @cached_property
     def kinds(self) -> tuple[list[ElementKind], np.ndarray]:
         """Kinds of elements, and the index of each element's kind among them."""
-        return element_kinds(self.coefficients, self.materials, self.layer_masks, self.relaxation_sets)
+        gravity = self.gravity is not None
+        return element_kinds(self.coefficients, self.materials, self.layer_masks, self.relaxation_sets, gravity)
 
     @property
     def has_fluids(self) -> bool:
@@ -231,6 +235,7 @@ class SpectralElementPlan(ElementPlan):
             "degrees_of_freedom": 3 * whole.points - 2 * whole.fluid_points,
             "faces": self.face_kinds or {kind: count for kind, count in whole.faces.items() if count},
             "absorption": "layer" if self.layer else "stacey",
+            **({} if self.gravity is None else {"gravity": "Cowling approximation"}),
             "relaxing_elements": {str(points): count for points, count in whole.relaxing.items()},
             "time_step_s": self.schedule.time_step,
             "time_step_limit_s": self.schedule.limit,
@@ -260,6 +265,7 @@ class SpectralElementPlan(ElementPlan):
             ("element size", f"{longest:.6g} m" if even else f"edges of {shortest:.6g} to {longest:.6g} m"),
             ("mesh quality", self._quality_text()),
             self.faces_line(summary, self._absorption_text()),
+            *([] if self.gravity is None else [("gravity", "in the Cowling approximation")]),
             resolution_line(summary),
             *time_lines(summary),
         ]
@@ -459,7 +465,7 @@ def make_plan(
         schedule(limit), ranks, border, keys[border.points], points.interface, bounds,
         value_bytes=4 if precision == "single" else 8, deterministic=deterministic,
         surface_spacing=(model.element_size or typical_size(mesh)) / degree, mesh_ends=model.mesh_ends,
-        no_layer=model.no_layer, curvature=curvature, **more,
+        no_layer=model.no_layer, curvature=curvature, gravity=model.gravity, **more,
     )  # fmt: skip
 
 

@@ -46,6 +46,7 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from lithowave.backends.host_threads import over_parts
+from lithowave.backends.loops import exact_part
 from lithowave.errors import InputError
 from lithowave.rheology.body import RelaxationBody
 from lithowave.solvers.spectral_element.geometry import determinant, jacobian_matrix
@@ -185,28 +186,80 @@ def carried_moduli(
     mesh: Any, materials: Any, degree: int, elements: np.ndarray, number: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the moduli Y_j kappa and Y_j mu of the points of a set, (n, 2, elements, points), Pa, and the largest sum
-    of Y_j in each element, relative to the smallest stiffness of an anisotropic medium."""
-    losses, indices = materials.losses, carrier_indices(degree, number)
-    rates = losses.body.rates
+    of Y_j in each element, without anisotropy."""
+    losses = materials.losses
     volume = determinant(jacobian_matrix(mesh.element_nodes(elements), degree)).reshape(len(elements), -1)
     volume = volume * quadrature_weights(degree)
     inverse = losses.inverse[:, elements if materials.varying else materials.number[elements]]
     stiffness = np.stack(materials.isotropic_moduli(elements)).reshape(2, len(elements), -1)
-    full = losses.body.weights(inverse.reshape(stiffness.shape)) * stiffness
-    carried = (full * volume) @ shares(degree, number).T / volume[:, indices]
-    stiffness = np.broadcast_to(stiffness, (2, *volume.shape))[..., indices]
-    ratio = carried / stiffness
-    strength = ratio.sum(axis=0).max(axis=(0, 2)) * materials.softness(elements)
-    real = np.tensordot(rates**2 / (rates**2 + rates[:, None] ** 2), ratio, axes=1)
-    nu = np.array(carrier_sets(degree)[number - 1].concentration)[:, None, None] * sphere_concentration(*stiffness)
-    return carried / (1.0 + nu * real) ** 2, strength
+    inverse = inverse.astype(float).reshape(stiffness.shape)
+    indices, nu = carrier_indices(degree, number), np.array(carrier_sets(degree)[number - 1].concentration)
+    carried = np.zeros((losses.body.mechanisms, 2, len(elements), len(indices)))
+    strength = np.zeros(len(elements))
+    body = losses.body
+    carry(
+        volume, stiffness, inverse, body.nodes, body.table, body.rates, *share_list(degree, number), indices, nu,
+        carried, strength,
+    )  # fmt: skip
+    return carried, strength
 
 
-def sphere_concentration(kappa: np.ndarray, mu: np.ndarray) -> np.ndarray:
-    """Return the increase of the volumetric and of the deviatoric strain in a sphere, relative to a small decrease of
-    its moduli (Eshelby 1957, Proc. R. Soc. A 241, 376-396), (2, ...)."""
-    sum_of_moduli = 3.0 * kappa + 4.0 * mu
-    return np.stack([3.0 * kappa / sum_of_moduli, 1.2 * (kappa + 2.0 * mu) / sum_of_moduli])
+@lru_cache
+def share_list(degree: int, number: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the parts of `shares` that are not 0 by point: the first entry of each point, and the carriers and parts.
+    """
+    parts = shares(degree, number).T
+    point, carrier = np.nonzero(parts)
+    begin = np.searchsorted(point, np.arange(len(parts) + 1))
+    return begin, carrier, parts[point, carrier]
+
+
+@exact_part
+def carry(
+    volume, stiffness, inverse, nodes, table, rates, begin, carriers, parts, indices, nu, carried, strength
+):  # pragma: no cover - compiled
+    """Compute the moduli `carried` (n, 2, elements, points of a set), which are 0 before, and `strength` (elements,).
+
+    volume : w J, (elements, points). stiffness, inverse : kappa and mu, and their 1/Q, (2, elements, points or 1).
+    nodes, table : of the relaxation body. begin, carriers, parts : see `share_list`. nu : of a set, relative to that of
+    a sphere, the increase of the volumetric and of the deviatoric strain in a sphere relative to a small decrease of
+    its moduli (Eshelby 1957, Proc. R. Soc. A 241, 376-396).
+    """
+    count, values, total = len(rates), stiffness.shape[2], np.zeros(2)
+    weights, known, ratio = np.zeros((2, count)), np.full(2, -1.0), np.zeros(count)
+    for element in range(volume.shape[0]):
+        for point in range(volume.shape[1]):
+            at = point if values > 1 else 0
+            for m in range(2):
+                quality = inverse[m, element, at]
+                if quality != known[m]:  # most points have the quality factors of the one before
+                    known[m], total[m] = quality, 1.0
+                    low = max(min(np.searchsorted(nodes, quality) - 1, len(nodes) - 2), 0)
+                    step = (quality - nodes[low]) / (nodes[low + 1] - nodes[low])
+                    for j in range(count):
+                        weights[m, j] = quality * (table[low, j] + step * (table[low + 1, j] - table[low, j]))
+                        total[m] += weights[m, j]
+                modulus = stiffness[m, element, at] * volume[element, point] / total[m]
+                for entry in range(begin[point], begin[point + 1]):
+                    for j in range(count):
+                        carried[j, m, element, carriers[entry]] += parts[entry] * weights[m, j] * modulus
+        for carrier in range(len(indices)):
+            at = indices[carrier] if values > 1 else 0
+            kappa, mu = stiffness[0, element, at], stiffness[1, element, at]
+            sphere = (3.0 * kappa, 1.2 * (kappa + 2.0 * mu))
+            for m in range(2):
+                largest, own = 0.0, stiffness[m, element, at]
+                concentration = nu[m] * sphere[m] / (3.0 * kappa + 4.0 * mu)
+                for j in range(count):
+                    carried[j, m, element, carrier] /= volume[element, indices[carrier]]
+                    ratio[j] = carried[j, m, element, carrier] / own
+                    largest += ratio[j]
+                strength[element] = max(strength[element], largest)
+                for i in range(count):
+                    real = 0.0
+                    for j in range(count):
+                        real += rates[j] ** 2 / (rates[j] ** 2 + rates[i] ** 2) * ratio[j]
+                    carried[i, m, element, carrier] /= (1.0 + concentration * real) ** 2
 
 
 def lame_moduli(mesh: Any, materials: Any, degree: int, elements: np.ndarray, number: int, dtype: Any) -> np.ndarray:
@@ -251,6 +304,7 @@ def choose_sets(mesh: Any, materials: Any, degree: int, storage: Storage = NO_SO
             if not len(rest):
                 break
             _, strength = carried_moduli(mesh, materials, degree, rest, number)
+            strength = strength * materials.softness(rest)
             # With all points, the limit is that of the medium itself.
             fits = strength < (largest if number < len(sets) else 1.0)
             chosen[rest[fits]] = number
