@@ -1,4 +1,4 @@
-"""Write a section with the layout of Marmousi2: ``python make_section.py`` writes vp, vs and rho.segy here.
+"""Write vp.segy, vs.segy and rho.segy, a section with the layout of Marmousi2: ``python make_section.py``.
 
 17 km long and 3.5 km deep under 450 m of water: beds that dip and are broken by faults, an anticline, and gas at its
 crest. Speeds are in km/s, the density in g/cm^3, as in the files of Marmousi2 itself.

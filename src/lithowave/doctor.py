@@ -23,6 +23,7 @@ REQUIRED = (
     "numpy",
     "numba",
     "llvmlite",
+    "scipy",
     "h5py",
     "pydantic",
     "pyyaml",

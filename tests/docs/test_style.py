@@ -22,7 +22,7 @@ def run_module(name: str, *arguments: str) -> None:
 
 
 def test_ruff_finds_nothing() -> None:
-    run_module("ruff", "check", "src", "tests", "docs", "benchmarks")
+    run_module("ruff", "check", "src", "tests", "docs", "benchmarks", "scripts")
 
 
 def test_mypy_finds_nothing() -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
+
+import pytest
 from test_errors_in_input import CRS, FIRST_SOURCE, POINT, SOURCES, told
 
 CMT = """PDE 2008  7 29 18 42 15.00  33.9490 -117.7660  15.5 5.4 5.4 CHINO HILLS, CALIFORNIA
@@ -106,3 +109,19 @@ def test_stations_outside_are_named(tmp_path):
     (tmp_path / "STATIONS").write_text("A XX 700.0 400.0 0.0 0.0\nB XX 700.0 40000.0 0.0 0.0\n")
     message = told(tmp_path, (POINT, "{file: STATIONS}"))
     assert "receivers[0].file: XX.B (STATIONS:2): x = 40000 m is outside the domain" in message
+
+
+@pytest.mark.parametrize(
+    ("script", "docstring", "named"),
+    [
+        ("make.py", "Write STATIONS here.", True), ("my make.py", "``my make.py`` writes a.csv and STATIONS.", True),
+        ("plot.py", "Draw the positions in STATIONS.", False),
+        ("make.py", "Write STATIONS.xml and MY_STATIONS.", False),
+        ("broken.py", 'Write STATIONS.""" ( """', False),
+    ],
+)  # fmt: skip
+def test_a_script_that_writes_a_missing_file_is_named(tmp_path, script, docstring, named):
+    (tmp_path / script).write_text(f'"""{docstring}"""\n')
+    message = told(tmp_path, (POINT, "{file: STATIONS}"))
+    assert "receivers[0].file: the file 'STATIONS' does not exist" in message
+    assert (f"script in its folder: `python {shlex.quote(str(tmp_path / script))}`" in message) == named

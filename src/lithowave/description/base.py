@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ast
+import re
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -53,8 +56,25 @@ def existing_file(value: Any, info: ValidationInfo) -> Path:
     if not path.is_file():
         siblings = [entry.name for entry in path.parent.iterdir()] if path.parent.is_dir() else []
         place = "" if str(path) == str(value) else f" ({path})"
-        raise refusal(f"the file {str(value)!r} does not exist{place}", hint=nearest(path.name, siblings))
+        hint = hint_of_script(path) or nearest(path.name, siblings)
+        raise refusal(f"the file {str(value)!r} does not exist{place}", hint=hint)
     return path
+
+
+def hint_of_script(path: Path) -> str:
+    """Return a hint to run the script in the folder of a missing file that writes it; empty if there is none.
+
+    The docstring of such a script contains the name of the file and a form of the verb "write".
+    """
+    name = re.compile(rf"(?<![\w.-]){re.escape(path.name)}(?![\w-]|\.\w)")
+    for script in sorted(path.parent.glob("*.py")):
+        try:
+            purpose = ast.get_docstring(ast.parse(script.read_bytes())) or ""
+        except (OSError, SyntaxError, ValueError):  # not a script that Python could run
+            continue
+        if name.search(purpose) and re.search(r"\bwrit(e|es|ing|ten)\b", purpose, re.IGNORECASE):
+            return f"Write it with the script in its folder: `python {shlex.quote(str(script))}`"
+    return ""
 
 
 InputFile = Annotated[Path, BeforeValidator(existing_file)]

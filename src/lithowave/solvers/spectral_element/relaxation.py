@@ -43,7 +43,6 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from scipy.spatial import cKDTree
 
 from lithowave.backends.host_threads import over_parts
 from lithowave.backends.loops import exact_part
@@ -278,6 +277,8 @@ def around(mesh: Any, elements: np.ndarray, positions: np.ndarray) -> np.ndarray
     """Return True for elements that contain or touch the element of a position (n, 3), and for some next to these."""
     if not len(positions):
         return np.zeros(len(elements), bool)
+    from scipy.spatial import cKDTree
+
     nodes = mesh.element_nodes(elements)
     low, high = nodes.min(axis=1), nodes.max(axis=1)
     distance, _ = cKDTree(positions).query(0.5 * (low + high), p=np.inf)
