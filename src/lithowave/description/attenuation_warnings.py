@@ -72,16 +72,16 @@ def _more_bulk_than_shear(simulation: Simulation) -> Iterator[str]:
                 f"the quality factor of the bulk modulus is {1.0 / bulk:.3g}, {why}"
             )
     if not material.properties:
-        bulks, shears = (np.asarray(values) for values in material.medium.inverse_quality_in(simulation.domain.ground))
-        reverse = (bulks > (1.0 + 1e-6) * shears) & (shears > 0.0)
+        losses, shear = (np.asarray(values) for values in material.medium.inverse_quality_in(simulation.domain.ground))
+        reverse = (losses > (1.0 + 1e-6) * shear) & (shear > 0.0)
         if reverse.any():
-            ratios = np.where(reverse, bulks / np.where(reverse, shears, 1.0), 0.0)
-            worst = np.unravel_index(int(ratios.argmax()), bulks.shape)
+            ratios = np.where(reverse, losses / np.where(reverse, shear, 1.0), 0.0)
+            worst = np.unravel_index(int(ratios.argmax()), losses.shape)
             share = percent(float(reverse.mean()))
             yield (
                 f"material.{material.kind}: qp is less than qs at {share} of the points of the model (most where the "
-                f"quality factor of the bulk modulus is {1.0 / bulks[worst]:.3g} and that of the shear modulus "
-                f"{1.0 / shears[worst]:.3g}), {why}"
+                f"quality factor of the bulk modulus is {1.0 / losses[worst]:.3g} and that of the shear modulus "
+                f"{1.0 / shear[worst]:.3g}), {why}"
             )
 
 

@@ -433,10 +433,10 @@ def _placed(problem: Problem, entry: Shots, index: int) -> Problem:
 def _misplaced_shots(simulation: Simulation, shots: list[Shot]) -> Iterator[Problem]:
     faces = simulation.boundaries.faces
     heights = surface_heights(simulation.domain, [shot.position for shot in shots])
-    entries = [] if simulation.survey is None else simulation.survey.shots
-    count = 0
+    survey, count = simulation.survey, 0
+    assert survey is not None
     for number, (shot, height) in enumerate(zip(shots, heights, strict=True), start=1):
-        entry = entries[int(shot.where[-1])]
+        entry = survey.shots[int(shot.where[-1])]
         by_depth = entry.depth is not None or entry.longitude is not None
         trouble = misplacement(shot.position, simulation.domain, faces, height, by_depth)
         if trouble is not None:
