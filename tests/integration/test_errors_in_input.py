@@ -198,6 +198,7 @@ SOLVER = [
     ),
     ("  order: 4", "  safety: 1.2", ["solver.safety: 1.2 is out of range", "at most 1"]),
     ("  order: 4", "  time_step: 0", ["solver.time_step: 0 s is out of range"]),
+    ("  order: 4", "  order: 0", ["solver.order: 0 is not an order of finite_difference", "choose 2, 4, 6 or 8"]),
     (
         "points_per_wavelength: 8",
         "points_per_wavelength: 2",

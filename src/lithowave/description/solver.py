@@ -156,7 +156,7 @@ class Solver(DescriptionModel):
         description="Instead of points_per_wavelength: grid spacing (finite_difference), element size "
         "(spectral_element) or size of the cubes that are split into tetrahedra (discontinuous_galerkin), m.",
     )
-    order: Annotated[int, WholeNumber(ge=2, le=8)] = Field(
+    order: Annotated[int, WholeNumber()] = Field(
         default=METHODS["finite_difference"].default,
         description="Order of accuracy: 2, 4, 6 or 8 in space (finite_difference); 2 to 7 in space and time, default "
         "5 (discontinuous_galerkin).",
