@@ -63,10 +63,12 @@ write_gmsh("box.msh", mesh)
 """
 VTU = """\
 import meshio, numpy
+from lithowave.mesh.gmsh_writing import right_handed
 from lithowave.mesh.tetrahedral_reading import read_tetrahedral_mesh
 mesh = read_tetrahedral_mesh("box.msh", "mesh")
-groups = numpy.ones(len(mesh.elements), int)
-meshio.write("box.vtu", meshio.Mesh(mesh.vertices, [("tetra", mesh.elements)], cell_data={"gmsh:physical": [groups]}))
+cells = [("tetra", right_handed(mesh.vertices, mesh.elements))]
+groups = {"gmsh:physical": [numpy.ones(len(mesh.elements), int)]}
+meshio.write("box.vtu", meshio.Mesh(mesh.vertices, cells, cell_data=groups))
 assert read_tetrahedral_mesh("box.vtu", "mesh").element_count == mesh.element_count
 """
 DATA = """\
@@ -326,7 +328,7 @@ def use_extra(environment: Environment, extra: str) -> None:
     lithowave = environment.lithowave
     if extra == "formats":
         lithowave(*RUN, "--set", "output.formats=[miniseed, sac, asdf, segy]", text="finished")
-        lithowave("compare", "out/extra", "out/extra/miniseed")
+        lithowave("compare", "out/extra", "out/extra/miniseed", "--origin-time", "1970-01-01T00:00:00")
         lithowave("plot", "out/extra", text="traces")
     elif extra == "report":
         lithowave(*RUN, "--report", text="finished")
