@@ -53,15 +53,14 @@ def largest_velocities(simulation: lw.Simulation, steps: int) -> np.ndarray:
 @pytest.mark.parametrize(
     ("method", "seconds", "left"),
     [
-        pytest.param("finite_difference", 40, 1.0, id="finite differences", marks=pytest.mark.slow),
-        pytest.param("spectral_element", 40, 1.0, id="spectral elements", marks=pytest.mark.slow),
+        pytest.param("finite_difference", 40, 1e-4, id="finite differences", marks=pytest.mark.slow),
+        pytest.param("spectral_element", 40, 2e-3, id="spectral elements", marks=pytest.mark.slow),
     ],
 )
 def test_motion_leaves_soft_ground(method: str, seconds: float, left: float) -> None:
     simulation = basin(method, 1000.0)
     plan, _ = make(simulation)
     found = largest_velocities(simulation, round(seconds / plan.schedule.time_step))
-    print(found[[len(found) // 4, len(found) // 2, -1]] / found.max())
     assert found[-1] <= left * found.max()
 
 
@@ -76,7 +75,7 @@ def test_growth_ends_the_run_and_the_records_before_it_remain(
     method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without the larger alpha of soft ground, waves grow in the layers."""
-    monkeypatch.setattr(soft_ground, "SOFT_RATIO", np.inf)
+    monkeypatch.setattr(soft_ground, "LAYERED_RATIO", np.inf)
     with pytest.raises(InstabilityError, match="after the sources"):
         basin(method, 60.0).run(output=tmp_path / "run")
     report = json.loads((tmp_path / "run" / "run.json").read_text())
@@ -84,7 +83,6 @@ def test_growth_ends_the_run_and_the_records_before_it_remain(
     with pytest.warns(lw.LithowaveWarning, match="incomplete"):
         records = lw.load_seismograms(tmp_path / "run")
     assert not records.complete
-    print(records.time[-1], report)
     assert records.time[-1] > 10.0
 
 
@@ -97,7 +95,9 @@ def test_a_contrast_with_which_waves_still_grow_is_warned_about() -> None:
 
 
 def test_the_larger_alpha_is_for_soft_ground() -> None:
-    """Ground of vp / vs = 4, and rock, keep the layers that absorb long waves best."""
-    assert soft_ground.is_soft(basin("finite_difference", 5.0))
-    rock = basin("finite_difference", 5.0).with_overrides({"material.layers[0].vs": 900.0})
-    assert not soft_ground.is_soft(rock)
+    """Homogeneous ground of vp / vs = 4, and rock, keep the layers that absorb long waves best."""
+    soft = basin("finite_difference", 5.0)
+    layers = soft.material.layers
+    assert layers is not None and soft_ground.is_soft(soft)
+    for material in ({"homogeneous": layers[0]}, {"homogeneous": layers[1]}):
+        assert not soft_ground.is_soft(soft.with_overrides({"material": material}))

@@ -78,7 +78,7 @@ def test_the_acceleration_of_a_uniform_sphere_and_of_prem() -> None:
     np.testing.assert_allclose(RadialGravity.of(model)(radius), (EARTH_CONSTANT - shell) / radius**2, rtol=1e-5)
 
 
-@pytest.mark.parametrize("model", ["uniform", "prem"])
+@pytest.mark.parametrize("model", ["uniform", pytest.param("prem", marks=pytest.mark.slow)])
 def test_the_operator_is_symmetric(model: str, uniform: str) -> None:
     """Also where the density jumps: the discrete energy is conserved."""
     solver, force = operators(uniform if model == "uniform" else model)

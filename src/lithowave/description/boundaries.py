@@ -20,12 +20,12 @@ class AbsorbingLayer(DescriptionModel):
     Finite differences use convolutional perfectly matched layers, with damping profile, kappa and alpha after
     Komatitsch & Martin (2007), Geophysics 72(5), SM155-SM167. Spectral elements use perfectly matched layers of
     ``elements`` elements, which become wider outwards, unsplit, with a damping that increases towards the outer side.
-    In soft ground, where vp of the fastest rock is at least 5 times the slowest velocity of a wave, guided waves would
-    grow in these layers: alpha is then constant and larger, 2 pi f with finite differences (with ``reflection`` 1e-6 by
-    default) and pi f with spectral elements, which absorbs waves much longer than those of the highest frequency less
-    well. Discontinuous Galerkin uses perfectly matched layers of ``elements`` cells, each 2.3 times as wide as the one
-    before, with ``reflection`` and ``frequency``; models with anisotropic media in which waves would grow there are
-    damped instead, and use ``elements`` only.
+    In soft ground, where vp of the fastest rock is at least 3.8 times the slowest velocity of a wave (5 times if vs
+    hardly varies), guided waves would grow in these layers: alpha is then constant and larger, 2 pi f with finite
+    differences (with ``reflection`` 1e-6 by default) and pi f with spectral elements, which absorbs waves much longer
+    than those of the highest frequency less well. Discontinuous Galerkin uses perfectly matched layers of
+    ``elements`` cells, each 2.3 times as wide as the one before, with ``reflection`` and ``frequency``; models with
+    anisotropic media in which waves would grow there are damped instead, and use ``elements`` only.
     """
 
     cells: Count = Field(
