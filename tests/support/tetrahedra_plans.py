@@ -157,7 +157,7 @@ def source(position: Sequence[float], sigma: float, **what: Any) -> Any:
     """A point source with a Gaussian, at its peak at 6 sigma, s; what : force (3,), N, or moment (6,), N m, in the
     order of stress."""
     kinds = {"force": None, "moment": None} | what
-    return SimpleNamespace(position=position, time_function=Gaussian(sigma=sigma), **kinds)
+    return SimpleNamespace(position=position, side="below", time_function=Gaussian(sigma=sigma), **kinds)
 
 
 def check_conforming(mesh: TetrahedralMesh, euler: int = 1) -> None:
