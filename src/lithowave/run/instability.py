@@ -17,8 +17,7 @@ from lithowave.solvers.gathered import GatheredSolver
 CHECK_INTERVAL = 50  # steps
 MAX_GROWTH = 1e3
 # Growth of the maximum of a window over that of an earlier one, above a fraction of the maximum of the run, below which
-# rounding errors matter. Every window contains the passage of the slowest wave through the domain. After the sources,
-# the sound runs of the test suite stayed below 1.6.
+# rounding errors matter. Every window contains the passage of the slowest wave through the domain.
 WINDOW_GROWTH, NOISE = 10.0, 1e-4
 
 
