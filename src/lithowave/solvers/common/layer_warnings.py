@@ -101,7 +101,8 @@ def layer_name(simulation: Simulation, index: int) -> str:
     medium = simulation.material.medium
     if not isinstance(medium, EarthMedium):
         return f"material.layers[{index}]"
-    return f"material.earth: layer at a depth of {0.0 - medium.tops[index] / 1e3:g} to {-medium.tops[index + 1] / 1e3:g} km"
+    top, bottom = (0.0 - medium.tops[number] / 1e3 for number in (index, index + 1))
+    return f"material.earth: layer at a depth of {top:g} to {bottom:g} km"
 
 
 def averaged_layers(simulation: Simulation, spacing: float) -> list[str]:
