@@ -60,8 +60,9 @@ SMALL = {
         "sources.0.time_function": {"gaussian": {"sigma": 160}}, "output.sampling_interval": 20,
     }),
     "bolivia/bolivia.yaml": Small("S05P", {
-        "domain.chunk.elements": [24, 24], "domain.chunk.doublings": ["700 km"], "solver.max_frequency": 0.0043,
-        "duration": 1500, "sources.0.time_function": {"gaussian": {"sigma": 93}}, "output.sampling_interval": 20,
+        "domain.chunk.elements": [16, 16], "domain.chunk.doublings": ["700 km"], "solver.max_frequency": 0.0048,
+        "solver.refine_sources": False, "sources.0.time_function": {"gaussian": {"sigma": 84}}, "duration": 1200,
+        "output.sampling_interval": 20,
     }, marks=(pytest.mark.slow,)),
     "salt/salt.yaml": Small("R097", AT_SEA | {
         "duration": 1.5, "sources.0.time_function": {"gaussian": {"sigma": 0.2}},
