@@ -99,5 +99,6 @@ def test_the_larger_alpha_is_for_soft_ground() -> None:
     soft = basin("finite_difference", 5.0)
     layers = soft.material.layers
     assert layers is not None and soft_ground.is_soft(soft)
-    for material in ({"homogeneous": layers[0]}, {"homogeneous": layers[1]}):
-        assert not soft_ground.is_soft(soft.with_overrides({"material": material}))
+    for layer in layers:
+        homogeneous = {name: getattr(layer, name) for name in ("vp", "vs", "rho")}
+        assert not soft_ground.is_soft(soft.with_overrides({"material": {"homogeneous": homogeneous}}))
