@@ -243,7 +243,7 @@ def _bounded(simulation: Simulation, medium: BoundedLayers) -> CellLayers:
     concurrent = medium.concurrent and (domain.surface is None or domain.surface.concurrent)
     level_map = LevelMap([*levels, bottom], surfaces, concurrent) if moved else None
     sizes = [element_size(simulation, speed) for speed in slowest]
-    mixed = any(one.first < one.last for one in groups)
+    mixed = bool(pinched) or any(one.first < one.last for one in groups)
     return CellLayers(
         tops, bottom, slowest, sizes, materials, level_map, tuple(unfollowed), pinched=tuple(pinched), mixed=mixed
     )
