@@ -75,8 +75,8 @@ SMALL = {
 }  # fmt: skip
 
 
-def peak(name: str, folder: Path) -> float:
-    """Run the smaller form of an example; return the largest velocity (or displacement) of its receiver."""
+def small_form(name: str, folder: Path) -> lw.Simulation:
+    """Return the smaller form of an example, whose files are copied to the folder."""
     small = SMALL[name]
     place = shutil.copytree(EXAMPLES / Path(name).parent, folder / "example", dirs_exist_ok=True)
     if small.script:
@@ -89,11 +89,14 @@ def peak(name: str, folder: Path) -> float:
             sys.modules.pop("geometry", None)
     none = {"output.formats": [], "output.snapshots": [], "output.peak_motion": False}
     simulation = lw.Simulation.from_file(place / Path(name).name, none | small.changes)
-    if small.shot is not None:
-        simulation = simulation.shot(small.shot)
-    seismograms = simulation.run(output=folder / "run").seismograms
+    return simulation if small.shot is None else simulation.shot(small.shot)
+
+
+def peak(name: str, folder: Path) -> float:
+    """Run the smaller form of an example; return the largest velocity (or displacement) of its receiver."""
+    seismograms = small_form(name, folder).run(output=folder / "run").seismograms
     names = [str(one).rpartition(".")[2] for one in seismograms.names]
-    return float(np.abs(seismograms.data[names.index(small.receiver)]).max())
+    return float(np.abs(seismograms.data[names.index(SMALL[name].receiver)]).max())
 
 
 def test_every_example_has_a_number() -> None:

@@ -83,7 +83,7 @@ class InstabilityWatch(Callback):
         now = solver.largest_velocity()
         without_source = clock.time > self.sources_end
         burst = without_source and self.largest > 0 and now > MAX_GROWTH * self.largest
-        growth = now > WINDOW_GROWTH * self.quietest and now > NOISE * self.largest
+        growth = now > self.limit
         if not math.isfinite(now) or burst or growth:
             raise InstabilityError(self._report(solver, clock, now, growth))
         self.largest = max(self.largest, now)
@@ -91,6 +91,11 @@ class InstabilityWatch(Callback):
             self._complete_window(clock, now)
         if self.largest <= NOTHING and self.onsets is not None:
             require_motion(self.onsets, clock.step)
+
+    @property
+    def limit(self) -> float:
+        """The largest velocity, m/s, that is not growth; infinite before the end of the first window."""
+        return max(WINDOW_GROWTH * self.quietest, NOISE * self.largest)
 
     def _complete_window(self, clock: Clock, now: float) -> None:
         """Add a value to the present window; begin the next one at its end."""
