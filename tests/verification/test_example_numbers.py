@@ -23,7 +23,7 @@ import lithowave as lw
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 STORED = Path(__file__).parents[1] / "data" / "examples.json"
-TOLERANCE = 2e-5  # single precision: other processors and numbers of threads round differently
+TOLERANCE = 2e-5  # single precision: other processors round differently
 
 
 @dataclass(frozen=True)
