@@ -45,7 +45,8 @@ LONG_PERIODS = {"solver.max_frequency": 0.25, "duration": 36.0, "output.sampling
 POINT = LONG_PERIODS | {"sources.0.time_function": {"gaussian": {"sigma": 1.56, "delay": 0.0}}, "sources.0.delay": 6.0}
 AT_SEA = {"solver.order": 3, "solver.max_frequency": None}
 SMALL = {
-    "chino_hills/chino_hills.yaml": Small("OLI", POINT),
+    # Its seismograms at all stations are compared in test_chino_hills.py.
+    "chino_hills/chino_hills.yaml": Small("OLI", POINT, marks=(pytest.mark.slow,)),
     "chino_hills/attenuation.yaml": Small("OLI", POINT, marks=(pytest.mark.slow,)),
     "chino_hills/finite_fault.yaml": Small("OLI", LONG_PERIODS | {"sources.0.delay": 6.0}, ("make_fault.py",)),
     "survey/refraction.yaml": Small("G30", {
