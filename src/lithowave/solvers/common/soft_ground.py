@@ -9,8 +9,8 @@ so that it amplifies waves with v_g / v_p < 0 (Becache, Fauqueux & Joly 2003, J.
 alpha, constant in the layer, reduces the amplification below the losses of these waves; it also reduces the absorption
 of waves much longer than those of the highest frequency. It is therefore used in soft ground only.
 
-At contrasts of vs of more than 4 it does not suffice. Finite differences then also have a viscosity in the layers, which
-damps waves at the rate nu k^2 / 2: those of soft ground, which are short, much more than those of rock
+At contrasts of vs of 4 and more it does not suffice. Finite differences then also have a viscosity in the layers,
+which damps waves at the rate nu k^2 / 2: those of soft ground, which are short, much more than those of rock
 (`finite_difference.layer_smoothing`).
 """
 
@@ -20,15 +20,15 @@ import numpy as np
 
 from lithowave.description.simulation import Simulation
 
-# vp of the fastest rock over the slowest velocity of a wave. Without measures, waves grew in long runs with ratios of 6,
-# 8.7 and 14, and with a ratio of 4 if vs has a contrast of 2. They did not with a ratio of 4 in a homogeneous medium, or
-# with 3.6 and a contrast of 2 (200,000 steps).
+# vp of the fastest rock over the slowest velocity of a wave. Without measures, waves grew in long runs with ratios of
+# 6, 8.7 and 14, and with a ratio of 4 if vs has a contrast of 2. They did not with a ratio of 4 in a homogeneous medium,
+# or with 3.6 and a contrast of 2 (200,000 steps).
 SOFT_RATIO, LAYERED_RATIO, CONTRAST = 5.0, 3.8, 1.5
-# gamma of `layer_smoothing` at these ratios of vs of the fastest rock to the slowest velocity. Waves did not grow without
-# it at 3 and 3.5, and did at 4 and above; with three quarters of these values they did not.
+# gamma of `layer_smoothing` at these ratios of vs of the fastest rock to the slowest velocity. Waves did not grow
+# without it at 3 and 3.5, and did at 4 and above; with three quarters of these values they did not.
 CONTRASTS, VISCOSITIES = (3.0, 5.0), (0.0, 0.0156)
-# The same ratio without the viscosity. Waves grew at a ratio of 8 by factors of 1.2 to 2 during one period of the highest
-# frequency.
+# The same ratio without the viscosity. Waves grew at a ratio of 8 by factors of 1.2 to 2 during one period of the
+# highest frequency.
 GROWING_CONTRAST = 6.0
 
 
