@@ -21,8 +21,8 @@ import numpy as np
 from lithowave.description.simulation import Simulation
 
 # vp of the fastest rock over the slowest velocity of a wave. Without measures, waves grew in long runs with ratios of
-# 6, 8.7 and 14, and with a ratio of 4 if vs has a contrast of 2. They did not with a ratio of 4 in a homogeneous medium,
-# or with 3.6 and a contrast of 2 (200,000 steps).
+# 6, 8.7 and 14, and with a ratio of 4 if vs has a contrast of 2. They did not with a ratio of 4 in a homogeneous
+# medium, or with 3.6 and a contrast of 2 (200,000 steps).
 SOFT_RATIO, LAYERED_RATIO, CONTRAST = 5.0, 3.8, 1.5
 # gamma of `layer_smoothing` at these ratios of vs of the fastest rock to the slowest velocity. Waves did not grow
 # without it at 3 and 3.5, and did at 4 and above; with three quarters of these values they did not.

@@ -7,7 +7,8 @@ r"""Smoothing of the velocities in the absorbing layers of soft ground (see `sof
 with gamma of `soft_ground.viscosity`, the fastest wave v_p, the shortest wavelength lambda, the thickness L and the
 depth x_a in the layer along each axis. The viscosity nu is proportional to the damping d of the layer, which amplifies
 the waves that it is to suppress. It changes neither static displacement nor waves that are long compared with lambda,
-such as those of the rock. The Laplacian is the sum of the differences to the six neighbors, without those beyond a closed face, over h^2.
+such as those of the rock. The Laplacian is the sum of the differences to the six neighbors, without those beyond a
+closed face, over h^2.
 
 After each step, a wave of a leapfrog scheme with a^2 = (omega dt)^2 < 4 has its velocity multiplied by f, 0 <= f < 1.
 Its amplification matrix has the determinant f and the trace 1 + f - f a^2, which is within +-(1 + f): waves decay. This
