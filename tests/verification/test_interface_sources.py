@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,30 +9,21 @@ import numpy as np
 import pytest
 
 import lithowave as lw
+from benchmark_scripts import load_benchmark
 from fake_ranks import on_ranks
 from lithowave.backends import make_backend
 from lithowave.description.media import FunctionMedium
 from lithowave.solvers import load_method
 from lithowave.solvers.elements.interface_sides import _rejected
 from lithowave.solvers.elements.spread_sources import SpreadSources, locate_sources
+from lithowave.solvers.finite_difference.interface_warnings import interface_warnings as warnings_of
 from lithowave.solvers.finite_difference.points import windowed_sinc
 from lithowave.solvers.finite_difference.source_interfaces import SourceColumns, find_interfaces, parts_of_moments
-from lithowave.solvers.finite_difference.source_interfaces import interface_warnings as warnings_of
 
-SCRIPT = Path(__file__).parents[2] / "benchmarks" / "interface_sources.py"
 CPU = make_backend("cpu", "double", 1)
 
 
-def load(path: Path) -> Any:
-    """A script as a module."""
-    specification = importlib.util.spec_from_file_location(path.stem, path)
-    module = importlib.util.module_from_spec(specification)
-    sys.modules[path.stem] = module
-    specification.loader.exec_module(module)
-    return module
-
-
-BENCHMARK = load(SCRIPT)
+BENCHMARK = load_benchmark("interface_sources")
 
 
 @pytest.mark.parametrize(

@@ -60,6 +60,7 @@ def find_warnings(simulation: Simulation) -> list[str]:
     receivers = simulation.acquisition.receivers
     found.extend(_elevation_warnings(simulation, receivers))
     found.extend(_sea_floor_warnings(simulation, receivers))
+    found.extend(_receiver_side_notes(simulation, receivers))
     found.extend(_source_side_notes(simulation, [(label, source) for label, _, source in sources]))
     found.extend(distant_places(simulation))
     if not simulation.sources:
@@ -175,16 +176,36 @@ def _sea_floor_warnings(simulation: Simulation, receivers: Sequence[Receiver]) -
         )
 
 
+def _on_interfaces(simulation: Simulation, positions: list[Any]) -> np.ndarray:
+    """Return the indices of positions, m, that are exactly on an interface between layers."""
+    if not positions or simulation.material.layers is None and simulation.material.earth is None:
+        return np.zeros(0, int)
+    x, y, z = np.array(positions, dtype=float).T
+    above, below = (
+        np.stack(simulation.material.sample(x, y, z + side * _SAME_SOURCE_LEVEL)) for side in (1.0, -1.0)
+    )
+    change = np.abs(above - below) / np.maximum(np.maximum(above, below), 1e-300)
+    return np.flatnonzero((change > _INTERFACE).any(axis=0))
+
+
+def _receiver_side_notes(simulation: Simulation, receivers: Sequence[Receiver]) -> Iterator[str]:
+    """Yield a note about receivers exactly on an interface between layers, whose stress is that of one side."""
+    recorded = [name for name in ("stress", "pressure", "strain") if getattr(simulation.output, name)]
+    if not recorded or simulation.material_extremes["vs_min"] == 0.0:  # see `_sea_floor_warnings`
+        return
+    between = _on_interfaces(simulation, [one.position for one in receivers])
+    if between.size:
+        yield (
+            f"receivers: {between.size} of {len(receivers)} on an interface between layers (first: "
+            f"{receivers[between[0]].name}): their values of {' and '.join(recorded)} are those of the layer below, "
+            "since both sides differ. For the other side, move the receiver into it, for example by 1 m."
+        )
+
+
 def _source_side_notes(simulation: Simulation, sources: list[tuple[str, PointSource]]) -> Iterator[str]:
     """Yield a note about moment tensors exactly on an interface between layers, which act on one side of it."""
     moments = [(label, source) for label, source in sources if source.moment is not None]
-    layered = simulation.material.layers is not None or simulation.material.earth is not None
-    if not moments or not layered:
-        return
-    x, y, z = np.array([source.position for _, source in moments], dtype=float).T
-    media = [np.stack(simulation.material.sample(x, y, z + side * _SAME_SOURCE_LEVEL)) for side in (1.0, -1.0)]
-    change = np.abs(media[0] - media[1]) / np.maximum(np.maximum(*media), 1e-300)
-    between = np.flatnonzero((change > _INTERFACE).any(axis=0))
+    between = _on_interfaces(simulation, [source.position for _, source in moments])
     if between.size:
         label, source = moments[between[0]]
         several = f" ({between.size} of {len(moments)} moment tensors, the first one)" if between.size > 1 else ""

@@ -51,11 +51,6 @@ BISECTIONS = 24
 MOST = 2  # interfaces near a source; the nearest ones
 AT_ONCE = 4096  # sources that are processed together
 ON_INTERFACE = 1e-6  # cells within which a source is on an interface
-# Largest errors of explosions and double couples beside an interface with a ratio of moduli of `MEASURED`, order 4, 8
-# points per wavelength, by the distance in cells, at all positions of the interface in its cell (see
-# `benchmarks/interface_sources.py`); the error of the same sources in a homogeneous medium is subtracted.
-DISTANCES, ERRORS, MEASURED = (0.0, 0.25, 0.5, 1.0, 2.0), (0.07, 0.035, 0.025, 0.012, 0.0), 3.7
-SMALL = 0.02  # error up to which there is no warning
 # Rows of the moduli in the order C13, C23, C33, C55, C44, C11, C22, C12, C66; of a medium (10, ...) as in
 # `effective_medium`. C55 and C44 are those of half nodes along z.
 ROWS = [4, 5, 2, 7, 6, 0, 1, 3, 8]
@@ -287,34 +282,3 @@ def _joined(columns: list[tuple[np.ndarray, ...]], *pairs: tuple[int, int]) -> l
             columns[first] = moment, share, columns[first][2]
             dropped.append(second)
     return [column for number, column in enumerate(columns) if number not in dropped]
-
-
-def interface_warnings(simulation: Simulation, grid: Grid) -> list[str]:
-    """Return warnings about sources on an interface, or so near that their error is not small."""
-    moments = [
-        (number, one) for number, one in enumerate(simulation.acquisition.sources) if one.moment is not None
-    ]
-    if not moments:
-        return []
-    positions, spacing = np.array([one.position for _, one in moments], float), grid.whole.spacing
-    near = find_interfaces(simulation.material.medium, positions, spacing, simulation.domain.z)
-    distance = np.where(near.present, np.abs(near.z[:, 0] - positions[:, 2]) / spacing, np.inf)
-    contrast = (1.0 - 1.0 / near.ratio[:, 0]) / (1.0 - 1.0 / MEASURED)
-    errors = np.interp(distance, DISTANCES, ERRORS) * contrast
-    worst = int(errors.argmax())
-    if errors[worst] <= SMALL:
-        return []
-    number, source = moments[worst]
-    several = int((errors > SMALL).sum())
-    others = f" ({several:,} of {len(moments):,} moment tensors are as near to one)" if several > 1 else ""
-    limit = float(np.interp(-SMALL / max(contrast[worst], 1e-6), [-error for error in ERRORS], DISTANCES))
-    metres = distance[worst] * spacing
-    remedy = f"Move the source by {limit * spacing:.3g} m"
-    if metres > 1e-3 * spacing:
-        remedy = f"Use solver.spacing: {metres / limit:.3g} or less"
-    return [
-        f"{source.where or f'sources[{number}]'}: its depth is {metres:.4g} m from an interface at z = "
-        f"{near.z[worst, 0]:.6g} m, {distance[worst]:.2g} grid spacings{others}, where moduli change by a factor of "
-        f"{near.ratio[worst, 0]:.2g}; estimated error of its seismograms {errors[worst]:.0%}. {remedy} for an error "
-        f"below {SMALL:.0%}, or solver.method: spectral_element."
-    ]
