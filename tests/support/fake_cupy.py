@@ -61,7 +61,8 @@ class Array:
 
 def fake_cupy() -> ModuleType:
     """A module to be put into ``sys.modules`` as cupy."""
-    state = {"devices": 1, "count_error": 0, "driver": 13020, "full": False, "error": 0, "launches": [], "pinned": 0}
+    state = {"devices": 1,
+        "count_error": 0, "set_error": 0, "driver": 13020, "full": False, "error": 0, "launches": [], "pinned": 0}
 
     def raising() -> None:
         if state["error"]:
@@ -96,6 +97,10 @@ def fake_cupy() -> ModuleType:
 
         def synchronize(self) -> None:
             raising()
+
+    def set_device(_number: int) -> None:
+        if state["set_error"]:
+            raise DeviceError(state["set_error"])
 
     def device_count() -> int:
         if state["count_error"]:
@@ -133,7 +138,7 @@ def fake_cupy() -> ModuleType:
     runtime = SimpleNamespace(
         CUDARuntimeError=DeviceError, getDeviceCount=device_count, driverGetVersion=lambda: state["driver"],
         runtimeGetVersion=lambda: 13020, memGetInfo=lambda: (2 * 10**9, 10**10), getDevice=lambda: 0,
-        setDevice=lambda _number: None,
+        setDevice=set_device,
         getDeviceProperties=lambda _number: PROPERTIES, memcpyAsync=copy, memcpy2DAsync=copy_rows,
         memcpyHostToDevice=1, memcpyDeviceToHost=2,
     )  # fmt: skip

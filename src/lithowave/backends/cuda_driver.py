@@ -45,13 +45,18 @@ def require_device() -> ModuleType:
     try:
         count = cupy.cuda.runtime.getDeviceCount()
     except cupy.cuda.runtime.CUDARuntimeError as error:
-        if forks.parents and error.status == NOT_INITIALIZED:
-            forks.unusable.add(forks.CUDA)
-            forks.refuse_fork()
+        _refuse_fork(error)
         raise ResourceError(_unreachable(cupy.cuda.runtime, error)) from error
     if count == 0:
         raise ResourceError(_no_device())
     return cupy
+
+
+def _refuse_fork(error: Any) -> None:
+    """Raise an `InputError` if an error shows that this process was forked from one that had used the driver."""
+    if forks.parents and error.status == NOT_INITIALIZED:
+        forks.unusable.add(forks.CUDA)
+        forks.refuse_fork()
 
 
 def driver_library() -> ctypes.CDLL | None:
@@ -139,6 +144,7 @@ def device_errors(asked: int = 0) -> Iterator[None]:
     except cuda.memory.OutOfMemoryError as error:
         raise ResourceError(_out_of_memory(cuda.runtime, asked)) from error
     except (cuda.runtime.CUDARuntimeError, cuda.driver.CUDADriverError) as error:
+        _refuse_fork(error)  # the runtime counts devices even there
         if error.status == OUT_OF_MEMORY:
             text = _out_of_memory(cuda.runtime, asked)
         elif error.status in REFUSED:
