@@ -30,7 +30,8 @@ CELL, DURATION = 62.5, 1.7
 UPPER = {"vp": 2500.0, "vs": 1300.0, "rho": 2100.0}
 LOWER = {"vp": 4000.0, "vs": 2300.0, "rho": 2500.0}
 MECHANISMS = {
-    "oblique": {"strike": 30, "dip": 60, "rake": 40, "mw": 3.0}, "dip slip": {"strike": 20, "dip": 90, "rake": 90, "mw": 3.0},
+    "oblique": {"strike": 30, "dip": 60, "rake": 40, "mw": 3.0},
+    "dip slip": {"strike": 20, "dip": 90, "rake": 90, "mw": 3.0},
 }
 SURFACE = [(600.0, 300.0), (-500.0, -200.0), (100.0, 900.0), (-200.0, 100.0)]
 REFERENCE = {"method": "spectral_element", "degree": 4, "points_per_wavelength": 9.0}
@@ -42,7 +43,9 @@ def interface(dip: float) -> Callable[..., np.ndarray]:
     return lambda x, y: -1000.0 - 500.0 * np.tanh(slope * x / 500.0) + 0.0 * y
 
 
-def experiment(dip: float, cells: list[str], mechanism: str | None, backend: str = "cpu", **solver: Any) -> lw.Simulation:
+def experiment(
+    dip: float, cells: list[str], mechanism: str | None, backend: str = "cpu", **solver: Any
+) -> lw.Simulation:
     """Return the simulation of a source at a distance (one of `cells`), or of receivers at distances."""
     beside = [-1000.0 + CELL * float(one) for one in cells]
     places = [(*one, 0.0) for one in SURFACE] if mechanism else [(0.0, y, z) for z in beside for y in (-300.0, 500.0)]

@@ -64,7 +64,10 @@ def elements(points: float) -> dict[str, Any]:
 
 
 def records(simulation: lw.Simulation, mixed: bool | None = None) -> np.ndarray:
-    """Run: velocities (receivers, 3, times) every 20 ms. mixed : False for the layer of each point in mixed elements."""
+    """Run: velocities (receivers, 3, times) every 20 ms.
+
+    mixed : False for the layer of each point in elements of several layers, in place of the effective medium.
+    """
     layers: Callable[..., Any] = meshing.cell_layers
 
     def changed(*arguments: Any) -> Any:

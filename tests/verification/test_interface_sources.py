@@ -21,8 +21,6 @@ from lithowave.solvers.finite_difference.points import windowed_sinc
 from lithowave.solvers.finite_difference.source_interfaces import SourceColumns, find_interfaces, parts_of_moments
 
 CPU = make_backend("cpu", "double", 1)
-
-
 BENCHMARK = load_benchmark("interface_sources")
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -11,8 +9,6 @@ import lithowave as lw
 from benchmark_scripts import load_benchmark
 from lithowave.run.check import check_simulation
 from lithowave.solvers.elements.spread_sources import unit_ball
-
-
 
 BENCHMARK = load_benchmark("shallow_sources")
 

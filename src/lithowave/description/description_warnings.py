@@ -33,7 +33,7 @@ _SAME_LEVEL = 1e-3
 """Distance (m) of a receiver from an interface within which it is on it."""
 
 _SAME_SOURCE_LEVEL = 1e-4
-"""Distance (m) of a source from an interface within which it is on it."""
+"""Distance (m) of a source, or of a receiver of stress, from an interface between solids within which it is on it."""
 
 _INTERFACE = 0.02
 """Relative change of a velocity or density at an interface."""
@@ -161,12 +161,10 @@ def _fluid_warnings(simulation: Simulation, sources: list[tuple[str, PointSource
 
 def _sea_floor_warnings(simulation: Simulation, receivers: Sequence[Receiver]) -> Iterator[str]:
     """Yield a warning about receivers between a fluid and a solid layer, whose elements have separate motion."""
-    layered = simulation.material.layers is not None or simulation.material.earth is not None
-    if not layered or not receivers or simulation.material_extremes["vs_min"] > 0.0:
+    if simulation.material_extremes["vs_min"] > 0.0:
         return
-    x, y, z = np.array([one.position for one in receivers], dtype=float).T
-    above, below = (simulation.material.sample(x, y, z + side * _SAME_LEVEL)[1] == 0.0 for side in (1.0, -1.0))
-    between = np.flatnonzero(above != below)
+    above, below = _media_beside(simulation, receivers, _SAME_LEVEL)
+    between = np.flatnonzero(_is_sea_floor(above, below))
     if between.size:
         first = receivers[between[0]].name
         yield (
@@ -176,24 +174,35 @@ def _sea_floor_warnings(simulation: Simulation, receivers: Sequence[Receiver]) -
         )
 
 
-def _on_interfaces(simulation: Simulation, positions: list[Any]) -> np.ndarray:
-    """Return the indices of positions, m, that are exactly on an interface between layers."""
-    if not positions or simulation.material.layers is None and simulation.material.earth is None:
-        return np.zeros(0, int)
-    x, y, z = np.array(positions, dtype=float).T
-    above, below = (
-        np.stack(simulation.material.sample(x, y, z + side * _SAME_SOURCE_LEVEL)) for side in (1.0, -1.0)
-    )
+def _media_beside(
+    simulation: Simulation, points: Sequence[Receiver | PointSource], distance: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return vp, vs and density (3, n) a distance, m, above and below points; those of no point without layers."""
+    if not points or simulation.material.layers is None and simulation.material.earth is None:
+        return np.zeros((3, 0)), np.zeros((3, 0))
+    x, y, z = np.array([one.position for one in points], dtype=float).T
+    above, below = (np.stack(simulation.material.sample(x, y, z + side * distance)) for side in (1.0, -1.0))
+    return above, below
+
+
+def _is_interface(above: np.ndarray, below: np.ndarray) -> np.ndarray:
+    """True (n,) where the media (3, n) differ."""
     change = np.abs(above - below) / np.maximum(np.maximum(above, below), 1e-300)
-    return np.flatnonzero((change > _INTERFACE).any(axis=0))
+    return (change > _INTERFACE).any(axis=0)
+
+
+def _is_sea_floor(above: np.ndarray, below: np.ndarray) -> np.ndarray:
+    """True (n,) where one of the media (3, n) is a fluid."""
+    return (above[1] == 0.0) != (below[1] == 0.0)
 
 
 def _receiver_side_notes(simulation: Simulation, receivers: Sequence[Receiver]) -> Iterator[str]:
     """Yield a note about receivers exactly on an interface between layers, whose stress is that of one side."""
     recorded = [name for name in ("stress", "pressure", "strain") if getattr(simulation.output, name)]
-    if not recorded or simulation.material_extremes["vs_min"] == 0.0:  # see `_sea_floor_warnings`
+    if not recorded:
         return
-    between = _on_interfaces(simulation, [one.position for one in receivers])
+    above, below = _media_beside(simulation, receivers, _SAME_SOURCE_LEVEL)
+    between = np.flatnonzero(_is_interface(above, below) & ~_is_sea_floor(above, below))
     if between.size:
         yield (
             f"receivers: {between.size} of {len(receivers)} on an interface between layers (first: "
@@ -205,7 +214,8 @@ def _receiver_side_notes(simulation: Simulation, receivers: Sequence[Receiver]) 
 def _source_side_notes(simulation: Simulation, sources: list[tuple[str, PointSource]]) -> Iterator[str]:
     """Yield a note about moment tensors exactly on an interface between layers, which act on one side of it."""
     moments = [(label, source) for label, source in sources if source.moment is not None]
-    between = _on_interfaces(simulation, [source.position for _, source in moments])
+    media = _media_beside(simulation, [source for _, source in moments], _SAME_SOURCE_LEVEL)
+    between = np.flatnonzero(_is_interface(*media))
     if between.size:
         label, source = moments[between[0]]
         several = f" ({between.size} of {len(moments)} moment tensors, the first one)" if between.size > 1 else ""

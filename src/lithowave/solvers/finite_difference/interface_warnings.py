@@ -98,10 +98,9 @@ def _near_warning(simulation: Simulation, grid: Grid, points: Sequence[tuple[str
         remedy = f"Use solver.spacing: {metres / limit:.3g} or less"
     sloped = f" with a dip of {dip[worst]:.0f} degrees" if dip[worst] > 1.0 else f" at z = {near.z[worst, 0]:.6g} m"
     return [
-        f"{points[worst][0]}: it is {round(metres, 3):.4g} m from an interface{sloped}, {round(distance[worst], 2):g} grid spacings"
-        f"{others}, where moduli change by a factor of {ratio[worst]:.2g}; estimated "
-        f"error of {kind.what} {errors[worst]:.0%}. {remedy} for an error below {SMALL:.0%}, or solver.method: "
-        "spectral_element."
+        f"{points[worst][0]}: it is {round(metres, 3):.4g} m from an interface{sloped}, {round(distance[worst], 2):g} "
+        f"grid spacings{others}, where moduli change by a factor of {ratio[worst]:.2g}; estimated error of {kind.what} "
+        f"{errors[worst]:.0%}. {remedy} for an error below {SMALL:.0%}, or solver.method: spectral_element."
     ]
 
 
@@ -176,7 +175,7 @@ def _snapshot_warnings(simulation: Simulation, grid: Grid) -> list[str]:
             first = np.flatnonzero(close)[0]
             warnings.append(
                 f"output.snapshots[{number}]: within one grid spacing ({grid.spacing:.4g} m) of an interface of the "
-                f"medium, for example at z = {near.z[first, 0]:.6g} m, snapshots of {' and '.join(names)} have a mean of "
-                "both sides. For the values of one side, use receivers, or solver.method: spectral_element."
+                f"medium, for example at z = {near.z[first, 0]:.6g} m, snapshots of {' and '.join(names)} have a mean "
+                "of both sides. For the values of one side, use receivers, or solver.method: spectral_element."
             )
     return warnings

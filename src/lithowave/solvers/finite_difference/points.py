@@ -11,9 +11,10 @@ In the coarse mode of attenuation, a moment acts with equal weights on points wi
 nodes: a source at one node would have a wrong amplitude, by a part of the order 1/Q. Stresses are read in the same way.
 
 Beside an interface the weights along z are exact for a jump of the slope there, and stresses along the interface are
-those of one side (`interface_reading.py`). `surface_reading.py` describes how velocities are read at a free surface. A force uses the weights of a receiver divided
-by the volume of the grid points (at a closed face: its quadrature weights), which makes forces and receivers exact
-adjoints of each other: reciprocity holds up to round-off, also at the surface.
+those of one side (`interface_reading.py`). `surface_reading.py` describes how velocities are read at a free surface. A
+force uses the weights of a receiver divided by the volume of the grid points (at a closed face: its quadrature
+weights), which makes forces and receivers exact adjoints of each other: reciprocity holds up to round-off, also at the
+surface.
 """
 
 from __future__ import annotations
