@@ -1,12 +1,13 @@
-"""Errors of spectral elements in a basin whose sediments pinch out, by distance from the pinch, with two media there.
+"""Errors of spectral elements and tetrahedra in a basin whose sediments pinch out, by distance from the pinch.
 
     python benchmarks/pinch_outs.py [--points 7 10] [--refined 32] [--backend cuda] [--json FILE]
 
 Sediments (vp 2000 m/s, vs 1000 m/s, rho 2000 kg/m^3) over rock (3500, 2000, 2500) are 600 m thick in the west and pinch
-out at x = 1000 m. Where they are thin, the interface crosses elements. The points of these elements have the effective
-medium of the interval that they represent, or, for comparison, the layer in which they lie. The source is a force 1400
-m deep, the maximum frequency 1 Hz. Printed are relative L2 errors of the velocities at the free surface, per cent, by
-distance from the pinch, relative to finite differences with --refined points per wavelength.
+out at x = 1000 m. Where they are thin, the interface crosses spectral elements. The points of these elements have the
+effective medium of the interval that they represent, or, for comparison, the layer in which they lie. Tetrahedra do not
+follow the interface anywhere. The source is a force 1400 m deep, the maximum frequency 1 Hz. Printed are relative L2
+errors of the velocities at the free surface, per cent, by distance from the pinch, relative to finite differences with
+--refined points per wavelength.
 """
 
 from __future__ import annotations
@@ -31,7 +32,11 @@ from lithowave.solvers.spectral_element import meshing
 
 PINCH, DEEPEST, DURATION = 1000.0, 600.0, 5.0
 DISTANCES = [-2500.0, -1500.0, -750.0, -250.0, 250.0, 1000.0]  # m from the pinch, positive where there is only rock
-MEDIA = {"effective": None, "layer": False}
+VARIANTS = {  # mixed, see `records`, and keys of the solver
+    "effective": (None, {"method": "spectral_element", "degree": 4}),
+    "layer": (False, {"method": "spectral_element", "degree": 4}),
+    "tetrahedra": (None, {"method": "discontinuous_galerkin", "order": 5}),
+}
 
 
 def floor(x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -58,11 +63,6 @@ def experiment(backend: str = "cpu", **solver: Any) -> lw.Simulation:
     )  # fmt: skip
 
 
-def elements(points: float) -> dict[str, Any]:
-    """Return the keys of the solver of spectral elements with this number of points per wavelength."""
-    return {"method": "spectral_element", "degree": 4, "points_per_wavelength": points, "refine_sources": False}
-
-
 def records(simulation: lw.Simulation, mixed: bool | None = None) -> np.ndarray:
     """Run: velocities (receivers, 3, times) every 20 ms.
 
@@ -84,12 +84,13 @@ def records(simulation: lw.Simulation, mixed: bool | None = None) -> np.ndarray:
 
 
 def errors(points: list[float], refined: float, backend: str) -> dict[str, list[float]]:
-    """Return the relative L2 error of each receiver with each of `MEDIA`, by points per wavelength and medium."""
+    """Return the relative L2 error of each receiver with each of `VARIANTS`, by points per wavelength and variant."""
     expected = records(experiment(backend, method="finite_difference", points_per_wavelength=refined))
     norm, table = np.linalg.norm(expected, axis=(1, 2)), {}
     for count in points:
-        for name, mixed in MEDIA.items():
-            found = records(experiment(backend, **elements(count)), mixed)
+        for name, (mixed, solver) in VARIANTS.items():
+            keys = {**solver, "points_per_wavelength": count, "refine_sources": False}
+            found = records(experiment(backend, **keys), mixed)
             table[f"{count:g} {name}"] = (np.linalg.norm(found - expected, axis=(1, 2)) / norm).tolist()
     return table
 

@@ -167,12 +167,16 @@ def test_columns_of_functions_are_those_of_layers() -> None:
         np.array([[0.0, 0.0, -500.0]]), np.array([True])))  # fmt: skip
 
 
-@pytest.mark.parametrize(("z", "text"), [(-500.0, "Move the source"), (-510.0, "solver.spacing: "), (-700.0, None)])
-def test_grids_warn_about_sources_beside_interfaces(z: float, text: str | None) -> None:
+@pytest.mark.parametrize(("z", "texts"), [
+    (-500.0, ["sources[0]: it is on an interface at z = -500 m, where", "Move it by"]),
+    (-510.0, ["sources[0]: it is 10 m (0.16 grid spacings) from an interface at z = -500 m", "solver.spacing: "]),
+    (-700.0, []),
+])  # fmt: skip
+def test_grids_warn_about_sources_beside_interfaces(z: float, texts: list[str]) -> None:
     simulation = simulation_of("finite_difference", z)
     found = warnings_of(simulation, load_method("finite_difference").plan(simulation, CPU).grid)
-    assert len(found) == (text is not None)
-    assert text is None or text in found[0] and "estimated error" in found[0]
+    assert len(found) == bool(texts)
+    assert all(text in found[0] for text in [*texts, "estimated error of its seismograms"] if texts)
 
 
 @pytest.mark.parametrize("method", ["finite_difference", "spectral_element", "discontinuous_galerkin"])

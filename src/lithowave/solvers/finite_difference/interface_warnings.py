@@ -93,14 +93,15 @@ def _near_warning(simulation: Simulation, grid: Grid, points: Sequence[tuple[str
     cells = np.linspace(0.0, DISTANCES[-1], 201)
     remaining = factor[worst] * kind.estimate(cells, np.full_like(cells, dip[worst]), np.full_like(cells, ratio[worst]))
     limit, metres = float(cells[remaining <= SMALL][0]), distance[worst] * spacing
-    remedy = f"Move it by {limit * spacing:.3g} m"
+    where, remedy = "on an interface", f"Move it by {limit * spacing:.3g} m"
     if metres > 1e-3 * spacing:
+        where = f"{metres:.4g} m ({distance[worst]:.2g} grid spacings) from an interface"
         remedy = f"Use solver.spacing: {metres / limit:.3g} or less"
     sloped = f" with a dip of {dip[worst]:.0f} degrees" if dip[worst] > 1.0 else f" at z = {near.z[worst, 0]:.6g} m"
     return [
-        f"{points[worst][0]}: it is {round(metres, 3):.4g} m from an interface{sloped}, {round(distance[worst], 2):g} "
-        f"grid spacings{others}, where moduli change by a factor of {ratio[worst]:.2g}; estimated error of {kind.what} "
-        f"{errors[worst]:.0%}. {remedy} for an error below {SMALL:.0%}, or solver.method: spectral_element."
+        f"{points[worst][0]}: it is {where}{sloped}{others}, where moduli change by a factor of {ratio[worst]:.2g}; "
+        f"estimated error of {kind.what} {errors[worst]:.0%}. {remedy} for an error below {SMALL:.0%}, or "
+        "solver.method: spectral_element."
     ]
 
 
