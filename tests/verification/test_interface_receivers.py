@@ -83,6 +83,19 @@ def test_constant_strains_along_the_interface_and_tractions_give_the_stress_of_t
         np.testing.assert_allclose(values, expected, rtol=1e-5)
 
 
+def test_stresses_far_from_interfaces_are_read_as_in_one_medium() -> None:
+    """Also if no receiver of this rank is beside an interface."""
+    simulation = simulation_of("finite_difference", -500.0, [-100.0, -900.0])
+    plan = load_method("finite_difference").plan(simulation, CPU)
+    solver = load_method("finite_difference").Solver(plan, simulation, CPU)
+    for field, value in zip(STRESSES, np.arange(1.0, 7.0), strict=True):
+        CPU.assign(solver.fields_by_name[field], np.full(solver.fields_by_name[field].shape, value))
+    solver.start_records(1, True)
+    solver.record(0)
+    found = solver.records(1).wait()["stress"][0]
+    np.testing.assert_allclose(found, np.tile(np.arange(1.0, 7.0), (2, 1)), rtol=1e-5)
+
+
 @pytest.mark.slow
 def test_stresses_beside_an_interface() -> None:
     """Against spectral elements with faces on the interface; a mean of both sides is 25% to 140% off within a cell."""

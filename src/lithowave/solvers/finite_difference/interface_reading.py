@@ -52,7 +52,7 @@ class InterfaceReading:
         self.present[some] = found.present
         self.kinks = np.full((len(positions), found.z.shape[1]), np.nan)
         self.kinks[some] = whole.index(2, found.z)
-        if stress:
+        if stress and self.present.any():
             rows = np.flatnonzero(self.present)
             self._row = np.cumsum(self.present) - 1
             start = np.floor(place[rows]).astype(np.int64) - HALF_WIDTH + 1
