@@ -4,11 +4,10 @@
         [--json FILE]
 
 The media are those of `interface_sources.py`, a ratio of shear moduli of 3.7. The interface dips to the east; its depth
-is 1000 m (--depth) at x = 0 and tends to half and 1.5 times this depth. Sources: double couples at x = 0, with receivers
-at the free surface. Receivers: stresses at x = 0 of a double couple 600 m above the interface, or below one that is not
-so deep. Printed are relative L2 errors, per cent, by the
-distance along z from the interface in cells of the default grid, 62.5 m. The reference is spectral elements with 9
-points per wavelength, whose faces lie on the interface.
+is 1000 m (--depth) at x = 0 and tends to 0.5 and 1.5 times that. Sources: double couples at x = 0, with receivers at
+the free surface. Receivers: stresses at x = 0 of a double couple 600 m above the interface, or below a shallow one.
+Printed are relative L2 errors, per cent, by the distance along z from the interface in cells of the default grid, 62.5
+m. The reference is spectral elements with 9 points per wavelength, whose faces lie on the interface.
 """
 
 from __future__ import annotations

@@ -21,6 +21,7 @@ SMALL = 0.02  # error up to which there is no warning
 MEASURED = 3.7  # ratio of moduli for which errors were measured
 DISTANCES = (0.0, 0.25, 0.5, 1.0, 2.0)  # cells along z
 DIPS = (0.0, 15.0, 30.0, 45.0)  # degrees
+DECREASE = ((0.5, 1.3, 1.75, 2.5), (1.0, 0.45, 0.33, 0.0))  # of errors of dips: cells along the normal, factors
 STEEPEST, VERTICAL = 80.0, 90.0  # dips, degrees: of interfaces that have no slope, and of those along x or y
 NEAR_SURFACE = 2.5  # factor of errors where weights do not consider the interface, because the free surface is near
 SAMPLES = 12  # of a snapshot, along x and y
@@ -31,8 +32,8 @@ class Kind:
     """Kind of points beside interfaces.
 
     name : of several. what : has the error. errors : largest ones at `DISTANCES`, at all positions of a horizontal
-    interface in its cell, less those in a homogeneous medium; order 4, 8 points per wavelength. dipping : errors within
-    a cell of interfaces with dips `DIPS`, which decrease to zero at two cells.
+    interface in its cell, less those in a homogeneous medium; order 4, 8 points per wavelength. dipping : errors half
+    a cell from interfaces with dips `DIPS`, see `DECREASE`.
     """
 
     name: str
@@ -43,7 +44,7 @@ class Kind:
     def estimate(self, distance: np.ndarray, dip: np.ndarray, ratio: np.ndarray) -> np.ndarray:
         """Return the errors at distances, cells, from interfaces with dips, degrees, and ratios of moduli."""
         contrast = (1.0 - 1.0 / ratio) / (1.0 - 1.0 / MEASURED)
-        sloped = np.interp(dip, DIPS, self.dipping) * np.clip(2.0 - distance, 0.0, 1.0)
+        sloped = np.interp(dip, DIPS, self.dipping) * np.interp(distance, *DECREASE)
         return np.maximum(np.interp(distance, DISTANCES, self.errors), sloped) * contrast
 
 
@@ -90,7 +91,7 @@ def _near_warning(simulation: Simulation, grid: Grid, points: Sequence[tuple[str
         return []
     several = int((errors > SMALL).sum())
     others = f" ({several:,} of {len(points):,} {kind.name} are as near to one)" if several > 1 else ""
-    cells = np.linspace(0.0, DISTANCES[-1], 201)
+    cells = np.linspace(0.0, DECREASE[0][-1], 251)
     remaining = factor[worst] * kind.estimate(cells, np.full_like(cells, dip[worst]), np.full_like(cells, ratio[worst]))
     limit, metres = float(cells[remaining <= SMALL][0]), distance[worst] * spacing
     where, remedy = "on an interface", f"Move it by {limit * spacing:.3g} m"
