@@ -103,7 +103,7 @@ def test_stresses_beside_an_interface() -> None:
     reference = {**BENCHMARK.REFERENCE, "points_per_wavelength": 8}
     expected = BENCHMARK.records(BENCHMARK.experiment(cells, **reference), cells)
     found = BENCHMARK.errors(BENCHMARK.records(BENCHMARK.experiment(cells, spacing=62.5), cells), expected)
-    assert (found["stress"] < [0.012, 0.028, 0.038, 0.02, 0.016, 0.014]).all()
+    assert (found["stress"] < [0.012, 0.028, 0.038, 0.02, 0.018, 0.017]).all()
     assert (found["pressure"] < 0.06).all()
     assert (found["velocity"] < 0.03).all()
 
