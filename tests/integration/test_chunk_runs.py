@@ -32,6 +32,23 @@ def run(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
+def test_the_number_of_threads(tmp_path):
+    """Radial layers, a doubling, and absorbing sides: bitwise identical seismograms."""
+    changes = {
+        "material": {"earth": {"model": "prem", "attenuation": False}}, "duration": 60.0,
+        "domain": {
+            "chunk": {"center": CENTER, "width": [50, 50], "depth": 2891e3, "elements": [8, 8], "doublings": [700e3]},
+        },
+        "solver": {"method": "spectral_element", "max_frequency": 0.004, "points_per_wavelength": 4,
+                   "refine_sources": False},
+        "sources": [{**SOURCE, "double_couple": {"strike": 30, "dip": 60, "rake": 90, "mw": 7},
+                     "time_function": {"gaussian": {"sigma": 100.0}}}],
+    }  # fmt: skip
+    found = [small_chunk(tmp_path / str(n), **changes).run(threads=n).seismograms.data for n in (1, 2, 4)]
+    assert np.abs(found[0]).max() > 0 and len({one.tobytes() for one in found}) == 1
+
+
 def test_check_reports_the_chunk(tmp_path):
     report = check_simulation(small_chunk(tmp_path / "out"), measure=False)
     lines = dict(report.lines())

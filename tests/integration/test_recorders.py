@@ -46,8 +46,8 @@ def experiment(**output: object) -> lw.Simulation:
         ],
         receivers=[{"network": "XX", "name": "A", "position": RECEIVER}],
         duration=1.8,
-        solver={"spacing": 80.0, "max_frequency": 3.5, "order": 8},
-        compute={"precision": "double", "threads": 1},
+        solver={"spacing": 62.5, "max_frequency": 3.5, "order": 4},
+        compute={"precision": "single", "threads": 1},
         output={"sampling_interval": 0.02, **output},
     )
 

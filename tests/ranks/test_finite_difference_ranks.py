@@ -100,6 +100,16 @@ def test_rigid_sides_and_no_overlap(tmp_path) -> None:
 
 
 @pytest.mark.mpi
+@pytest.mark.parametrize("size", slow_except([3], [2, 3, 5]))
+def test_soft_ground_does_not_depend_on_the_ranks(tmp_path, size) -> None:
+    """Velocities in the layers are smoothed across the sides between ranks."""
+    soft, rock = BASIN["material"]["layers"]
+    ground = {"layers": [soft | {"vs": 600}, rock]}
+    one = run(tmp_path, 1, material=ground)
+    assert largest_difference(run(tmp_path, size, material=ground), one) == 0.0
+
+
+@pytest.mark.mpi
 @pytest.mark.parametrize("passes", slow_except(["two"], ["two", "one"]))
 def test_emulated_devices(tmp_path, passes) -> None:
     """The kernels of a CUDA device with messages through main memory, with one and with two passes over the grid."""

@@ -61,8 +61,10 @@ class Array:
 
 def fake_cupy() -> ModuleType:
     """A module to be put into ``sys.modules`` as cupy."""
-    state = {"devices": 1,
-        "count_error": 0, "set_error": 0, "driver": 13020, "full": False, "error": 0, "launches": [], "pinned": 0}
+    state = {
+        "devices": 1, "count_error": 0, "set_error": 0, "driver": 13020, "full": False, "error": 0, "launches": [],
+        "pinned": 0,
+    }  # fmt: skip
 
     def raising() -> None:
         if state["error"]:

@@ -52,14 +52,14 @@ def media_of(number: np.ndarray, media: tuple[Medium, ...]) -> ElementMaterials:
     return replace(found, slowest=np.array([one.vs or one.vp for one in media]))
 
 
-def sea_plan(count: int, shape: str, precision: str = "double", layer: bool = False) -> SpectralElementPlan:
-    """A sea over mud in a cube, free on top: Stacey sides, or a layer of the outer half along x and y."""
+def sea_plan(count: int, shape: str, precision: str = "double", layer: str = "") -> SpectralElementPlan:
+    """A sea over mud in a cube, free on top: Stacey sides, with a layer of the outer half along some axes."""
     mesh = two_layers(count, shape)
     none = np.zeros((0, 2), np.int64)
     sides = np.concatenate([faces for name, faces in mesh.boundaries.items() if name != "z_max"])
     faces = {"free": mesh.boundaries["z_max"], "rigid": none, "absorbing": sides}
-    thickness = dict.fromkeys(FACES, 0.0) | {"x_max": 0.4 * SIZE, "y_max": 0.4 * SIZE}
-    ends = ((0.0, 0.6 * SIZE), (0.0, 0.6 * SIZE), (-SIZE, 0.0))
+    thickness = dict.fromkeys(FACES, 0.0) | dict.fromkeys([f"{axis}_max" for axis in layer], 0.4 * SIZE)
+    ends = tuple((0.0, 0.6 * SIZE if axis in layer else SIZE) for axis in "xy") + ((-SIZE, 0.0),)
     own = AbsorbingLayer(ends, thickness, 2, frequency=1.0) if layer else None
     model = MeshedModel(mesh, media_of(mesh.materials, (WATER, MUD)), faces, own, None)
     return make_plan(model, 4, lambda limit: Schedule(0.8 * limit, limit, 10, 2), precision)

@@ -213,7 +213,7 @@ def test_kernels_of_elements_are_compiled_before_the_first_step(device: str) -> 
 
 
 @pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("anisotropic", [0.0, 0.05])
+@pytest.mark.parametrize("anisotropic", [pytest.param(0.0, marks=pytest.mark.slow), 0.05])
 def test_steps_of_layers_with_little_shared_memory(
     device: str, anisotropic: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -34,8 +34,8 @@ def simulation(qp: float, qs: float, mode: str, safety: float) -> lw.Simulation:
         sources=[],
         receivers=[],
         duration=10.0,
-        solver={"spacing": SPACING, "order": 8, "safety": safety, "memory_variables": mode},
-        compute={"precision": "double", "backend": "cpu"},
+        solver={"spacing": SPACING, "order": 4, "safety": safety, "memory_variables": mode},
+        compute={"precision": "single", "backend": "cpu"},
     )
 
 

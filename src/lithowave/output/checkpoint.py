@@ -27,7 +27,7 @@ from lithowave.parallel.ranks import SINGLE_RANK, Ranks
 from lithowave.solvers.array_sections import ArraySection, Hyperslab, RowSelection, Selection
 
 FOLDER, FILE_NAME = "checkpoint", "checkpoint/checkpoint.h5"
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 BLOCK_BYTES = 32 << 20  # copied at a time
 
 RERUN_HINT = "Run the simulation again."

@@ -44,6 +44,7 @@ class RunFolder:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.part = "part"  # ending of the files that replace others
         self.report: dict[str, Any] = {}
         self._held: Any = None
 
@@ -179,7 +180,7 @@ class RunFolder:
         (self.path / PROGRESS).unlink(missing_ok=True)
 
     def _replace(self, name: str, entries: dict[str, Any]) -> None:
-        temporary = self.path / f".{name}.part"
+        temporary = self.path / f".{name}.{self.part}"
         with writing(self.path / name):
             temporary.write_text(json.dumps(entries, indent=2) + "\n", encoding="utf-8")
             os.replace(temporary, self.path / name)
@@ -211,6 +212,7 @@ class NonRootRunFolder(RunFolder):
     def fail(self, step: int, what: str, seconds: float, **entries: Any) -> None:
         """Record in log and run.json that the run failed on this rank."""
         folder = RunFolder(self.path)
+        folder.part = f"part{self.ranks.rank}"  # other ranks may fail at the same time
         with suppress(OutputError):
             folder.report = read_report(self.path)
         folder.fail(step, what, seconds, failed_on_rank=self.ranks.rank, **entries)

@@ -98,11 +98,8 @@ class CheckpointManager(Callback):
     def _begin(self, solver: GatheredSolver, clock: Clock) -> None:
         """Start to write the samples before the checkpoint, the state, and wait for neither."""
         common: State = {
-            "clock": {
-                "step": np.array(clock.step),
-                "time": np.array(clock.time),
-                "largest": np.array(self.watch.largest),
-            },
+            "clock": {"step": np.array(clock.step), "time": np.array(clock.time)},
+            "watch": self.watch.state(),
         }
         for recorder in self.recorders:
             recorder.deliver(solver)
@@ -149,7 +146,7 @@ class CheckpointManager(Callback):
     def restore(self, solver: GatheredSolver, clock: Clock, checkpoint: Checkpoint) -> None:
         """Set clock, watch, solver and recorders to the state of the checkpoint."""
         clock.step = checkpoint.step
-        self.watch.largest = float(checkpoint.common["clock"]["largest"])
+        self.watch.restore(checkpoint.common["watch"])
         solver.solver.restore(checkpoint.pieces(solver.solver.state_selections()))
         for number, recorder in enumerate(self.recorders):
             recorder.restore(checkpoint.common.get(_group(number), {}), clock)

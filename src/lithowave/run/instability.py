@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+
+import numpy as np
 
 from lithowave.description.simulation import Simulation
 from lithowave.description.sources import PointSource
@@ -19,6 +21,7 @@ MAX_GROWTH = 1e3
 # Growth of the maximum of a window over that of an earlier one, above a fraction of the maximum of the run, below which
 # rounding errors matter. Every window contains the passage of the slowest wave through the domain.
 WINDOW_GROWTH, NOISE = 10.0, 1e-4
+STATE = ("largest", "window_end", "in_window", "quietest")
 
 
 def crossing_time(simulation: Simulation) -> float:
@@ -80,7 +83,7 @@ class InstabilityWatch(Callback):
         now = solver.largest_velocity()
         without_source = clock.time > self.sources_end
         burst = without_source and self.largest > 0 and now > MAX_GROWTH * self.largest
-        growth = now > WINDOW_GROWTH * self.quietest and now > NOISE * self.largest
+        growth = now > self.limit
         if not math.isfinite(now) or burst or growth:
             raise InstabilityError(self._report(solver, clock, now, growth))
         self.largest = max(self.largest, now)
@@ -89,12 +92,26 @@ class InstabilityWatch(Callback):
         if self.largest <= NOTHING and self.onsets is not None:
             require_motion(self.onsets, clock.step)
 
+    @property
+    def limit(self) -> float:
+        """The largest velocity, m/s, that is not growth; infinite before the end of the first window."""
+        return max(WINDOW_GROWTH * self.quietest, NOISE * self.largest)
+
     def _complete_window(self, clock: Clock, now: float) -> None:
         """Add a value to the present window; begin the next one at its end."""
         self.in_window = max(self.in_window, now)
         if clock.time >= self.window_end:
             self.quietest = min(self.quietest, self.in_window)
             self.window_end, self.in_window = clock.time + self.window, 0.0
+
+    def state(self) -> dict[str, np.ndarray]:
+        """Return the maxima up to now, for a checkpoint: growth that began before a restart is found after it."""
+        return {name: np.array(getattr(self, name)) for name in STATE}
+
+    def restore(self, state: Mapping[str, np.ndarray]) -> None:
+        """Resume from a `state`."""
+        for name in STATE:
+            setattr(self, name, float(state[name]))
 
     def _report(self, solver: GatheredSolver, clock: Clock, now: float, slow: bool) -> str:
         seen = f"its previous maximum was {self.largest:.3g} m/s"
@@ -105,13 +122,15 @@ class InstabilityWatch(Callback):
             if not math.isfinite(now)
             else f"the largest velocity is {now:.3g} m/s"
         )
-        fraction = self.schedule.time_step / self.schedule.limit
+        fraction, of_plan = self.schedule.time_step / self.schedule.limit, solver.plan.instability_causes()
+        if slow and not of_plan:
+            remedy = "; try solver.safety: 0.5, or compute.precision: double against round-off"
+        else:
+            remedy = "; try solver.safety: 0.8" if fraction > 0.85 else ""
         step = (
-            f"the time step ({self.schedule.time_step:.6g} s) is {100 * fraction:.3g}% of the stability limit"
-            + ("; try solver.safety: 0.8" if fraction > 0.85 else "")
+            f"the time step ({self.schedule.time_step:.6g} s) is {100 * fraction:.3g}% of the stability limit{remedy}"
         )
         amplitude = "a source amplitude beyond the range of single precision: check its unit"
-        of_plan = solver.plan.instability_causes()
         causes = [*of_plan, step] if slow else [step, *of_plan, amplitude]
         return (
             f"unstable at step {clock.step} (t = {clock.time:.6g} s): {what} ({seen}); {solver.diagnose()}.\n"

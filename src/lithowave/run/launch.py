@@ -384,9 +384,18 @@ def device_text(facts: dict[str, Any]) -> str:
 def _ending(
     context: RunContext, clock: Clock, stopwatch: Stopwatch, callbacks: list[Callback]
 ) -> Iterator[None]:
-    """Close the callbacks and record the end of the run in run.json, in every case."""
+    """Close the callbacks and record the end of the run in run.json, in every case.
+
+    An instability ends all ranks: rank 0 records it, and no rank ends before its files are closed.
+    """
+    ranks, unstable = context.ranks, False
     try:
         yield
+    except InstabilityError as problem:
+        unstable = True
+        if ranks.is_root:
+            _fail(context, clock, stopwatch, str(problem))
+        raise
     except MemoryError as problem:
         text = f"there is not enough memory for the arrays of this run ({problem})."
         _fail(context, clock, stopwatch, text)
@@ -398,6 +407,8 @@ def _ending(
         raise
     finally:
         with ExitStack() as stack:  # closes all, in reverse order, also if one raises an error
+            if unstable:
+                stack.callback(ranks.barrier)
             for callback in callbacks:
                 stack.callback(callback.close)
 

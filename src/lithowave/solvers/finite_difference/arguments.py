@@ -19,6 +19,10 @@ ARGUMENTS: dict[str, tuple[str, ...]] = {
     "close_stress": ("vn", "vt", "vu", "sxx", "syy", "szz", "snt", "snu", "law", *FACE, "ratio"),
     "free_surface": ("plane", "sxx", "syy", "szz", "law", "ratio"),
     "zero_on_face": ("vt", "vu", "first", "shape"),
+    "layer_differences": (
+        "field", "halo", "wx", "wy", "wz", "most", "box", "limits", "differences", "place",
+    ),
+    "add_layer_differences": ("field", "halo", "box", "differences", "place"),
     "pack": ("fields", "table", "buffer"),
     "unpack": ("fields", "table", "buffer"),
     "inject": ("fields", "number", "target", "begin", "weight", "owner", "amplitude", "row"),

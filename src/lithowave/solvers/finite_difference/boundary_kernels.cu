@@ -1,4 +1,5 @@
-// Free and rigid faces: closures of the derivatives along the normal, added to the interior update.
+// Free and rigid faces: closures of the derivatives along the normal, added to the interior update. Smoothing in
+// absorbing layers.
 //
 // With t and u the other two axes, the normal n carries the derivatives of vn, vt, vu and of snn, snt, snu. A thread
 // updates one point of the face and steps `inward` (in elements) from it.
@@ -94,4 +95,50 @@ extern "C" __global__ void zero_on_face(real* vt, real* vu, const __grid_constan
     if (!on_face(face, offset)) return;
     vt[face.node + offset] = 0;
     vu[face.node + offset] = 0;
+}
+
+// Box of nodes: a thread has one of them. Strides in elements; `node` is node (0, 0, 0) of the grid.
+struct Box {
+    long long node, pitch, plane, place;
+    int x, y, z, columns, rows, planes;
+    int limits[6];  // first and last neighbor along x, y, z
+
+    __device__ __forceinline__ bool has(int i, int j, int k) const { return i < columns && j < rows && k < planes; }
+    __device__ __forceinline__ long long at(int i, int j, int k) const {
+        return node + (z + k) * plane + (y + j) * pitch + x + i;
+    }
+    __device__ __forceinline__ long long number(int i, int j, int k) const {
+        return place + (static_cast<long long>(k) * rows + j) * columns + i;
+    }
+};
+
+#define NODE_OF_BOX \
+    const int i = blockIdx.x * blockDim.x + threadIdx.x, j = blockIdx.y * blockDim.y + threadIdx.y, k = blockIdx.z; \
+    if (!box.has(i, j, k)) return;
+
+// Compute the sum of the differences to the six neighbors times min(wx + wy + wz, most).
+extern "C" __global__ void layer_differences(
+    const real* field, const real* wx, const real* wy, const real* wz, real most, const __grid_constant__ Box box,
+    real* differences)
+{
+    NODE_OF_BOX
+    const int x = box.x + i, y = box.y + j, z = box.z + k;
+    const real* at = field + box.at(i, j, k);
+    const real value = *at;
+    const auto difference = [&](bool inside, long long step) { return inside ? at[step] - value : real(0); };
+    real total = difference(x > box.limits[0], -1) + difference(x < box.limits[1], 1);
+    total += difference(y > box.limits[2], -box.pitch);
+    total += difference(y < box.limits[3], box.pitch);
+    total += difference(z > box.limits[4], -box.plane);
+    total += difference(z < box.limits[5], box.plane);
+    const real weight = wx[x] + wy[y] + wz[z];
+    differences[box.number(i, j, k)] = (weight < most ? weight : most) * total;
+}
+
+// Add the result of `layer_differences` to the field.
+extern "C" __global__ void add_layer_differences(
+    real* field, const __grid_constant__ Box box, const real* differences)
+{
+    NODE_OF_BOX
+    field[box.at(i, j, k)] += differences[box.number(i, j, k)];
 }

@@ -1,4 +1,4 @@
-"""CPU kernels for the closures of free and rigid faces.
+"""CPU kernels for the closures of free and rigid faces, and for the smoothing in absorbing layers.
 
 They *add* to the interior update next to a face with normal n, so that edges and corners, where faces meet, need no
 separate code. With t and u the other two axes, n carries the derivatives of vn, vt, vu and of snn, snt, snu.
@@ -116,3 +116,48 @@ def zero_on_face(vt, vu, first, shape):
         for n in range(U(shape[2])):
             vt[k, j, first[2] + n] = vt.dtype.type(0)
             vu[k, j, first[2] + n] = vu.dtype.type(0)
+
+
+@exact_row
+def difference(field, k, j, i, dk, dj, di, inside, value):
+    """Return the value of a neighbor less that of a point; zero if the field has no such neighbor."""
+    return field[k + dk, j + dj, i + di] - value if inside else value - value
+
+
+@exact_parallel
+def layer_differences(field, halo, wx, wy, wz, most, box, limits, differences, place):
+    r"""Compute the sum of the differences to the six neighbors times min(wx + wy + wz, most), in a box.
+
+    wx, wy, wz : weights along each axis of the grid. box : first and end of the nodes along x, y, z. limits : first and
+    last neighbor along x, y, z. differences[place:] : the result, x fastest.
+    """
+    columns, rows = box[1] - box[0], box[3] - box[2]
+    for task in prange((box[5] - box[4]) * rows):
+        rounding = flush_denormals()
+        z = box[4] + task // rows
+        y = box[2] + task % rows
+        k, j = z + halo, y + halo
+        for column in range(columns):
+            x = box[0] + column
+            i = x + halo
+            value = field[k, j, i]
+            total = difference(field, k, j, i, 0, 0, -1, x > limits[0], value)
+            total += difference(field, k, j, i, 0, 0, 1, x < limits[1], value)
+            total += difference(field, k, j, i, 0, -1, 0, y > limits[2], value)
+            total += difference(field, k, j, i, 0, 1, 0, y < limits[3], value)
+            total += difference(field, k, j, i, -1, 0, 0, z > limits[4], value)
+            total += difference(field, k, j, i, 1, 0, 0, z < limits[5], value)
+            differences[place + task * columns + column] = min(wx[x] + wy[y] + wz[z], most) * total
+        restore_rounding(rounding)
+
+
+@exact_parallel
+def add_layer_differences(field, halo, box, differences, place):
+    """Add the result of `layer_differences` to the field."""
+    columns, rows = box[1] - box[0], box[3] - box[2]
+    for task in prange((box[5] - box[4]) * rows):
+        rounding = flush_denormals()
+        k, j = box[4] + task // rows + halo, box[2] + task % rows + halo
+        for column in range(columns):
+            field[k, j, box[0] + column + halo] += differences[place + task * columns + column]
+        restore_rounding(rounding)

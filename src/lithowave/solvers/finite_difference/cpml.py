@@ -31,7 +31,8 @@ class LayerParameters:
     reflection : theoretical reflection coefficient R of the layer at normal incidence.
     kappa : largest kappa, >= 1.
     frequency : f_0, Hz, near which alpha makes the layer a filter; usually the dominant frequency.
-    speed : largest vp, m/s. soft : True in soft ground.
+    speed : largest vp, m/s. soft : True in soft ground. viscosity : gamma of `layer_smoothing`; 0: no smoothing.
+    wavelength : shortest, m.
     """
 
     reflection: float
@@ -39,6 +40,8 @@ class LayerParameters:
     frequency: float
     speed: float
     soft: bool = False
+    viscosity: float = 0.0
+    wavelength: float = 0.0
 
 
 def profile(depth: np.ndarray, thickness: float, layer: LayerParameters, time_step: float) -> np.ndarray:

@@ -126,3 +126,8 @@ class FieldMessage:
     def finish(self, fields: dict[str, Any]) -> None:
         """Make the received values available to work enqueued from now on."""
         self.message.finish(lambda: self.kernels.unpack(state_arrays(fields), self._received, self.message.incoming))
+
+    def exchange(self, fields: dict[str, Any]) -> None:
+        """Send and receive, without work in between."""
+        self.start(fields)
+        self.finish(fields)

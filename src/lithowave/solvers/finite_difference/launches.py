@@ -25,6 +25,7 @@ from lithowave.solvers.finite_difference.one_pass import ONE_PASS_FILE, OnePass,
 from lithowave.solvers.finite_difference.packing import (
     Scales,
     element_strides,
+    pack_box,
     pack_face,
     pack_fields,
     pack_law,
@@ -113,6 +114,19 @@ class SmallKernels(KernelLauncher):
             "first": named["plane"] * plane + self.halo * (pitch + 1), "rows": rows, "columns": columns, "pitch": pitch,
         }  # fmt: skip
         self.launch("boundary_kernels.cu", "free_surface", (columns, rows), named | self._material(named), BLOCK)
+
+    def layer_differences(self, *arguments: Any) -> None:
+        """See `boundary_kernels.layer_differences`."""
+        self._in_box("layer_differences", arguments)
+
+    def add_layer_differences(self, *arguments: Any) -> None:
+        """See `boundary_kernels.add_layer_differences`."""
+        self._in_box("add_layer_differences", arguments)
+
+    def _in_box(self, kernel: str, arguments: tuple[Any, ...]) -> None:
+        named = self.named(kernel, arguments)
+        box, shape = pack_box(named["field"], named)
+        self.launch("boundary_kernels.cu", kernel, shape, named | {"box": box}, BLOCK)
 
     def pack(self, *arguments: Any) -> None:
         """See `point_kernels.pack`."""

@@ -121,3 +121,13 @@ def pack_face(field: Any, named: dict[str, Any]) -> tuple[np.ndarray, tuple[int,
         reach = [*named["node_change"].shape, named["half_change"].shape[1]]
     packed = struct.pack("8q6i", *places, *steps, strides[over], strides[along], rows, columns, *reach, 2 - normal)
     return blob(packed), (rows, columns)
+
+
+def pack_box(field: Any, named: dict[str, Any]) -> tuple[np.ndarray, tuple[int, int, int]]:
+    """Return `Box` of boundary_kernels.cu, and its columns, rows and planes."""
+    plane, pitch, _ = element_strides(field)
+    x, x_end, y, y_end, z, z_end = named["box"]
+    shape = (x_end - x, y_end - y, z_end - z)
+    node = named["halo"] * (plane + pitch + 1)
+    limits = named.get("limits", (0,) * 6)
+    return blob(struct.pack("4q12i", node, pitch, plane, named["place"], x, y, z, *shape, *limits)), shape

@@ -19,7 +19,7 @@ from lithowave.solvers.clock import Schedule, make_schedule
 from lithowave.solvers.common.layer_warnings import grid_warnings
 from lithowave.solvers.common.near_source_warnings import GRID, near_source_warnings
 from lithowave.solvers.common.plan_lines import Line, face_line, resolution_line, time_lines
-from lithowave.solvers.common.soft_ground import is_soft, soft_ground_warnings
+from lithowave.solvers.common.soft_ground import is_soft, soft_ground_warnings, viscosity
 from lithowave.solvers.finite_difference.attenuation import (
     GridAttenuation,
     attenuation_warnings,
@@ -34,6 +34,7 @@ from lithowave.solvers.finite_difference.exchange import Subdomain
 from lithowave.solvers.finite_difference.fields import FIELDS, LAWS, STRESSES, LawFields
 from lithowave.solvers.finite_difference.grid_partition import make_subdomain
 from lithowave.solvers.finite_difference.interface_warnings import interface_warnings
+from lithowave.solvers.finite_difference.layer_smoothing import smoothed_boxes, smoothing_of
 from lithowave.solvers.finite_difference.medium import PLANES, averages_concurrently, planes_at_once
 from lithowave.solvers.finite_difference.passes import pass_box
 from lithowave.solvers.finite_difference.points import HALF_WIDTH
@@ -48,6 +49,8 @@ SAMPLED_PLANES = {"isotropic": PLANES, "transverse": 205, "orthorhombic": 490}
 # Field indices, point indices and weights of the 8 x 8 x 8 grid points that a receiver reads for three velocities;
 # three times this with stress.
 RECEIVER_BYTES = 3 * 8**3 * 24
+GREATEST_CONTRAST = 8.5  # of vs, above which no long run has shown that waves do not grow
+POINTS_OF_LAYER = 6.0  # per wavelength of the highest frequency that the layers assume without max_frequency
 FRACTION_BYTES = 4  # of a mechanism at a node
 
 
@@ -143,9 +146,14 @@ class FiniteDifferencePlan:
         return self.attenuation and self.attenuation.anelasticity
 
     def layer_values(self) -> int:
-        """Number of memory variables of the absorbing layers: six for each of their points."""
+        """Number of memory variables of the absorbing layers: six for each of their points; one more if velocities are
+        smoothed."""
         layers = (axis_layers(self.grid, axis, self.layer, self.schedule.time_step) for axis in range(3))
-        return sum(2 * math.prod(one.memory) for one in layers)
+        values = sum(2 * math.prod(one.memory) for one in layers)
+        return values if smoothing_of(self) is None else values + self._smoothed_points()
+
+    def _smoothed_points(self) -> int:
+        return sum(math.prod(end - first for first, end in box) for box in smoothed_boxes(self))
 
     def memory_bytes(self, backend: Any = None) -> int:
         """Return the bytes of the fields, the material and the absorbing layers; rows padded as a backend pads them."""
@@ -265,7 +273,7 @@ class FiniteDifferencePlan:
 
     def _layer_warnings(self, simulation: Simulation) -> list[str]:
         """Return warnings about waves that may grow in the absorbing layers."""
-        return soft_ground_warnings(simulation) if "absorbing" in self.faces.values() else []
+        return soft_ground_warnings(simulation, GREATEST_CONTRAST) if "absorbing" in self.faces.values() else []
 
     def instability_causes(self) -> list[str]:
         """See `lithowave.solvers.interface.Plan`."""
@@ -363,23 +371,17 @@ def _spacing(simulation: Simulation, slowest: float) -> float:
 
 
 def _layer_parameters(simulation: Simulation, extremes: MaterialExtremes, spacing: float) -> LayerParameters:
+    """Return the parameters; f_0 is the user's value or half of max_frequency, by default that of 6 points per
+    wavelength."""
     given, soft = simulation.boundaries.layer, is_soft(simulation)
     reflection = given.reflection_with("finite_difference")
     if soft and given.reflection is None:
         reflection = SOFT_REFLECTION
+    highest = simulation.solver.max_frequency or extremes.slowest / (POINTS_OF_LAYER * spacing)
     return LayerParameters(
-        reflection, given.kappa, _layer_frequency(simulation, extremes, spacing), extremes.fastest, soft
-    )
-
-
-def _layer_frequency(simulation: Simulation, extremes: MaterialExtremes, spacing: float) -> float:
-    """Return f_0 of the layers: the user's value, half of max_frequency, or that of 12 points per wavelength."""
-    given = simulation.boundaries.layer.frequency
-    if given is not None:
-        return given
-    if simulation.solver.max_frequency is not None:
-        return 0.5 * simulation.solver.max_frequency
-    return extremes.slowest / (12.0 * spacing)
+        reflection, given.kappa, given.frequency or 0.5 * highest, extremes.fastest, soft, viscosity(simulation),
+        extremes.slowest / highest,
+    )  # fmt: skip
 
 
 def _refuse_free_sides(faces: dict[str, str]) -> None:

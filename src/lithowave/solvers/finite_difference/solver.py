@@ -18,6 +18,7 @@ from lithowave.solvers.finite_difference.coefficients import face_closure
 from lithowave.solvers.finite_difference.exchange import FieldMessage
 from lithowave.solvers.finite_difference.faces import line_volumes
 from lithowave.solvers.finite_difference.fields import VELOCITIES, state_arrays
+from lithowave.solvers.finite_difference.layer_smoothing import LayerSmoothing
 from lithowave.solvers.finite_difference.material import GridMaterial
 from lithowave.solvers.finite_difference.medium import surface_ratios
 from lithowave.solvers.finite_difference.plan import FiniteDifferencePlan
@@ -87,6 +88,8 @@ class FiniteDifferenceSolver:
         )
         forces = [source.position for source in sources if source.force is not None]
         self.scheme = make_scheme(self.step, message, forces)
+        exchange = None if message is None else message.exchange
+        self._smoothing = LayerSmoothing(plan, backend, self.step.kernels, exchange)
         positions = np.array([receiver.position for receiver in receivers], float).reshape(-1, 3)
         self._source_positions = np.array([source.position for source in sources], float).reshape(-1, 3)
         self.receivers = ReceiverList(backend, self.stencil, positions, self._clearance(positions), columns)
@@ -133,6 +136,7 @@ class FiniteDifferenceSolver:
         """Advance from step to step + 1."""
         self.step.row.begin(step)
         self.scheme.advance()
+        self._smoothing.apply(self.fields_by_name, self.scheme.turn)
 
     def update_stress(self) -> None:
         """Update the stresses, with absorbing layers and closed faces: one half of a step, for measurements."""

@@ -1,0 +1,97 @@
+"""Smoothing of the velocities in absorbing layers: stability, strength, and the points that it changes."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+
+import numpy as np
+import pytest
+
+from lithowave.backends import make_backend
+from lithowave.mesh.grid import Grid
+from lithowave.solvers.finite_difference.layer_smoothing import LARGEST, LayerSmoothing, smoothed_boxes, smoothing_of
+from lithowave.solvers.finite_difference.measure import synthetic_plan
+
+CELLS, SHAPE, VISCOSITY = 6, (31, 28, 24), 0.0156
+SIDES = {f"{axis}_{side}": "absorbing" for axis in "xyz" for side in ("min", "max")}
+
+
+def plan(wavelengths: float = 8.0, cells: int = CELLS):
+    """A grid with a free surface and layers at all other sides; wavelengths : cells per shortest wavelength."""
+    found = synthetic_plan(SHAPE, 4, "double")
+    layers = ((cells, cells), (cells, cells), (cells, 0))
+    layer = dataclasses.replace(found.layer, viscosity=VISCOSITY, wavelength=100.0 * wavelengths)
+    grid = Grid(100.0, SHAPE, (0.0, 0.0, 0.0), layers)
+    return dataclasses.replace(found, grid=grid, layer=layer, faces=SIDES | {"z_max": "free"})
+
+
+def smoothed(fields: np.ndarray, the_plan=None) -> np.ndarray:
+    """The velocities (3, z, y, x) after one application, without the halo."""
+    the_plan = the_plan or plan()
+    backend, halo = make_backend("cpu", "double", 1), the_plan.halo
+    inner = (slice(halo, -halo),) * 3
+    arrays = {}
+    for name, values in zip(("vx", "vy", "vz"), fields, strict=True):
+        arrays[name] = backend.field(the_plan.padded_shape(), halo)
+        arrays[name][inner] = values
+    kernels = backend.kernels("lithowave.solvers.finite_difference", "kernels", "boundary_kernels", order=4)
+    LayerSmoothing(the_plan, backend, kernels, None).apply(arrays, 0)
+    return np.array([array[inner] for array in arrays.values()])
+
+
+def test_waves_of_a_leapfrog_scheme_decay_if_their_velocity_is_multiplied_after_each_step() -> None:
+    """A wave: v -> f (v - a s), s -> s + a v, for all 0 <= a < 2, 0 <= f < 1; not for f < 0, nor every second step."""
+
+    def largest(a: float, f: float, steps: int = 1) -> float:
+        step = np.array([[1.0, -a], [0.0, 1.0]]) @ np.array([[1.0, 0.0], [a, 1.0]])
+        return np.abs(np.linalg.eigvals(np.diag([f, 1.0]) @ np.linalg.matrix_power(step, steps))).max()
+
+    values = [largest(a, f) for a, f in itertools.product(np.linspace(0, 1.99, 80), np.linspace(0, 0.99, 40))]
+    assert max(values) <= 1 + 1e-12
+    assert largest(1.99, -0.2) > 1.1 and max(largest(a, 0.5, 2) for a in np.linspace(0, 1.99, 80)) > 1.1
+
+
+def test_the_strength() -> None:
+    """nu dt / h^2 of the formula, in as many applications as keep each at most 1/12."""
+    the_plan = plan()
+    rate = VISCOSITY * the_plan.layer.speed * 800.0**2 / (CELLS * 100.0) * the_plan.schedule.time_step / 100.0**2
+    found = smoothing_of(the_plan)
+    assert found.strength * found.times == pytest.approx(rate) and found.strength <= LARGEST == 1 / 12
+    finer = smoothing_of(plan(24.0))
+    assert finer.strength * finer.times == pytest.approx(9 * rate) and finer.strength <= LARGEST < 9 * rate
+    hard = dataclasses.replace(the_plan, layer=dataclasses.replace(the_plan.layer, viscosity=0.0))
+    assert smoothing_of(hard) is None and smoothing_of(plan(cells=0)) is None
+
+
+def test_only_points_in_layers_change() -> None:
+    """Those of the boxes, which do not overlap; a uniform velocity changes next to the outer sides only."""
+    values = np.random.default_rng(1).standard_normal((3, *SHAPE[::-1]))
+    change = smoothed(values) - values
+    members = np.zeros(SHAPE[::-1], int)
+    for (x, x_end), (y, y_end), (z, z_end) in smoothed_boxes(plan()):
+        members[z:z_end, y:y_end, x:x_end] += 1
+    assert members.max() == 1
+    assert (change[:, members == 0] == 0).all()
+    number = np.indices(SHAPE[::-1])[::-1]
+    for component, found in enumerate(change):
+        place = [line + 0.5 * (axis == component) for axis, line in enumerate(number)]
+        depth = [np.maximum(CELLS - line, line - (count - 1 - CELLS)) for line, count in zip(place, SHAPE, strict=True)]
+        depth[2] = CELLS - place[2]  # free surface
+        assert ((np.max(depth, axis=0) > 0) == (found != 0)).all()
+    flat = smoothed(np.ones((3, *SHAPE[::-1]))) - 1
+    assert np.abs(flat[:, 1:, 1:-1, 1:-1]).max() < 1e-15 and np.abs(flat[:, 0]).max() > 0.01  # the free surface too
+
+
+def test_a_wave_decays_as_the_formula_says() -> None:
+    """A plane wave along y in the layers at x_min: each application multiplies it by 1 - q 2 (1 - cos k h) strength."""
+    k, the_plan = 0.7, plan(4.0)
+    found = smoothing_of(the_plan)
+    assert found.times == 1
+    wave = np.broadcast_to(np.cos(k * np.arange(SHAPE[1]))[:, None], SHAPE[::-1])
+    values = smoothed(np.array([wave] * 3), the_plan)[1]
+    for x in range(1, CELLS):
+        q = ((CELLS - x) / CELLS) ** 2
+        factor = 1 - q * 2 * (1 - np.cos(k)) * found.strength
+        middle = (slice(CELLS + 4, -1), slice(CELLS + 2, -CELLS - 3), x)
+        assert values[middle] == pytest.approx(wave[middle] * factor, abs=1e-12)
