@@ -164,6 +164,20 @@ def test_receivers_on_a_sea_floor_are_reported(method: str, z: float, count: int
     assert len(found) == count
 
 
+@pytest.mark.parametrize(("z", "count"), [(-200.0, 0), (-500.0, 1)])
+def test_receivers_on_interfaces_below_a_sea_have_a_note(z: float, count: int) -> None:
+    """That about the sea floor is another one."""
+    water, rock = {"vp": 1500, "vs": 0, "rho": 1000}, {"vp": 3000, "vs": 1700, "rho": 2300}
+    simulation = lw.Simulation(
+        domain={"x": [-1e3, 1e3], "y": [-1e3, 1e3], "z": [-1e3, 0]}, duration=1.0, sources=[],
+        material={"layers": [{"top": 0, **water}, {"top": -200, **rock}, {"top": -500, **rock, "rho": 2400}]},
+        receivers=[{"name": "A", "position": [0, 0, z]}], solver={"method": "spectral_element", "max_frequency": 5},
+        output={"pressure": True},
+    )  # fmt: skip
+    found = [text for text in simulation.warnings() if "on an interface between layers (first: XX.A)" in text]
+    assert len(found) == count
+
+
 # --- the end of the simulation
 
 

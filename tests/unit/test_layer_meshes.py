@@ -167,12 +167,13 @@ def test_elements_follow_the_topography_and_the_basement(tmp_path):
 
 
 def test_an_interface_that_reaches_the_ground_is_followed_where_the_layer_is_thick():
-    """Below 0.2 elements in height, hexahedra have both media; all others have one, with faces on the interface."""
+    """Below 0.2 elements in height, hexahedra have the effective medium; all others have faces on the interface."""
     method = "spectral_element"
     made = two_layers(method, outcrop, refine_sources=False)
     (warning,) = layer_warnings(made)
     assert "material.layers[1].top: the elements follow this surface except in 0.8" in warning
     assert "layers[0]: 0 m thick at x = -2000 m, y = -1600 m, and up to 700 m" in warning
+    assert "there it crosses elements, which have the effective medium of both layers." in warning
     model = METHODS[method].make_model(made)
     assert set(model.mesh.materials) == {0, 1, layer_code(0, 1, 2)}
     slowest, fastest = speeds_of(model)
@@ -194,6 +195,9 @@ def test_an_interface_that_reaches_the_ground_is_not_followed_but_reported(metho
     made = two_layers(method, top)
     (warning,) = layer_warnings(made)
     assert "material.layers[1].top: the elements do not follow this surface" in warning
+    medium = {"spectral_element": "the effective medium", "discontinuous_galerkin": "the mean"}[method]
+    assert f"elements that it crosses have {medium} of both layers." in warning
+    assert ("use spectral elements" in warning) == (method == "discontinuous_galerkin")
     assert set(METHODS[method].make_model(made).mesh.materials) == {layer_code(0, 1, 2)}
 
 

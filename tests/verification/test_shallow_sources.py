@@ -2,31 +2,15 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pytest
 
 import lithowave as lw
+from benchmark_scripts import load_benchmark
 from lithowave.run.check import check_simulation
 from lithowave.solvers.elements.spread_sources import unit_ball
 
-SCRIPT = Path(__file__).parents[2] / "benchmarks" / "shallow_sources.py"
-
-
-def load(path: Path) -> Any:
-    """A script as a module."""
-    specification = importlib.util.spec_from_file_location(path.stem, path)
-    module = importlib.util.module_from_spec(specification)
-    sys.modules[path.stem] = module
-    specification.loader.exec_module(module)
-    return module
-
-
-BENCHMARK = load(SCRIPT)
+BENCHMARK = load_benchmark("shallow_sources")
 
 
 @pytest.mark.parametrize(

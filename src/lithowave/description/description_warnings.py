@@ -33,7 +33,7 @@ _SAME_LEVEL = 1e-3
 """Distance (m) of a receiver from an interface within which it is on it."""
 
 _SAME_SOURCE_LEVEL = 1e-4
-"""Distance (m) of a source from an interface within which it is on it."""
+"""Distance (m) of a source, or of a receiver of stress, from an interface between solids within which it is on it."""
 
 _INTERFACE = 0.02
 """Relative change of a velocity or density at an interface."""
@@ -60,6 +60,7 @@ def find_warnings(simulation: Simulation) -> list[str]:
     receivers = simulation.acquisition.receivers
     found.extend(_elevation_warnings(simulation, receivers))
     found.extend(_sea_floor_warnings(simulation, receivers))
+    found.extend(_receiver_side_notes(simulation, receivers))
     found.extend(_source_side_notes(simulation, [(label, source) for label, _, source in sources]))
     found.extend(distant_places(simulation))
     if not simulation.sources:
@@ -160,12 +161,10 @@ def _fluid_warnings(simulation: Simulation, sources: list[tuple[str, PointSource
 
 def _sea_floor_warnings(simulation: Simulation, receivers: Sequence[Receiver]) -> Iterator[str]:
     """Yield a warning about receivers between a fluid and a solid layer, whose elements have separate motion."""
-    layered = simulation.material.layers is not None or simulation.material.earth is not None
-    if not layered or not receivers or simulation.material_extremes["vs_min"] > 0.0:
+    if simulation.material_extremes["vs_min"] > 0.0:
         return
-    x, y, z = np.array([one.position for one in receivers], dtype=float).T
-    above, below = (simulation.material.sample(x, y, z + side * _SAME_LEVEL)[1] == 0.0 for side in (1.0, -1.0))
-    between = np.flatnonzero(above != below)
+    above, below = _media_beside(simulation, receivers, _SAME_LEVEL)
+    between = np.flatnonzero(_is_sea_floor(above, below))
     if between.size:
         first = receivers[between[0]].name
         yield (
@@ -175,16 +174,48 @@ def _sea_floor_warnings(simulation: Simulation, receivers: Sequence[Receiver]) -
         )
 
 
+def _media_beside(
+    simulation: Simulation, points: Sequence[Receiver | PointSource], distance: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return vp, vs and density (3, n) a distance, m, above and below points; those of no point without layers."""
+    if not points or simulation.material.layers is None and simulation.material.earth is None:
+        return np.zeros((3, 0)), np.zeros((3, 0))
+    x, y, z = np.array([one.position for one in points], dtype=float).T
+    above, below = (np.stack(simulation.material.sample(x, y, z + side * distance)) for side in (1.0, -1.0))
+    return above, below
+
+
+def _is_interface(above: np.ndarray, below: np.ndarray) -> np.ndarray:
+    """True (n,) where the media (3, n) differ."""
+    change = np.abs(above - below) / np.maximum(np.maximum(above, below), 1e-300)
+    return (change > _INTERFACE).any(axis=0)
+
+
+def _is_sea_floor(above: np.ndarray, below: np.ndarray) -> np.ndarray:
+    """True (n,) where one of the media (3, n) is a fluid."""
+    return (above[1] == 0.0) != (below[1] == 0.0)
+
+
+def _receiver_side_notes(simulation: Simulation, receivers: Sequence[Receiver]) -> Iterator[str]:
+    """Yield a note about receivers exactly on an interface between layers, whose stress is that of one side."""
+    recorded = [name for name in ("stress", "pressure", "strain") if getattr(simulation.output, name)]
+    if not recorded:
+        return
+    above, below = _media_beside(simulation, receivers, _SAME_SOURCE_LEVEL)
+    between = np.flatnonzero(_is_interface(above, below) & ~_is_sea_floor(above, below))
+    if between.size:
+        yield (
+            f"receivers: {between.size} of {len(receivers)} on an interface between layers (first: "
+            f"{receivers[between[0]].name}): their values of {' and '.join(recorded)} are those of the layer below, "
+            "since both sides differ. For the other side, move the receiver into it, for example by 1 m."
+        )
+
+
 def _source_side_notes(simulation: Simulation, sources: list[tuple[str, PointSource]]) -> Iterator[str]:
     """Yield a note about moment tensors exactly on an interface between layers, which act on one side of it."""
     moments = [(label, source) for label, source in sources if source.moment is not None]
-    layered = simulation.material.layers is not None or simulation.material.earth is not None
-    if not moments or not layered:
-        return
-    x, y, z = np.array([source.position for _, source in moments], dtype=float).T
-    media = [np.stack(simulation.material.sample(x, y, z + side * _SAME_SOURCE_LEVEL)) for side in (1.0, -1.0)]
-    change = np.abs(media[0] - media[1]) / np.maximum(np.maximum(*media), 1e-300)
-    between = np.flatnonzero((change > _INTERFACE).any(axis=0))
+    media = _media_beside(simulation, [source for _, source in moments], _SAME_SOURCE_LEVEL)
+    between = np.flatnonzero(_is_interface(*media))
     if between.size:
         label, source = moments[between[0]]
         several = f" ({between.size} of {len(moments)} moment tensors, the first one)" if between.size > 1 else ""

@@ -91,17 +91,20 @@ def layer_warnings(simulation: Simulation) -> list[str]:
     """Return warnings about layers that are thin, and about surfaces that a generated mesh does not follow."""
     if simulation.solver.mesh is not None or simulation.material.kind not in LAYERED:
         return []
+    medium, remedy = "the effective medium", ""
+    if simulation.solver.method != "spectral_element":
+        medium, remedy = "the mean", ", or use spectral elements, which follow it where the layer is not thin"
     return flat_elements(simulation) + [
         f"material.layers[{one.index}].top: the elements do not follow this surface, since they would be inverted or "
-        f"flatter than {FLATTEST:g} ({one.reason}); elements that it crosses have both media, or in spectral elements "
-        "their effective medium. The error of waves through it is of first order in the element size. To follow it, "
-        "give the layer a minimum thickness; smaller elements reduce the error."
+        f"flatter than {FLATTEST:g} ({one.reason}); elements that it crosses have {medium} of both layers. The error "
+        "of waves through it is of first order in the element size. To follow it, give the layer a minimum "
+        f"thickness{remedy}; smaller elements reduce the error."
         for one in cell_layers(simulation).unfollowed
     ] + [
         f"material.layers[{one.index}].top: the elements follow this surface except in {one.fraction:.2g} of the area, "
-        f"where they would be flatter than {PINCHED:g} ({one.reason}); there it crosses elements, which have both "
-        "media. The error of waves through these elements is of first order in their size, and flat elements next to "
-        "them need a smaller time step. To avoid both, give the layer a minimum thickness."
+        f"where they would be flatter than {PINCHED:g} ({one.reason}); there it crosses elements, which have the "
+        "effective medium of both layers. The error of waves through these elements is of first order in their size, "
+        "and flat elements next to them need a smaller time step. To avoid both, give the layer a minimum thickness."
         for one in cell_layers(simulation).pinched
     ]
 

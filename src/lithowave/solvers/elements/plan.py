@@ -72,18 +72,19 @@ class ElementPlan:
     @phase("locations")
     def locate(
         self, positions: np.ndarray, tolerance: float, numbers: np.ndarray | None = None,
-        sources: Sequence[Any] | None = None,
+        owners: Sequence[Any] | None = None,
     ) -> SharedLocations:  # fmt: skip
         """Return points in the elements of all ranks, which call this method together.
 
         positions : (points, 3), m, in local coordinates, of the points that may be in this rank's elements. tolerance :
         reference coordinates by which a point may lie outside the nearest element. numbers : see `resolve_owners`.
-        sources : of each point, which are on one side of an interface; None for points without a side.
+        owners : source or receiver of each point, which are on one side of an interface; None for points without a
+        side.
         """
         found = self.locate_points(self.mesh, self.in_mesh(positions), tolerance)
         found = found.rows(~self.in_layer(positions)[found.point])
-        if sources is not None:
-            found = found.rows(select_sides(self, found, positions, sources))
+        if owners is not None:
+            found = found.rows(select_sides(self, found, positions, owners))
         return resolve_owners(found, self.ranks, numbers)
 
     def in_mesh(self, positions: np.ndarray) -> np.ndarray:

@@ -50,7 +50,8 @@ class ElementSolver:
         """Locate the receivers, after the arrays are allocated (collective call)."""
         plan, receivers = self.plan, () if simulation is None else simulation.acquisition.receivers
         positions = point_positions(receivers)
-        shared = plan.locate(positions, plan.tolerance)
+        tensors = simulation is not None and simulation.output.tensors
+        shared = plan.locate(positions, plan.tolerance, owners=receivers if tensors else None)
         require_located(shared, plan.ranks, [receiver.name for receiver in receivers], positions, "receivers")
         fluid = plan.materials.is_fluid[shared.locations.element]
         sides = SeaFloor.among(shared, fluid, plan.ranks)

@@ -164,6 +164,6 @@ def locate_sources(plan: Any, sources: Sequence[Any], spread: SpreadSources) -> 
     InputError : a source is in no element of any rank.
     """
     owners, names = [sources[index] for index in spread.source.tolist()], point_names(sources, "source")
-    found = plan.locate(spread.positions, plan.tolerance, sources=owners)
+    found = plan.locate(spread.positions, plan.tolerance, owners=owners)
     require_located(found, plan.ranks, [names[index] for index in spread.source], spread.positions, "sources")
     return found

@@ -20,6 +20,7 @@ from lithowave.mesh.grid import AXES
 from lithowave.solvers.common.source_amplitudes import BLOCK, AmplitudeTable, SourceAmplitudes
 from lithowave.solvers.finite_difference.fields import STRESSES
 from lithowave.solvers.finite_difference.points import (
+    AT_NODE,
     HALF_WIDTH,
     NEAR_FACE,
     Ends,
@@ -36,7 +37,6 @@ from lithowave.solvers.finite_difference.source_interfaces import (
 
 WIDTH = 2 * HALF_WIDTH  # weights of a line
 BRICK = 8  # nodes along each axis
-AT_NODE = 1e-6  # cells within which an interface is at the outermost node
 
 
 class MomentList:

@@ -11,7 +11,9 @@ from lithowave.mesh.grid import NodeRanges
 from lithowave.solvers.common.records import Records
 from lithowave.solvers.common.source_amplitudes import AmplitudeTable, SourceAmplitudes
 from lithowave.solvers.finite_difference.fields import FIELDS, STRESSES, VELOCITIES
+from lithowave.solvers.finite_difference.interface_reading import InterfaceReading
 from lithowave.solvers.finite_difference.points import PointStencil
+from lithowave.solvers.finite_difference.source_interfaces import SourceColumns
 
 
 class SourceList:
@@ -23,7 +25,8 @@ class SourceList:
     ----------
     strengths : (n_sources, 3), force times time step. buoyancy : function that returns 1 / density for points of a
     field. amplitudes : amplitudes as functions of time. boxes : boxes of points (first, end along x, y, z), relative to
-    the first one of the arrays; only points in them are changed.
+    the first one of the arrays; only points in them are changed. columns : moduli near the sources; None for a uniform
+    medium.
     """
 
     kernel = "inject"
@@ -37,8 +40,9 @@ class SourceList:
         buoyancy: Callable[[str, np.ndarray], np.ndarray],
         amplitudes: SourceAmplitudes,
         boxes: Sequence[NodeRanges],
+        columns: SourceColumns | None = None,
     ) -> None:
-        number, target, weight, owner = _entries(stencil, sources, strengths, buoyancy)
+        number, target, weight, owner = _entries(stencil, sources, strengths, buoyancy, columns)
         inside = stencil.lie_in(target, boxes)
         number, target, weight, owner = number[inside], target[inside], weight[inside], owner[inside]
         order = np.lexsort((owner, target, number))
@@ -71,6 +75,7 @@ def _entries(
     sources: Sequence[Any],
     strengths: np.ndarray,
     buoyancy: Callable[[str, np.ndarray], np.ndarray],
+    columns: SourceColumns | None,
 ) -> tuple[np.ndarray, ...]:
     """Return the field index, the index in the field, the weight and the source of every entry."""
     none = np.zeros(0, np.int64)
@@ -78,7 +83,9 @@ def _entries(
     for component, name in enumerate(VELOCITIES):
         acting = np.flatnonzero(strengths[:, component]) if len(sources) else np.zeros(0, int)
         if acting.size:
-            weights = stencil.sources(name, np.array([sources[number].position for number in acting]))
+            positions = np.array([sources[number].position for number in acting], float)
+            sides = None if columns is None else InterfaceReading(columns, stencil, positions, stress=False)
+            weights = stencil.sources(name, positions, sides)
             owner = acting[weights.owner]
             weight = weights.weight * strengths[owner, component]
             for field in np.unique(weights.field).tolist():
@@ -95,22 +102,26 @@ class ReceiverList:
 
     Parameters
     ----------
-    positions : (n, 3), m. clearance : cells from each to the nearest source; None without sources.
+    positions : (n, 3), m. clearance : cells from each to the nearest source; None without sources. columns : moduli
+    near the receivers; None for a uniform medium.
     """
 
     def __init__(
-        self, backend: Any, stencil: PointStencil, positions: np.ndarray, clearance: np.ndarray | None = None
-    ) -> None:
+        self, backend: Any, stencil: PointStencil, positions: np.ndarray, clearance: np.ndarray | None = None,
+        columns: SourceColumns | None = None,
+    ) -> None:  # fmt: skip
         self.backend, self.stencil, self.records = backend, stencil, Records(backend)
         read = [number for number, position in enumerate(positions) if stencil.may_read(position)]
         self.numbers = np.array(read, np.int64)
         self.positions = positions[self.numbers]
         self.clearance = None if clearance is None else clearance[self.numbers]
+        self._columns = columns
 
     def start(self, capacity: int, stress: bool) -> None:
         """Create the lists, and space for `capacity` records."""
         names = VELOCITIES + (STRESSES if stress else ())
-        weights = [self.stencil.receivers(name, self.positions, self.clearance) for name in names]
+        sides = None if self._columns is None else InterfaceReading(self._columns, self.stencil, self.positions, stress)
+        weights = [self.stencil.receivers(name, self.positions, self.clearance, sides) for name in names]
         sizes = np.concatenate([np.diff(one.begin) for one in weights])
         self._lists = (
             self.backend.upload(np.concatenate([one.field for one in weights]), np.int64),

@@ -10,15 +10,18 @@ In the coarse mode of attenuation, a moment acts with equal weights on points wi
 (*balanced* weights, except along the normal of a near face), because strains and stresses vary within a cube of eight
 nodes: a source at one node would have a wrong amplitude, by a part of the order 1/Q. Stresses are read in the same way.
 
-`surface_reading.py` describes how velocities are read at a free surface. A force uses the weights of a receiver divided
-by the volume of the grid points (at a closed face: its quadrature weights), which makes forces and receivers exact
-adjoints of each other: reciprocity holds up to round-off, also at the surface.
+Beside an interface the weights along z are exact for a jump of the slope there, and stresses along the interface are
+those of one side (`interface_reading.py`). `surface_reading.py` describes how velocities are read at a free surface. A
+force uses the weights of a receiver divided by the volume of the grid points (at a closed face: its quadrature
+weights), which makes forces and receivers exact adjoints of each other: reciprocity holds up to round-off, also at the
+surface.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -34,9 +37,13 @@ from lithowave.solvers.finite_difference.surface_reading import (
     read_vertical,
 )
 
+if TYPE_CHECKING:
+    from lithowave.solvers.finite_difference.interface_reading import InterfaceReading
+
 HALF_WIDTH = 4
 KAISER = 6.31
 NEAR_FACE = 6.0  # cells from a closed face within which the weights are polynomials
+AT_NODE = 1e-6  # cells within which an interface is at the outermost node
 
 
 @dataclass(frozen=True)
@@ -71,19 +78,21 @@ OPEN = Ends()
 
 
 def line_weights(
-    position: float, first: int, last: int, ends: Ends = OPEN, balanced: bool = False
+    position: float, first: int, last: int, ends: Ends = OPEN, balanced: bool = False,
+    kinks: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return contiguous indices and weights that read a smooth function at `position` from its values at first .. last.
 
     first, last : integers. balanced : True for equal sums of the weights at even and odd indices, except near a face.
-    """
+    kinks : positions where the slope of the function jumps, NaN for none; they are not considered near a face.
+    """  # fmt: skip
     nearest = round(position)
     if not balanced and abs(position - nearest) < 1e-9 and first <= nearest <= last:
         return np.array([nearest]), np.array([1.0])
     depths = (position - first + 0.5 * ends.half, last - position + 0.5 * ends.half)
     side = min((0, 1), key=lambda end: depths[end] if ends.closed[end] else np.inf)
     if not ends.closed[side] or depths[side] >= NEAR_FACE:
-        return _sinc_weights(position, first, last, balanced)
+        return _sinc_weights(position, first, last, balanced, kinks)
     if side == 1:  # mirrored, so that the face is at the low end
         index, weight = _weights_near_face(last - position, last - first, ends.half, depths[1], ends.zero[1])
         return (last - index)[::-1], weight[::-1]
@@ -106,13 +115,19 @@ def _weights_near_face(
     return polynomial_weights(position, np.arange(last + 1.0), 6 if half or depth >= DEEP else 4)
 
 
-def _sinc_weights(position: float, first: int, last: int, balanced: bool) -> tuple[np.ndarray, np.ndarray]:
+def _sinc_weights(
+    position: float, first: int, last: int, balanced: bool, kinks: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray]:
     """Return weights of the windowed sinc; exact up to degree 5 if they are balanced or shifted inward at an absorbing
     end."""
     start = int(np.floor(position)) - HALF_WIDTH + 1
     moved = min(max(start, first), max(last - 2 * HALF_WIDTH + 1, first))
     index = np.arange(moved, min(moved + 2 * HALF_WIDTH, last + 1))
-    return index, windowed_sinc(index[None], np.array([position]), 3 if moved == start else 5, balanced)[0]
+    bends = None
+    if kinks is not None and moved == start:
+        reached = kinks[(kinks > index[0] + AT_NODE) & (kinks < index[-1] - AT_NODE)]
+        bends = reached[None] if reached.size else None
+    return index, windowed_sinc(index[None], np.array([position]), 3 if moved == start else 5, balanced, bends)[0]
 
 
 def windowed_sinc(
@@ -177,21 +192,28 @@ class PointStencil:
         self.present = [(first, first + count) for first, count in zip(grid.first, grid.shape, strict=True)]
         self.own = own or self.present
 
-    def receivers(self, field: str, positions: np.ndarray, clearance: np.ndarray | None = None) -> PointWeights:
+    def receivers(
+        self, field: str, positions: np.ndarray, clearance: np.ndarray | None = None,
+        sides: InterfaceReading | None = None,
+    ) -> PointWeights:  # fmt: skip
         """Return weights that read a field at positions (n, 3), m.
 
-        clearance : cells from each position to the nearest source; None without sources.
+        clearance : cells from each position to the nearest source; None without sources. sides : of interfaces near
+        these positions; None without interfaces.
         """
         cells = np.full(len(positions), np.inf) if clearance is None else clearance
-        blocks = (self._reading(field, *pair) for pair in zip(positions, cells, strict=True))
+        blocks = (
+            self._reading(field, position, number, sides, cells[number]) for number, position in enumerate(positions)
+        )
         return self._joined(blocks, self.own, as_source=False)
 
-    def sources(self, field: str, positions: np.ndarray) -> PointWeights:
+    def sources(self, field: str, positions: np.ndarray, sides: InterfaceReading | None = None) -> PointWeights:
         """Return weights, 1/m^3, that spread a unit point source at positions (n, 3), m, over a field.
 
         A force on a velocity acts on the points that a receiver reads. See `moments` for moment tensors.
         """
-        return self._joined((self._reading(field, position) for position in positions), self.present, as_source=True)
+        blocks = (self._reading(field, position, number, sides) for number, position in enumerate(positions))
+        return self._joined(blocks, self.present, as_source=True)
 
     def may_read(self, position: np.ndarray) -> bool:
         """True if a receiver at this position may read own nodes of this subdomain."""
@@ -228,23 +250,31 @@ class PointStencil:
             found |= inside
         return found
 
-    def _reading(self, field: str, position: np.ndarray, clearance: float = np.inf) -> list[Block]:
+    def _reading(
+        self, field: str, position: np.ndarray, number: int, sides: InterfaceReading | None, clearance: float = np.inf
+    ) -> list[Block]:
         """Return the blocks of weights that read a field at a position, m."""
         place = np.array([self.grid.whole.index(axis, position[axis]) for axis in range(3)])
         surface, top = self.surface, self.grid.whole.shape[2] - 1
         if surface is None or field[0] != "v" or top - place[2] >= NEAR_FACE:
-            return [self._block(field, place, balanced=self.balanced and field[0] == "s")]
+            beside = sides is not None and bool(sides.present[number])
+            kinks = sides.kinks[number] if sides is not None and beside else None
+            block = self._block(field, place, self.balanced and field[0] == "s", kinks)
+            return sides.blocks(block, number) if sides is not None and beside else [block]
         if field == "vz":
             lines = [self._line(field, axis, place) for axis in (0, 1)]
             return read_vertical(surface, lines, top - place[2], top, clearance)
         block = self._block(field, place)
         return [block, *read_horizontal(surface, block, top)]
 
-    def _block(self, field: str, place: np.ndarray, balanced: bool = False) -> Block:
-        return outer(field, *(self._line(field, axis, place, balanced) for axis in range(3)))
+    def _block(
+        self, field: str, place: np.ndarray, balanced: bool = False, kinks: np.ndarray | None = None
+    ) -> Block:
+        lines = [self._line(field, axis, place, balanced) for axis in (0, 1)]
+        return outer(field, *lines, self._line(field, 2, place, balanced, kinks))
 
     def _line(
-        self, field: str, axis: int, place: np.ndarray, balanced: bool = False
+        self, field: str, axis: int, place: np.ndarray, balanced: bool = False, kinks: np.ndarray | None = None
     ) -> tuple[int, np.ndarray]:
         """Return the first index and weights along an axis, for a position in grid spacings from node 0."""
         half = STAGGER[field][axis]
@@ -256,7 +286,8 @@ class PointStencil:
             tuple(half == 1 and kind == vanishing for kind in kinds),
         )
         last = self.grid.whole.shape[axis] - 1 - half
-        index, weight = line_weights(place[axis] - 0.5 * half, 0, last, ends, balanced)
+        kinks = None if kinks is None else kinks - 0.5 * half
+        index, weight = line_weights(place[axis] - 0.5 * half, 0, last, ends, balanced, kinks)
         return int(index[0]), weight
 
     def _joined(self, points: Iterator[list[Block]], ranges: NodeRanges, as_source: bool) -> PointWeights:

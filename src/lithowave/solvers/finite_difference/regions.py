@@ -119,7 +119,9 @@ class StepRegions:
         step = self._plan.schedule.time_step
         amplitudes = SourceAmplitudes(self._forces, step, 0.5)
         strengths = step * np.array([source.force for source in self._forces], float).reshape(-1, 3)
-        return SourceList(self._backend, self._stencil, self._forces, strengths, self._buoyancy, amplitudes, boxes)
+        return SourceList(
+            self._backend, self._stencil, self._forces, strengths, self._buoyancy, amplitudes, boxes, self._columns
+        )
 
     def _buoyancy(self, name: str, index: np.ndarray) -> np.ndarray:
         return self._material.buoyancy(name, index, self._stencil.strides)

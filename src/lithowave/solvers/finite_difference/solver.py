@@ -92,7 +92,7 @@ class FiniteDifferenceSolver:
         self._smoothing = LayerSmoothing(plan, backend, self.step.kernels, exchange)
         positions = np.array([receiver.position for receiver in receivers], float).reshape(-1, 3)
         self._source_positions = np.array([source.position for source in sources], float).reshape(-1, 3)
-        self.receivers = ReceiverList(backend, self.stencil, positions, self._clearance(positions))
+        self.receivers = ReceiverList(backend, self.stencil, positions, self._clearance(positions), columns)
         self._maxima, self._programs = PartialMaxima(backend), Programs(backend)
         self._snapshot_grids: dict[tuple[SnapshotGrid, str], list] = {}
         self._peaks: dict[str, Any] | None = None

@@ -51,13 +51,10 @@ BISECTIONS = 24
 MOST = 2  # interfaces near a source; the nearest ones
 AT_ONCE = 4096  # sources that are processed together
 ON_INTERFACE = 1e-6  # cells within which a source is on an interface
-# Largest errors of explosions and double couples beside an interface with a ratio of moduli of `MEASURED`, order 4, 8
-# points per wavelength, by the distance in cells, at all positions of the interface in its cell (see
-# `benchmarks/interface_sources.py`); the error of the same sources in a homogeneous medium is subtracted.
-DISTANCES, ERRORS, MEASURED = (0.0, 0.25, 0.5, 1.0, 2.0), (0.07, 0.035, 0.025, 0.012, 0.0), 3.7
-SMALL = 0.02  # error up to which there is no warning
-# Rows of the moduli in the order C13, C23, C33, C55, C44; of a medium (10, ...) as in `effective_medium`.
-ROWS = [4, 5, 2, 7, 6]
+# Rows of the moduli in the order C13, C23, C33, C55, C44, C11, C22, C12, C66; of a medium (10, ...) as in
+# `effective_medium`. C55 and C44 are those of half nodes along z.
+ROWS = [4, 5, 2, 7, 6, 0, 1, 3, 8]
+HALF = (3, 4)
 
 
 @dataclass(frozen=True)
@@ -127,7 +124,7 @@ def _find(
 
 
 class SourceColumns:
-    """Moduli of the medium at sources and of the grid above and below them, for sources near interfaces.
+    """Moduli of the medium at sources and receivers near interfaces, and of the grid above and below them.
 
     Parameters
     ----------
@@ -143,8 +140,8 @@ class SourceColumns:
         return find_interfaces(self._medium, positions, self._grid.spacing, self._limits)
 
     def at_sources(self, positions: np.ndarray, below: np.ndarray) -> np.ndarray:
-        """Return C13, C23, C33, C55 and C44 (5, n) of the medium at positions (n, 3), m; on interfaces those below
-        (n,) or above."""
+        """Return the moduli (9, n), see `ROWS`, of the medium at positions (n, 3), m; on interfaces those below (n,) or
+        above."""
         x, y, z = positions.T
         z = np.clip(z + ON_INTERFACE * self._grid.spacing * np.where(below, -1.0, 1.0), *self._limits)
         if isinstance(self._medium, LayeredMedium):
@@ -152,14 +149,14 @@ class SourceColumns:
         return isotropic(*self._medium.moduli(x, y, z))[ROWS]
 
     def at_nodes(self, positions: np.ndarray, first: np.ndarray, count: int) -> np.ndarray:
-        """Return C13, C23, C33, C55 and C44 (5, n, count) of the grid at the horizontal places of positions (n, 3), m.
+        """Return the moduli (9, n, count), see `ROWS`, of the grid at the horizontal places of positions (n, 3), m.
 
         first : (n, 2) first node along z for normal stresses, and first half node for shear stresses.
         """
         nodes = first[:, :, None] + np.arange(count)
         if isinstance(self._medium, LayeredMedium):
             return self._of_layers(nodes)
-        found = np.empty((5, len(positions), count))
+        found = np.empty((len(ROWS), len(positions), count))
         for begin in range(0, len(positions), AT_ONCE):
             part = slice(begin, begin + AT_ONCE)
             found[:, part] = self._of_samples(positions[part], nodes[part])
@@ -170,7 +167,7 @@ class SourceColumns:
         return self._grid.origin[2] + self._grid.spacing * node
 
     def _of_layers(self, nodes: np.ndarray) -> np.ndarray:
-        """Return the moduli (5, n, count) at nodes and half nodes (n, 2, count) of flat layers."""
+        """Return the moduli (9, n, count) at nodes and half nodes (n, 2, count) of flat layers."""
         corner = np.zeros(1), np.zeros((1, 1))
         averages = PlaneAverages(self._simulation, self._grid.spacing, self._law, *corner)
         low, end = int(nodes.min()), int(nodes.max()) + 2
@@ -179,15 +176,17 @@ class SourceColumns:
         if self._law.name == "isotropic":
             mu, lam = 1.0 / table["compliance"], table["lam"]
             half = 2.0 / (table["compliance"] + np.append(table["compliance"][1:], table["compliance"][-1]))
-            columns = [lam, lam, lam + 2.0 * mu, half, half]
+            columns = [lam, lam, lam + 2.0 * mu, half, half, lam + 2.0 * mu, lam + 2.0 * mu, lam, mu]
         else:
-            shear = [table.get(name, table.get("compliance")) for name in ("compliance_xz", "compliance_yz")]
-            columns = [table["c13"], table.get("c23", table["c13"]), table["c33"], *(1.0 / one for one in shear)]
+            shear = [1.0 / table.get(name, table.get("compliance")) for name in ("compliance_xz", "compliance_yz")]
+            c11, c13, c66 = table["c11"], table["c13"], 1.0 / table["compliance_xy"]
+            c22, c12 = table.get("c22", c11), table.get("c12", c11 - 2.0 * c66)
+            columns = [c13, table.get("c23", c13), table["c33"], *shear, c11, c22, c12, c66]
         at = nodes - low
-        return np.stack([column[at[:, number // 3]] for number, column in enumerate(columns)])
+        return np.stack([column[at[:, int(number in HALF)]] for number, column in enumerate(columns)])
 
     def _of_samples(self, positions: np.ndarray, nodes: np.ndarray) -> np.ndarray:
-        """Return the moduli (5, n, count) at nodes and half nodes (n, 2, count) from samples of a column."""
+        """Return the moduli (9, n, count) at nodes and half nodes (n, 2, count) from samples of a column."""
         count = nodes.shape[2]
         start = nodes[:, :, 0].min(axis=1) - 1
         cells = int((nodes[:, :, -1].max(axis=1) - start).max()) + 2
@@ -196,20 +195,35 @@ class SourceColumns:
         stiff, first = kappa + 4.0 / 3.0 * mu, (nodes[:, :, 0] - start[:, None]) * LEVELS
         row = np.arange(len(positions))[:, None, None]
 
+        def window(values: np.ndarray, half: int, shift: int, length: int) -> np.ndarray:
+            index = first[:, half, None, None] + LEVELS * np.arange(count)[:, None] + shift + np.arange(length)
+            return values[row, index]
+
         def mean(values: np.ndarray, half: int, shift: int, weights: np.ndarray) -> np.ndarray:
-            index = first[:, half, None, None] + LEVELS * np.arange(count)[:, None] + shift + np.arange(len(weights))
-            return values[row, index] @ weights
+            return window(values, half, shift, len(weights)) @ weights
 
         whole = np.full(LEVELS, 1.0 / LEVELS)
         if self._law.name == "isotropic":
             bulk, shear = (1.0 / mean(1.0 / values, 0, -LEVELS // 2, whole) for values in (kappa, mu))
             halves = [1.0 / mean(1.0 / mu, 1, shift, whole) for shift in (-LEVELS // 2, LEVELS // 2)]
             lam, half = bulk - 2.0 / 3.0 * shear, 2.0 / (1.0 / halves[0] + 1.0 / halves[1])
-            return np.stack([lam, lam, lam + 2.0 * shear, half, half])
+            flat = lam + 2.0 * shear
+            return np.stack([lam, lam, flat, half, half, flat, flat, lam, shear])
         falling = 1.0 - np.abs((np.arange(2 * LEVELS) + 0.5) / LEVELS - 1.0)
         c33, half = 1.0 / mean(1.0 / stiff, 0, -LEVELS // 2, whole), 1.0 / mean(1.0 / mu, 1, 0, whole)
-        c13 = c33 * mean((stiff - 2.0 * mu) / stiff, 0, -LEVELS, falling / LEVELS)
-        return np.stack([c13, c13, c33, half, half])
+        ratio = mean((stiff - 2.0 * mu) / stiff, 0, -LEVELS, falling / LEVELS)
+        # The weights of the other means decrease linearly in the integral of the compliance, see `effective_medium`.
+        soft = window(1.0 / mu, 0, -LEVELS, 2 * LEVELS)
+        parts = [soft[..., :LEVELS], soft[..., : LEVELS - 1 : -1]]
+        below, above = ((np.cumsum(part, axis=-1) - 0.5 * part) / part.sum(axis=-1, keepdims=True) for part in parts)
+        bent = np.concatenate([below, above[..., ::-1]], axis=-1) / LEVELS
+
+        def plane(values: np.ndarray) -> np.ndarray:
+            return (window(values, 0, -LEVELS, 2 * LEVELS) * bent).sum(axis=-1)
+
+        normal, c66 = plane(4.0 * mu * (1.0 - mu / stiff)), plane(mu)
+        c11, c12 = normal + ratio**2 * c33, plane(2.0 * mu * (1.0 - 2.0 * mu / stiff)) + ratio**2 * c33
+        return np.stack([ratio * c33, ratio * c33, c33, half, half, c11, c11, c12, c66])
 
 
 @dataclass(frozen=True)
@@ -236,7 +250,7 @@ def whole_moments(moments: np.ndarray, count: int) -> MomentParts:
 def parts_of_moments(moments: np.ndarray, here: np.ndarray, there: np.ndarray) -> MomentParts:
     """Return the parts of moment tensors (n, 6) beside interfaces.
 
-    here : (5, n) C13, C23, C33, C55, C44 of the medium at the sources. there : (5, n, count) those of the grid.
+    here : (9, n) moduli of the medium at the sources, see `ROWS`. there : (9, n, count) those of the grid.
     """
     parts = whole_moments(moments, there.shape[2])
     ratio, (xx, yy, zz, xy, xz, yz), none = here[:2] / here[2], moments.T, np.zeros(len(moments))
@@ -268,34 +282,3 @@ def _joined(columns: list[tuple[np.ndarray, ...]], *pairs: tuple[int, int]) -> l
             columns[first] = moment, share, columns[first][2]
             dropped.append(second)
     return [column for number, column in enumerate(columns) if number not in dropped]
-
-
-def interface_warnings(simulation: Simulation, grid: Grid) -> list[str]:
-    """Return warnings about sources on an interface, or so near that their error is not small."""
-    moments = [
-        (number, one) for number, one in enumerate(simulation.acquisition.sources) if one.moment is not None
-    ]
-    if not moments:
-        return []
-    positions, spacing = np.array([one.position for _, one in moments], float), grid.whole.spacing
-    near = find_interfaces(simulation.material.medium, positions, spacing, simulation.domain.z)
-    distance = np.where(near.present, np.abs(near.z[:, 0] - positions[:, 2]) / spacing, np.inf)
-    contrast = (1.0 - 1.0 / near.ratio[:, 0]) / (1.0 - 1.0 / MEASURED)
-    errors = np.interp(distance, DISTANCES, ERRORS) * contrast
-    worst = int(errors.argmax())
-    if errors[worst] <= SMALL:
-        return []
-    number, source = moments[worst]
-    several = int((errors > SMALL).sum())
-    others = f" ({several:,} of {len(moments):,} moment tensors are as near to one)" if several > 1 else ""
-    limit = float(np.interp(-SMALL / max(contrast[worst], 1e-6), [-error for error in ERRORS], DISTANCES))
-    metres = distance[worst] * spacing
-    remedy = f"Move the source by {limit * spacing:.3g} m"
-    if metres > 1e-3 * spacing:
-        remedy = f"Use solver.spacing: {metres / limit:.3g} or less"
-    return [
-        f"{source.where or f'sources[{number}]'}: its depth is {metres:.4g} m from an interface at z = "
-        f"{near.z[worst, 0]:.6g} m, {distance[worst]:.2g} grid spacings{others}, where moduli change by a factor of "
-        f"{near.ratio[worst, 0]:.2g}; estimated error of its seismograms {errors[worst]:.0%}. {remedy} for an error "
-        f"below {SMALL:.0%}, or solver.method: spectral_element."
-    ]
