@@ -23,10 +23,10 @@ class AbsorbingLayer(DescriptionModel):
     In soft ground, where vp of the fastest rock is at least 3.8 times the slowest velocity of a wave (5 times if vs
     hardly varies), guided waves would grow in these layers: alpha is then constant and larger, 2 pi f with finite
     differences (with ``reflection`` 1e-6 by default) and pi f with spectral elements, which absorbs waves much longer
-    than those of the highest frequency less well. Where vs varies by a factor of more than 3, the velocities in layers of
-    finite differences also have a viscosity, which damps short waves. Discontinuous Galerkin uses perfectly matched layers of
-    ``elements`` cells, each 2.3 times as wide as the one before, with ``reflection`` and ``frequency``; models with
-    anisotropic media in which waves would grow there are damped instead, and use ``elements`` only.
+    than those of the highest frequency less well. Where vs varies by a factor of more than 3, the velocities in layers
+    of finite differences also have a viscosity, which damps short waves. Discontinuous Galerkin uses perfectly matched
+    layers of ``elements`` cells, each 2.3 times as wide as the one before, with ``reflection`` and ``frequency``;
+    models with anisotropic media in which waves would grow there are damped instead, and use ``elements`` only.
     """
 
     cells: Count = Field(
