@@ -149,7 +149,7 @@ def experiment(sources: Sequence[Any] = (), receivers: Sequence[Sequence[float]]
     named = [SimpleNamespace(name=f"R{number}", position=place) for number, place in enumerate(receivers)]
     return SimpleNamespace(
         acquisition=Acquisition((tuple(sources),), (tuple(named),)), domain=None,
-        output=SimpleNamespace(peak_motion=False), resolved_frequency=None,
+        output=SimpleNamespace(peak_motion=False, tensors=False), resolved_frequency=None,
     )  # fmt: skip
 
 
