@@ -40,7 +40,7 @@ BESIDE_VERTEX, ENOUGH_POINTS = 0.9, 10.0  # barycentric coordinate; points per w
 
 def hexahedra_warnings(plan: Any, simulation: Simulation) -> list[str]:
     """Return the warnings of a spectral-element plan about the model (collective call)."""
-    found = layer_warnings(simulation)
+    found = layer_warnings(simulation, "the effective medium", "")
     if simulation.material.kind == "earth" and simulation.solver.mesh is None and cell_layers(simulation).mixed:
         found += averaged_discontinuities(simulation)
     elif plan.materials.values is not None:
@@ -53,7 +53,8 @@ def hexahedra_warnings(plan: Any, simulation: Simulation) -> list[str]:
 
 def tetrahedra_warnings(plan: Any, simulation: Simulation) -> list[str]:
     """Return the warnings of a discontinuous Galerkin plan about the model (collective call)."""
-    found, material, ranks = layer_warnings(simulation), simulation.material, plan.ranks
+    remedy = ", or use spectral elements, which follow it where the layer is not thin"
+    found, material, ranks = layer_warnings(simulation, "the mean", remedy), simulation.material, plan.ranks
     if is_sampled(simulation):
         ends = plan.mesh_ends
         medium = NearestMedium.inside(simulation, ends) if ends else material.medium
@@ -87,13 +88,13 @@ def receivers_at_vertices(plan: Any, simulation: Simulation, locations: PointLoc
     ]
 
 
-def layer_warnings(simulation: Simulation) -> list[str]:
-    """Return warnings about layers that are thin, and about surfaces that a generated mesh does not follow."""
+def layer_warnings(simulation: Simulation, medium: str, remedy: str) -> list[str]:
+    """Return warnings about layers that are thin, and about surfaces that a generated mesh does not follow.
+
+    medium : that of elements between two layers. remedy : to follow the surface, in addition to a thicker layer.
+    """
     if simulation.solver.mesh is not None or simulation.material.kind not in LAYERED:
         return []
-    medium, remedy = "the effective medium", ""
-    if simulation.solver.method != "spectral_element":
-        medium, remedy = "the mean", ", or use spectral elements, which follow it where the layer is not thin"
     return flat_elements(simulation) + [
         f"material.layers[{one.index}].top: the elements do not follow this surface, since they would be inverted or "
         f"flatter than {FLATTEST:g} ({one.reason}); elements that it crosses have {medium} of both layers. The error "
