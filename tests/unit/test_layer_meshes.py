@@ -170,7 +170,7 @@ def test_an_interface_that_reaches_the_ground_is_followed_where_the_layer_is_thi
     """Below 0.2 elements in height, hexahedra have the effective medium; all others have faces on the interface."""
     method = "spectral_element"
     made = two_layers(method, outcrop, refine_sources=False)
-    (warning,) = layer_warnings(made)
+    (warning,) = layer_warnings(made, *HEXAHEDRA)
     assert "material.layers[1].top: the elements follow this surface except in 0.8" in warning
     assert "layers[0]: 0 m thick at x = -2000 m, y = -1600 m, and up to 700 m" in warning
     assert "there it crosses elements, which have the effective medium of both layers." in warning
@@ -193,7 +193,7 @@ def test_an_interface_that_reaches_the_ground_is_not_followed_but_reported(metho
     """By tetrahedra nowhere; by hexahedra not if it is almost nowhere."""
     top = outcrop if method == "discontinuous_galerkin" else lambda x, y: outcrop(2.5 * x, 2.5 * y)
     made = two_layers(method, top)
-    (warning,) = layer_warnings(made)
+    (warning,) = layer_warnings(made, *(HEXAHEDRA if method == "spectral_element" else TETRAHEDRA))
     assert "material.layers[1].top: the elements do not follow this surface" in warning
     medium = {"spectral_element": "the effective medium", "discontinuous_galerkin": "the mean"}[method]
     assert f"elements that it crosses have {medium} of both layers." in warning

@@ -35,12 +35,15 @@ EFFECTIVE_FACTOR, EFFECTIVE_ERROR = 0.05, 0.005  # minimum error for reporting i
 SURFACE_ERROR = 0.02  # minimum distance of the elements from the topography in shortest wavelengths for a warning
 SURFACE_FACTOR = 2.0  # error of seismograms near the worst location over that distance: measured on hills, 1.4 to 3
 FACE_POINTS = 7  # along each side of a face, at which the elements are compared with the topography
+# The medium of elements between two layers, and how to follow the interface other than by a thicker layer.
+HEXAHEDRA = "the effective medium", ""
+TETRAHEDRA = "the mean", ", or use spectral elements, which follow it where the layer is not thin"
 BESIDE_VERTEX, ENOUGH_POINTS = 0.9, 10.0  # barycentric coordinate; points per wavelength with which it is below 1%
 
 
 def hexahedra_warnings(plan: Any, simulation: Simulation) -> list[str]:
     """Return the warnings of a spectral-element plan about the model (collective call)."""
-    found = layer_warnings(simulation, "the effective medium", "")
+    found = layer_warnings(simulation, *HEXAHEDRA)
     if simulation.material.kind == "earth" and simulation.solver.mesh is None and cell_layers(simulation).mixed:
         found += averaged_discontinuities(simulation)
     elif plan.materials.values is not None:
@@ -53,8 +56,7 @@ def hexahedra_warnings(plan: Any, simulation: Simulation) -> list[str]:
 
 def tetrahedra_warnings(plan: Any, simulation: Simulation) -> list[str]:
     """Return the warnings of a discontinuous Galerkin plan about the model (collective call)."""
-    remedy = ", or use spectral elements, which follow it where the layer is not thin"
-    found, material, ranks = layer_warnings(simulation, "the mean", remedy), simulation.material, plan.ranks
+    found, material, ranks = layer_warnings(simulation, *TETRAHEDRA), simulation.material, plan.ranks
     if is_sampled(simulation):
         ends = plan.mesh_ends
         medium = NearestMedium.inside(simulation, ends) if ends else material.medium
