@@ -16,6 +16,8 @@ from lithowave.solvers.discontinuous_galerkin import meshing as tetrahedra
 from lithowave.solvers.discontinuous_galerkin.mesh_partition import build_local_mesh
 from lithowave.solvers.elements.cell_layers import cell_layers, layer_code, layers_of
 from lithowave.solvers.elements.model_warnings import (
+    HEXAHEDRA,
+    TETRAHEDRA,
     faces_of_hexahedra,
     faces_of_tetrahedra,
     layer_warnings,
