@@ -14,6 +14,7 @@ from cuda_devices import DEVICES, closeness, make_device
 from fluid_boxes import fluid_points, sea_plan
 from lithowave.backends import make_backend
 from lithowave.solvers.spectral_element import elements, point_kernels
+from lithowave.solvers.spectral_element.absorbing_layer import DAMPED
 from lithowave.solvers.spectral_element.arguments import ARGUMENTS
 from lithowave.solvers.spectral_element.element_layout import BLOCKS, device_layout
 from lithowave.solvers.spectral_element.elements import ElementKind
@@ -103,12 +104,13 @@ LAYERS = [
     ElementKind("affine", False, False, 6), ElementKind("triquadratic", False, True, 7),
     ElementKind("trilinear", False, True, 2, fluid=True), ElementKind("affine", False, False, 5, fluid=True),
     ElementKind("triquadratic", False, False, 7, fluid=True),
-    ElementKind("triquadratic", True, True, 3),
+    ElementKind("triquadratic", True, True, 3), ElementKind("trilinear", False, True, DAMPED),
+    ElementKind("affine", True, False, DAMPED),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("kind", slow_except((LAYERS[3], LAYERS[7]), LAYERS), ids=str)
+@pytest.mark.parametrize("kind", slow_except((LAYERS[3], LAYERS[7], LAYERS[10]), LAYERS), ids=str)
 def test_steps_in_an_absorbing_layer(device: str, kind: ElementKind) -> None:
     made = solvers(device, kind, 4, "double", absorbing=False)
     compiled = [key for key in made[1].backend._programs if ELEMENTS_FILE in key]

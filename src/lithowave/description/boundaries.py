@@ -25,8 +25,10 @@ class AbsorbingLayer(DescriptionModel):
     differences (with ``reflection`` 1e-6 by default) and pi f with spectral elements, which absorbs waves much longer
     than those of the highest frequency less well. Where vs varies by a factor of more than 3, the velocities in layers
     of finite differences also have a viscosity, which damps short waves. Discontinuous Galerkin uses perfectly matched
-    layers of ``elements`` cells, each 2.3 times as wide as the one before, with ``reflection`` and ``frequency``;
-    models with anisotropic media in which waves would grow there are damped instead, and use ``elements`` only.
+    layers of ``elements`` cells, each 2.3 times as wide as the one before, with ``reflection`` and ``frequency``.
+    Layers of the element methods are damped instead of perfectly matched, thicker, and use ``elements`` only, where vs
+    varies by a factor of 2.9 or more (spectral elements: in models without fluids), and with discontinuous Galerkin in
+    models with anisotropic media in which waves would grow.
     """
 
     cells: Count = Field(
@@ -34,9 +36,9 @@ class AbsorbingLayer(DescriptionModel):
     )
     elements: Count | None = Field(
         default=None,
-        description="Thickness of each layer in elements (spectral_element; null: 2), or in cells of tetrahedra "
-        "(discontinuous_galerkin; null: 3, or 4 where waves would grow, and one more in the same thickness around an "
-        "imported mesh).",
+        description="Thickness of each layer in elements (spectral_element; null: 2, or 9 of a damped layer), or in "
+        "cells of tetrahedra (discontinuous_galerkin; null: 3, or 5 of a damped layer, and one more in the same "
+        "thickness around an imported mesh).",
     )
     reflection: quantity("number", gt=0, lt=1) | None = Field(  # type: ignore[valid-type]
         default=None,

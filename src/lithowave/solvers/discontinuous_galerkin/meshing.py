@@ -21,6 +21,7 @@ from lithowave.mesh.tetrahedral_reading import read_tetrahedral_mesh
 from lithowave.parallel.ranks import SINGLE_RANK, Ranks
 from lithowave.phases import phase
 from lithowave.solvers.common.layer_warnings import backward_media
+from lithowave.solvers.common.soft_ground import needs_damping
 from lithowave.solvers.discontinuous_galerkin.basis import tetrahedron_rule
 from lithowave.solvers.discontinuous_galerkin.layer import (
     CELLS,
@@ -172,8 +173,8 @@ def built_box(simulation: Simulation) -> BuiltBox:
 
 
 def is_matched(simulation: Simulation) -> bool:
-    """Return whether the absorbing layer is perfectly matched: no waves of the media travel backwards in it."""
-    return not list(backward_media(simulation, layer_axes(simulation)))
+    """Return whether the absorbing layer is perfectly matched: no waves would grow in it."""
+    return not (needs_damping(simulation) or list(backward_media(simulation, layer_axes(simulation))))
 
 
 def make_layer(simulation: Simulation, domain: Ends, thickness: dict[str, float], highest: float) -> AbsorbingLayer:

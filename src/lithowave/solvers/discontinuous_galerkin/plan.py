@@ -19,7 +19,6 @@ from lithowave.solvers.clock import Schedule
 from lithowave.solvers.common.layer_warnings import damped_media
 from lithowave.solvers.common.near_source_warnings import TETRAHEDRA, near_source_warnings
 from lithowave.solvers.common.plan_lines import Line, resolution_line, time_lines
-from lithowave.solvers.common.soft_ground import soft_ground_warnings
 from lithowave.solvers.discontinuous_galerkin import memory
 from lithowave.solvers.discontinuous_galerkin.basis import mode_count
 from lithowave.solvers.discontinuous_galerkin.clusters import Clustering, make_clusters
@@ -243,15 +242,12 @@ class DiscontinuousGalerkinPlan(ElementPlan):
         found = self.locate(simulation.acquisition.receiver_positions, self.tolerance)
         near += receivers_at_vertices(self, simulation, found.locations)
         damped = damped_media(simulation, layer_axes(simulation)) if self.mesh_statistics.layer else ()
-        soft = soft_ground_warnings(simulation) if self.mesh_statistics.layer else []
-        return [*soft, *damped, *flux_warnings(self, simulation), *tetrahedra_warnings(self, simulation), *near]
+        return [*damped, *flux_warnings(self, simulation), *tetrahedra_warnings(self, simulation), *near]
 
     def instability_causes(self) -> list[str]:
         """See `lithowave.solvers.interface.Plan`."""
-        worst, layer = self.mesh_statistics.worst, self.mesh_statistics.layer
-        causes = [f"distorted elements: the worst is {worst.place}"] if worst.value <= BAD_RATIO else []
-        soft = ["soft ground next to rock in an absorbing layer: move the absorbing sides"] if layer else []
-        return causes + soft
+        worst = self.mesh_statistics.worst
+        return [f"distorted elements: the worst is {worst.place}"] if worst.value <= BAD_RATIO else []
 
 
 def plan(

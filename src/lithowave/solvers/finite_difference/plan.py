@@ -19,7 +19,7 @@ from lithowave.solvers.clock import Schedule, make_schedule
 from lithowave.solvers.common.layer_warnings import grid_warnings
 from lithowave.solvers.common.near_source_warnings import GRID, near_source_warnings
 from lithowave.solvers.common.plan_lines import Line, face_line, resolution_line, time_lines
-from lithowave.solvers.common.soft_ground import is_soft, soft_ground_warnings, viscosity
+from lithowave.solvers.common.soft_ground import is_soft, soft_ground_warnings, viscosity, viscosity_warnings
 from lithowave.solvers.finite_difference.attenuation import (
     GridAttenuation,
     attenuation_warnings,
@@ -273,7 +273,9 @@ class FiniteDifferencePlan:
 
     def _layer_warnings(self, simulation: Simulation) -> list[str]:
         """Return warnings about waves that may grow in the absorbing layers."""
-        return soft_ground_warnings(simulation, GREATEST_CONTRAST) if "absorbing" in self.faces.values() else []
+        if "absorbing" not in self.faces.values():
+            return []
+        return [*soft_ground_warnings(simulation, GREATEST_CONTRAST), *viscosity_warnings(simulation)]
 
     def instability_causes(self) -> list[str]:
         """See `lithowave.solvers.interface.Plan`."""

@@ -1,4 +1,4 @@
-r"""Perfectly matched layers around the domain: stretching of the coordinates, and its discrete filters.
+r"""Absorbing layers around the domain, perfectly matched or damped: stretching of the coordinates, and its filters.
 
 In the layer a derivative along a = x, y, z is divided by the stretching of this coordinate,
 
@@ -43,6 +43,18 @@ filter, a friction of the rate
 
 with omega_c above all resolved frequencies, epsilon proportional to the depth and such that the rate of the shortest
 waves is a fraction `FRICTION` of the mean of d, but at most `MAX_EPSILON`, since it reduces the stable time step.
+
+At strong contrasts of vs, guided waves grow in perfectly matched layers (see `soft_ground`). These layers are damped
+instead: all coordinates have the same stretching s, with the sum d of the faces,
+
+.. math::
+    i\omega \rho s v_i = \sum_j \partial_j \sigma_{ij}, \qquad
+    \sigma = C : \tilde\varepsilon, \quad \tilde\varepsilon \text{ from } \frac{1}{s} \partial_k u_l ,
+
+so that the momentum has a friction and the stress relaxes at the same rate. Both only dissipate energy, in any medium:
+s and 1 / s multiply a mass and a stiffness, and the real parts of i omega s and of 1 / (i omega s) are not negative.
+Waves along the normal enter without reflection; for others, d(r) = 3 d_mean r^2 begins slowly, and the layer is
+thick, of elements that become much wider outwards.
 """
 
 from __future__ import annotations
@@ -64,16 +76,21 @@ FRICTION, MAX_EPSILON = 0.2, 0.4
 TOLERANCE = 1e-6  # depth, as a fraction of the thickness, below which a point is outside the layer
 FILTERS, FLUID_FILTERS = 9, 3  # memory variables of a point of a solid and of a fluid element per active axis
 SIDES = ("min", "max")
-LAYER_ELEMENTS, WIDEST = 2, 2.25  # default thickness; width of the outermost elements over those of the domain
+WIDEST = 2.25  # width of the outermost elements over those of the domain
+LAYER_ELEMENTS = {True: 2, False: 9}  # default thickness of a layer that is matched, or damped
+# Of damped layers: code of their elements among `masks`, growth of the elements, power of d, and the reflection of the
+# fastest wave along the normal.
+DAMPED, DAMPED_GROWTH, DAMPED_POWER, DAMPED_REFLECTION = 8, 1.4, 2, 0.01
 LOW_DEGREE = 3  # up to which waves grow at strong contrasts unless alpha is larger
 
 
-def layer_steps(size: float, count: int, total: float | None = None) -> np.ndarray:
+def layer_steps(size: float, count: int, matched: bool, total: float | None = None) -> np.ndarray:
     """Return the distances (count,), m, at which the elements of a layer end outside elements of this size, m.
 
     Each is wider than the one before by a factor of at most 1.5. total : thickness, m, to which the factor is adapted.
     """
-    return outward_steps(size, count, min(math.sqrt(WIDEST), WIDEST ** (1.0 / count)), total)
+    growth = min(math.sqrt(WIDEST), WIDEST ** (1.0 / count)) if matched else DAMPED_GROWTH
+    return outward_steps(size, count, growth, total)
 
 
 def frequency_shift(degree: int, soft: bool) -> float:
@@ -87,16 +104,18 @@ class AbsorbingLayer:
 
     domain : ends along x, y, z, m. thickness : beyond each face, m (0: none), as x_min, x_max, y_min, ... elements :
     thickness in elements. reflection : theoretical reflection of the fastest wave at normal incidence. kappa : maximum
-    of the real stretching. frequency : f of alpha, Hz, soft : True in soft ground (`frequency_shift`).
+    of the real stretching. frequency : f of alpha, Hz, soft : True in soft ground (`frequency_shift`). matched : False
+    if damped.
     """
 
     domain: tuple[tuple[float, float], ...]
     thickness: dict[str, float]
-    elements: int = LAYER_ELEMENTS
+    elements: int = LAYER_ELEMENTS[True]
     reflection: float = 1e-4
     kappa: float = 1.0
     frequency: float = 1.0
     soft: bool = False
+    matched: bool = True
 
     @property
     def used(self) -> bool:
@@ -116,11 +135,11 @@ class AbsorbingLayer:
 
     def masks(self, vertices: np.ndarray, elements: np.ndarray) -> np.ndarray:
         """Return the active axes of elements as a sum of 1 for x, 2 for y and 4 for z: those along which a corner is in
-        the layer."""
+        the layer; `DAMPED` if the layer is damped."""
         masks = np.zeros(len(elements), np.int64)
         for face in self.sides:
             masks |= np.where(self.contains(vertices, elements, face), AXIS_MASK[face], 0)
-        return masks
+        return masks if self.matched else np.where(masks > 0, DAMPED, 0)
 
     def contains(self, vertices: np.ndarray, elements: np.ndarray, face: str) -> np.ndarray:
         """Return True for each element with a corner in the layer beyond a face."""
@@ -135,21 +154,26 @@ class LayerDamping:
     """Damping of the layer beyond each face.
 
     speed : of the fastest wave in the layer, m/s. rate : mean of d without its limit, 1/s. limit : maximum of d, 1/s.
-    corner : omega_c, 1/s.
+    corner : omega_c, 1/s. matched : see `AbsorbingLayer`; a damped layer has no limit and no friction.
     """
 
     speed: dict[str, float]
     rate: dict[str, float]
     limit: dict[str, float]
     corner: dict[str, float]
+    matched: bool = True
 
     @property
     def friction(self) -> dict[str, float]:
         """Epsilon at the outer side of each layer."""
+        if not self.matched:
+            return dict.fromkeys(self.rate, 0.0)
         return {face: min(2 * FRICTION * rate / self.corner[face], MAX_EPSILON) for face, rate in self.rate.items()}
 
     def at(self, face: str, depth: Any) -> np.ndarray:
         """Return d / kappa, 1/s, at fractions of the thickness of a layer."""
+        if not self.matched:
+            return (DAMPED_POWER + 1) * self.rate[face] * np.asarray(depth) ** DAMPED_POWER
         with np.errstate(divide="ignore"):
             return np.minimum((1 - POWER) * self.rate[face] * (1.0 - depth) ** -POWER, self.limit[face])
 
@@ -169,7 +193,8 @@ class LayerDamping:
 
 def layer_damping(layer: AbsorbingLayer, mesh: Any, materials: Any, degree: int, ranks: Any) -> LayerDamping:
     """Return the damping of the layers from the materials of their elements (collective call)."""
-    damping = LayerDamping({}, {}, {}, {})
+    damping = LayerDamping({}, {}, {}, {}, layer.matched)
+    reflection = layer.reflection if layer.matched else DAMPED_REFLECTION
     fastest, slowest = materials.fastest_in_elements(), materials.slowest_in_elements()
     for face in layer.sides:
         axis = FACES.index(face) // 2
@@ -178,7 +203,7 @@ def layer_damping(layer: AbsorbingLayer, mesh: Any, materials: Any, degree: int,
         speed = ranks.largest(float(fastest[members].max(initial=0.0)))
         resolution = degree * ranks.smallest(float((slowest[members] / size).min(initial=np.inf)))
         damping.speed[face], damping.corner[face] = speed, CORNER * resolution
-        damping.rate[face] = speed * math.log(1 / layer.reflection) / (2 * layer.thickness[face])
+        damping.rate[face] = speed * math.log(1 / reflection) / (2 * layer.thickness[face])
         damping.limit[face] = MAX_DAMPING * resolution
     return damping
 
@@ -201,17 +226,24 @@ class Stretching:
     time_step: float
 
     def filters(self, elements: np.ndarray) -> np.ndarray:
-        """Return b, a, c along each axis at the points of elements: (elements, k, j, i, axis, 3)."""
+        """Return b, a, c along each axis at the points of elements: (elements, k, j, i, axis, 3).
+
+        Those of all axes of a damped layer are at the first one.
+        """
         positions, layer = gll_positions(self.mesh.element_nodes(elements), self.degree), self.layer
-        shift = frequency_shift(self.degree, layer.soft) * math.pi * layer.frequency
-        found = np.zeros((*positions.shape, 3))
+        shift = frequency_shift(self.degree, layer.soft and layer.matched) * math.pi * layer.frequency
+        found, total = np.zeros((*positions.shape, 3)), np.zeros(positions.shape[:-1])
         found[..., 0] = 1.0
         for face in layer.sides:
             own = layer.contains(self.mesh.vertices, self.mesh.elements[elements], face)
             depth, axis = layer.beyond(positions[own], face), FACES.index(face) // 2
             kappa = 1 + (layer.kappa - 1) * depth**KAPPA_POWER
             damping = kappa * self.damping.at(face, depth)
-            found[own, ..., axis, :] = coefficients(kappa, damping, shift, self.time_step)
+            total[own] += damping
+            if layer.matched:
+                found[own, ..., axis, :] = coefficients(kappa, damping, shift, self.time_step)
+        if not layer.matched:
+            found[..., 0, :] = coefficients(1.0, total, shift, self.time_step)
         return found
 
     def friction(self, elements: np.ndarray) -> np.ndarray:

@@ -115,12 +115,12 @@ def carrying_points(degree: int, carriers: int) -> tuple[np.uint64, ...]:
 @lru_cache
 def make_add_forces(
     degree: int, shape: str, anisotropic: bool, varying: bool, axes: int, mechanisms: int, carriers: int,
-    precision: str, gravity: bool = False,
+    precision: str, gravity: bool = False, damped: bool = False,
 ) -> Callable[..., None]:
     """Return the kernel for elements of this degree, this shape (see `elements.ElementKind.map`) and material type.
 
     varying : True for moduli at each point, False for one set per element. axes : active axes of an absorbing layer.
-    mechanisms, carriers, gravity : see `elements.ElementKind`; the values of gravity follow the moduli.
+    mechanisms, carriers, gravity, damped : see `elements.ElementKind`; the values of gravity follow the moduli.
 
     The constants of the loops below must be known at compile time: otherwise the loops are not vectorized.
     """
@@ -174,6 +174,9 @@ def make_add_forces(
             m, s = memory_first + o, filters_first + o
             if axes > 0:
                 xx, yx, zx = unstretched(xx, yx, zx, memory, m, filters, s, P)
+            if damped:  # all derivatives have the same filter, and stresses none
+                xy, yy, zy = unstretched(xy, yy, zy, memory, m + U(3) * P, filters, s, P)
+                xz, yz, zz = unstretched(xz, yz, zz, memory, m + U(6) * P, filters, s, P)
             if axes > 1:
                 xy, yy, zy = unstretched(xy, yy, zy, memory, m + U(9) * P, filters, s + U(3) * P, P)
             if axes > 2:
@@ -191,7 +194,7 @@ def make_add_forces(
                     xx, xy, xz, yx, yy, yz, zx, zy, zz, g, u[o], u[P + o], u[U(2) * P + o], weight,
                     weight * weight / scale, moduli, first + HEAVY + w, SPREAD,
                 )  # fmt: skip
-            if axes > 0:
+            if axes > 0 and not damped:
                 xy, yy, zy = stretched(xy, yy, zy, memory, m + U(3) * P, filters, s, P)
                 xz, yz, zz = stretched(xz, yz, zz, memory, m + U(6) * P, filters, s, P)
             if axes > 1:
@@ -386,7 +389,7 @@ def make_kernels(degree: int, precision: str, deterministic: bool = False) -> di
             return make_add_fluid_forces(degree, kind.map, kind.varying, kind.axes, precision)
         return make_add_forces(
             degree, kind.map, kind.anisotropic, kind.varying, kind.axes, kind.mechanisms, kind.carriers, precision,
-            kind.gravity,
+            kind.gravity, kind.damped,
         )  # fmt: skip
 
     return {

@@ -11,7 +11,7 @@ import numpy as np
 from lithowave.backends.host_threads import over_parts
 from lithowave.mesh.coloring import color_elements
 from lithowave.mesh.numbering import largest_numbers
-from lithowave.solvers.spectral_element.absorbing_layer import FILTERS, FLUID_FILTERS
+from lithowave.solvers.spectral_element.absorbing_layer import DAMPED, FILTERS, FLUID_FILTERS
 from lithowave.solvers.spectral_element.block_colors import color_greedily
 from lithowave.solvers.spectral_element.element_layout import ElementLayout
 from lithowave.solvers.spectral_element.gravity import GRAVITY_VALUES, gravity_values
@@ -28,9 +28,9 @@ class ElementKind:
 
     map : affine (parallelepipeds), trilinear (8 nodes) or triquadratic (27). anisotropic : 21 moduli, else 2. varying :
     moduli at every point, else one set per element. layer : active axes of an absorbing layer, the sum of 1 for x, 2
-    for y and 4 for z; 0 in the domain. mechanisms : of attenuation; 0 in elastic elements. carriers : set of the points
-    with their memory variables (see `relaxation.carrier_sets`), from 1. fluid : the unknown is a potential. gravity :
-    with the values of `gravity` after the moduli, at every point.
+    for y and 4 for z; 0 in the domain, `DAMPED` in a damped layer. mechanisms : of attenuation; 0 in elastic elements.
+    carriers : set of the points with their memory variables (see `relaxation.carrier_sets`), from 1. fluid : the
+    unknown is a potential. gravity : with the values of `gravity` after the moduli, at every point.
 
     Kernels are compiled for the number of active axes: they rotate the coordinates to begin with those.
     """
@@ -65,6 +65,11 @@ class ElementKind:
         return self.layer.bit_count()
 
     @property
+    def damped(self) -> bool:
+        """True in a layer that is damped: it has the memory variables of one axis."""
+        return self.layer == DAMPED
+
+    @property
     def first_axis(self) -> int:
         """Axis that becomes the first by a cyclic rotation, after which the active axes precede the others."""
         return FIRST_AXES[self.layer]
@@ -75,7 +80,7 @@ class ElementKind:
         return [(self.first_axis + step) % 3 for step in range(3)]
 
 
-FIRST_AXES = (0, 0, 1, 0, 2, 2, 1, 0)  # by layer: none, x, y, xy, z, zx, yz, xyz
+FIRST_AXES = (0, 0, 1, 0, 2, 2, 1, 0, 0)  # by layer: none, x, y, xy, z, zx, yz, xyz, damped
 # Of rotated coordinates, the positions in Voigt's order xx, yy, zz, yz, xz, xy.
 VOIGT_ROTATIONS = ((0, 1, 2, 3, 4, 5), (1, 2, 0, 4, 5, 3), (2, 0, 1, 5, 3, 4))
 UPPER_NUMBER = np.zeros((6, 6), np.int64)

@@ -49,7 +49,7 @@ def defines(degree: int, precision: str, kind: ElementKind, atomic: bool) -> dic
     return {
         "DEGREE": degree, "MAP": MAPS.index(kind.map), "COMPONENTS": kind.components,
         "ANISOTROPIC": int(kind.anisotropic),
-        "VARYING": int(kind.varying), "GRAVITY": int(kind.gravity), "AXES": kind.axes,
+        "VARYING": int(kind.varying), "GRAVITY": int(kind.gravity), "AXES": kind.axes, "DAMPED": int(kind.damped),
         "ATOMIC": int(atomic), "MOVED": MOVED, "ELEMENTS": own.elements, "THREADS": own.lanes,
         "BLOCKS": blocks_per_multiprocessor(degree, precision, kind),
         "POINT_STRIDE": point_stride(degree, kind.components, VALUE_BYTES[precision]),

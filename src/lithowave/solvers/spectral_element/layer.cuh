@@ -18,14 +18,16 @@ struct LayerPoint {
     __device__ __forceinline__ LayerPoint(real* memory, const real* filters, size_t line, int thread)
         : memory(memory + line * (3 * COMPONENTS * AXES * THREADS) + thread), filters(filters + line * (3 * AXES * THREADS) + thread) {}
 
+    // DAMPED: all derivatives have the filter of the first axis, and stresses none.
     __device__ __forceinline__ void unstretch(real (&gradient)[3 * COMPONENTS]) const {
 #pragma unroll
-        for (int axis = 0; axis < AXES; axis++) {
-            const real inverse = real(1) / filters[3 * axis * THREADS], a = filters[(3 * axis + 1) * THREADS];
-            const real c = filters[(3 * axis + 2) * THREADS];
+        for (int axis = 0; axis < (DAMPED ? 3 : AXES); axis++) {
+            const int filter = DAMPED ? 0 : 3 * axis, first = (DAMPED ? 1 : 3) * COMPONENTS * axis;
+            const real inverse = real(1) / filters[filter * THREADS], a = filters[(filter + 1) * THREADS];
+            const real c = filters[(filter + 2) * THREADS];
 #pragma unroll
             for (int component = 0; component < COMPONENTS; component++) {
-                real& m = memory[(3 * COMPONENTS * axis + component) * THREADS];
+                real& m = memory[(first + component) * THREADS];
                 real& g = gradient[3 * component + axis];
                 const real before = m;
                 g = (g - before) * inverse;
@@ -36,7 +38,7 @@ struct LayerPoint {
 
     __device__ __forceinline__ void stretch(real (&stress)[COMPONENTS][3]) const {
 #pragma unroll
-        for (int axis = 0; axis < AXES; axis++) {
+        for (int axis = 0; axis < (DAMPED ? 0 : AXES); axis++) {
             const real b = filters[3 * axis * THREADS], a = filters[(3 * axis + 1) * THREADS];
             const real c = filters[(3 * axis + 2) * THREADS];
             int number = (3 * axis + 1) * COMPONENTS;

@@ -60,15 +60,16 @@ def synthetic_plan(
 
 
 def synthetic_layer(counts: tuple[int, int, int], kind: ElementKind) -> AbsorbingLayer | None:
-    """Return an absorbing layer in which all elements of the box are, along the active axes of the kind."""
+    """Return an absorbing layer in which all elements of the box are, along the active axes of the kind, or damped
+    along x and y."""
     if not kind.layer:
         return None
     thickness = dict.fromkeys(FACES, 0.0)
     ends = [(-2 * SIZE, -SIZE), (-2 * SIZE, -SIZE), (-SIZE * (counts[2] + 2), -SIZE * (counts[2] + 1))]
     for axis in range(3):
-        if kind.layer >> axis & 1:
+        if (3 if kind.damped else kind.layer) >> axis & 1:
             thickness[f"{'xyz'[axis]}_max"] = SIZE * (counts[axis] + 2)
-    return AbsorbingLayer(tuple(ends), thickness, counts[0], frequency=VS / SIZE)
+    return AbsorbingLayer(tuple(ends), thickness, counts[0], frequency=VS / SIZE, matched=not kind.damped)
 
 
 def deformed(mesh: Any, shape: str) -> Any:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 # Time of the damping of a point over that of an element of degree 4, in single precision on one CPU core.
 DAMPED_POINT = 1 / 600
 LAYER_WORK = 1.5  # additional time of an element in an absorbing layer, per active axis
-ACTIVE_AXES = np.array([mask.bit_count() for mask in range(8)])
+ACTIVE_AXES = np.array([mask.bit_count() for mask in range(9)])
 
 
 def column_windows(

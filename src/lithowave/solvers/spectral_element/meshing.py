@@ -20,7 +20,7 @@ from lithowave.mesh.mesh_reading import read_hexahedral_mesh
 from lithowave.parallel.collective import collective_call
 from lithowave.parallel.ranks import SINGLE_RANK, Ranks
 from lithowave.phases import phase
-from lithowave.solvers.common.soft_ground import is_soft
+from lithowave.solvers.common.soft_ground import is_soft, needs_damping
 from lithowave.solvers.elements.cell_layers import (
     CellLayers,
     cell_layers,
@@ -121,9 +121,10 @@ def _with_layer(simulation: Simulation, mesh: HexahedralMesh) -> tuple[Hexahedra
     sides, no_layer = layer_sides(simulation, mesh)
     if sides is None:
         return mesh, None, no_layer
-    count = simulation.boundaries.layer.elements or LAYER_ELEMENTS
+    matched = is_matched(simulation)
+    count = simulation.boundaries.layer.elements or LAYER_ELEMENTS[matched]
     sizes = hexahedron_sizes(mesh, sides)
-    steps = {side: layer_steps(size, count) for side, size in sizes.items()}
+    steps = {side: layer_steps(size, count, matched) for side, size in sizes.items()}
     thickness = dict.fromkeys(FACES, 0.0) | {side: float(ends[-1]) for side, ends in steps.items()}
     layer = make_layer(simulation, sides.ends, thickness, highest_frequency(simulation))
     return extruded_hexahedra(mesh, sides, steps)[0], layer, ""
@@ -172,22 +173,22 @@ def built_box(simulation: Simulation) -> BuiltBox:
     if domain.chunk is not None and domain.chunk.elements is not None:
         even = _with_columns(even, domain.chunk)
     box = refined_at_sources(even, simulation, cells)
-    requested = simulation.absorption
-    count = (simulation.boundaries.layer.elements or LAYER_ELEMENTS) if requested == "layer" else 0
+    requested, matched = simulation.absorption, is_matched(simulation)
+    count = (simulation.boundaries.layer.elements or LAYER_ELEMENTS[matched]) if requested == "layer" else 0
     thickness = dict.fromkeys(FACES, 0.0)
     for axis, size in (("x", even.x[1] - even.x[0]), ("y", even.y[1] - even.y[0])):
         together = -(-count // box.unit) * box.unit
         lines = getattr(box, axis)
-        usual = layer_steps(size, count) if count else np.zeros(0)
+        usual = layer_steps(size, count, matched) if count else np.zeros(0)
         if together > count:
-            usual = layer_steps(size, together, max(float(usual[-1]), together * size))
+            usual = layer_steps(size, together, matched, max(float(usual[-1]), together * size))
         steps = [usual if _absorbs(simulation, f"{axis}_{side}") else np.zeros(0) for side in SIDES]
         below, above = lines[0] - steps[0][::-1], lines[-1] + steps[1]
         box = replace(box, **{axis: np.concatenate([below, lines, above])})
         thickness |= {f"{axis}_{side}": float(ends.max(initial=0.0)) for side, ends in zip(SIDES, steps, strict=True)}
     for face, size in (("z_max", edges[0]), ("z_min", edges[-1])):
         if _absorbs(simulation, face) and count:
-            box, materials, thickness[face] = _with_slabs(box, materials, face, layer_steps(size, count))
+            box, materials, thickness[face] = _with_slabs(box, materials, face, layer_steps(size, count, matched))
     layer = make_layer(simulation, (domain.x, domain.y, domain.z), thickness)
     return BuiltBox(box, layer, cells, materials)
 
@@ -244,9 +245,19 @@ def make_layer(
             "boundaries.layer.frequency", "unknown: neither this key nor solver.max_frequency is set",
             "set solver.max_frequency, from which the frequency of the layer follows",
         )  # fmt: skip
-    elements = given.elements or LAYER_ELEMENTS
+    matched = is_matched(simulation)
+    elements = given.elements or LAYER_ELEMENTS[matched]
     reflection = given.reflection_with(simulation.solver.method)
-    return AbsorbingLayer(domain, thickness, elements, reflection, given.kappa, frequency, is_soft(simulation))
+    kappa = given.kappa if matched else 1.0
+    return AbsorbingLayer(domain, thickness, elements, reflection, kappa, frequency, is_soft(simulation), matched)
+
+
+def is_matched(simulation: Simulation) -> bool:
+    """Return whether absorbing layers are perfectly matched: in models with fluids, or if no waves would grow there.
+
+    The coupling of fluids and solids has no form for damped layers.
+    """
+    return not needs_damping(simulation) or simulation.material_extremes["vs_min"] == 0.0
 
 
 def windows(simulation: Simulation, built: BuiltBox, parts: int) -> list[Rectangle]:

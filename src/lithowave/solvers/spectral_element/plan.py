@@ -299,7 +299,9 @@ class SpectralElementPlan(ElementPlan):
         return [("memory variables", f"{text} of {self.mechanisms} mechanisms")]
 
     def _absorption_text(self) -> str:
-        text = "perfectly matched layers" if self.layer else "the Stacey condition"
+        text = "the Stacey condition"
+        if self.layer:
+            text = "perfectly matched layers" if self.layer.matched else "damped layers, as vs has a strong contrast"
         return f"; absorbing by {text}" if self.mesh_statistics.faces["absorbing"] else ""
 
     def outside(self, reference: np.ndarray) -> np.ndarray:
@@ -325,12 +327,12 @@ class SpectralElementPlan(ElementPlan):
         near = near_source_warnings(simulation, size, HEXAHEDRA, self.bounds[2][1])
         near += column_warnings(simulation, self.points_per_wavelength(), self.slowest_text())
         faces = stacey_warnings(self, simulation) + self._layer_warnings()
-        faces += soft_ground_warnings(simulation) if self.layer is not None else []
+        faces += soft_ground_warnings(simulation) if self.layer is not None and self.layer.matched else []
         return [*faces, *hexahedra_warnings(self, simulation), *near]
 
     def _layer_warnings(self) -> list[str]:
         """Return warnings if waves may grow in the layer, or if its damping is limited, so that it reflects more."""
-        if self.layer is None:
+        if self.layer is None or not self.layer.matched:
             return []
         growing = growing_wave_warnings(self.layer, self.layer_masks, self.materials, self.ranks)
         found = self.layer_damping.reflection(self.layer)
