@@ -219,3 +219,33 @@ def test_truncated_grids_are_refused(tmp_path, kind):
         (tmp_path / "cut.grd").write_bytes(whole[:length])
         with pytest.raises(InputError, match="cut.grd"):
             read_surface(tmp_path / "cut.grd")
+
+
+@pytest.mark.parametrize("kind", ["z", "elevation", "old"])
+def test_degrees_without_a_unit(tmp_path, kind):
+    """Axes without a unit that do not cover the domain in meters, but in degrees; also as the top of a layer."""
+
+    def unnamed(file):
+        for variable in file.variables.values():
+            if "units" in variable.ncattrs():
+                variable.delncattr("units")
+        if kind == "elevation":
+            file.renameVariable("z", kind)
+
+    path = tmp_path / "t.grd"
+    if kind == "old":
+        write_old(path, change=unnamed)
+    else:
+        write(path, names=("x", "y"), first=LONGITUDE, second=LATITUDE, change=unnamed)
+    elevation = read_surface(path).elevation
+    made = domain(path)
+    place = made.to_local(LONGITUDE[10], LATITUDE[20])
+    assert float(made.surface_height(*place)) == pytest.approx(elevation[20, 10], abs=1e-6)
+    layers = [{"top": 0, "vp": 3000, "vs": 1700, "rho": 2300}, {"top": str(path), "vp": 5000, "vs": 2900, "rho": 2600}]
+    simulation = lw.Simulation(**{**SIMULATION, "domain": DOMAIN, "material": {"layers": layers}})
+    top = simulation.material.medium.tops[1]
+    assert float(top(*place)) == pytest.approx(elevation[20, 10], abs=1e-6)
+    with pytest.raises(InputError, match="must cover the domain"):
+        domain(path, crs=None)
+    with pytest.raises(InputError, match="longitude: the grid covers"):
+        domain(path, crs={"longitude": 10, "latitude": 34})

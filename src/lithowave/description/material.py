@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Self
+from typing import TYPE_CHECKING, Annotated, Any, Self, TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -37,7 +37,7 @@ from lithowave.description.section import Section
 from lithowave.description.units import with_unit
 from lithowave.readers.model_files import Models, read_model
 from lithowave.readers.python_arrays import LABEL, ArrayModel, is_array_mapping, is_dataset
-from lithowave.readers.surfaces import GeographicSurface, read_surface
+from lithowave.readers.surfaces import GeographicSurface, Surface, read_surface
 
 if TYPE_CHECKING:
     from lithowave.description.domain import Domain
@@ -59,6 +59,11 @@ def _array_model(value: Any) -> Any:
             "depth, or longitude, latitude and depth",
         )
     return reading(lambda _: ArrayModel(value), LABEL, ())
+
+
+def _needs_place(top: object) -> TypeGuard[Surface]:
+    """True for a surface that is, or may be, on longitude and latitude."""
+    return isinstance(top, GeographicSurface) or (isinstance(top, Surface) and top.unstated and top.can_be_geographic)
 
 
 class Material(DescriptionModel):
@@ -237,7 +242,7 @@ class Material(DescriptionModel):
             placed = self.model_copy()
             placed.__dict__["medium"] = self.earth.medium.placed(domain)
             return placed
-        if isinstance(medium, BoundedLayers) and any(isinstance(top, GeographicSurface) for top in medium.tops):
+        if isinstance(medium, BoundedLayers) and any(_needs_place(top) for top in medium.tops):
             placed = self.model_copy()
             placed.__dict__["medium"] = self._layers_placed(domain)
             return placed
@@ -256,16 +261,13 @@ class Material(DescriptionModel):
         found = self._bounded_layers()
         tops = list(found.tops)
         for index, top in enumerate(tops):
-            if isinstance(top, GeographicSurface):
+            if _needs_place(top):
                 key = ("material", "layers", index, "top")
-                if not domain.is_geographic:
+                if isinstance(top, GeographicSurface) and not domain.is_geographic:
                     got = f"{top.path} has longitudes and latitudes, which require the origin domain.crs"
                     raise refusal(got, "expected in domain: crs: {longitude: ..., latitude: ...}", at=key)
 
-                def place(_: Path, top: GeographicSurface = top) -> GeographicSurface:
-                    return top.placed(domain.to_geographic, domain.x, domain.y)
-
-                tops[index] = reading(place, top.path, key)
+                tops[index] = reading(lambda _, top=top: domain.placed_surface(top), top.path, key)
         return replace(found, tops=tuple(tops))
 
     @property

@@ -19,6 +19,7 @@ from lithowave.description.receiver import DEFAULT_NETWORK, Receiver
 from lithowave.description.receiver_files import PlacedReceivers, UtcTime, check_file_keys, place_file
 from lithowave.description.refusals import refusal, shown
 from lithowave.description.units import Latitude, Length, Longitude, PositionOnSurface, WholeNumber
+from lithowave.description.unstated_coordinates import Coordinates
 
 
 def _code(value: Any) -> Any:
@@ -177,10 +178,12 @@ class Receivers(DescriptionModel):
         description="STATIONS file with lines: name network latitude (or y) longitude (or x) elevation burial; or "
         "StationXML (.xml), a CSV table with named columns (.csv, .tsv), or SEG-Y (.segy, .sgy).",
     )
-    coordinates: Literal["geographic", "cartesian"] | None = Field(
+    coordinates: Coordinates | None = Field(
         default=None,
-        description="Coordinates of a STATIONS file: geographic (latitude longitude; requires domain.crs) or cartesian "
-        "(y x in m). Default: geographic; without domain.crs, cartesian if the values cannot be degrees.",
+        description="Coordinates of a STATIONS file, or of x and y without a unit in a CSV table or SEG-Y file: "
+        "geographic (degrees; requires domain.crs) or cartesian (m). Default for STATIONS: geographic; without "
+        "domain.crs, cartesian if the values cannot be degrees. Default for others: cartesian, but geographic if the "
+        "values are degrees in the domain.",
     )
     crs: ReferenceSystemName | None = Field(
         default=None,

@@ -44,6 +44,7 @@ class Surface:
     x, y : the axes in m, ascending.
     elevation : elevations in m, of shape (ny, nx).
     unused : names of the other variables of the file.
+    unstated : True if the file states no unit of the axes, which may then be degrees.
     """
 
     path: Path
@@ -51,6 +52,7 @@ class Surface:
     y: np.ndarray
     elevation: np.ndarray
     unused: tuple[str, ...] = ()
+    unstated: bool = False
 
     @property
     def concurrent(self) -> bool:
@@ -74,6 +76,17 @@ class Surface:
     def extent(self) -> tuple[tuple[float, float], tuple[float, float]]:
         """((x_min, x_max), (y_min, y_max)) of the grid, m."""
         return (float(self.x[0]), float(self.x[-1])), (float(self.y[0]), float(self.y[-1]))
+
+    @property
+    def can_be_geographic(self) -> bool:
+        """True if the axes are within the ranges of longitudes and latitudes."""
+        span = self.x[-1] - self.x[0]
+        return bool(np.abs(self.x).max() <= 540.0 and span <= 360.0 + 1e-6 and np.abs(self.y).max() <= 90.0)
+
+    @property
+    def geographic(self) -> GeographicSurface:
+        """The surface with its axes as longitude and latitude in degrees."""
+        return GeographicSurface(self.path, self.x, self.y, self.elevation, self.unused)
 
     @property
     def low(self) -> float:
@@ -267,7 +280,8 @@ def read_surface(path: str | Path) -> Surface:
         x, y = (_read_axis(by_name[name], name, path) for name in ("x", "y"))
         elevation = _read_elevation(by_name["elevation"], {"x": x, "y": y}, path)
         unused = unused_names(entries, [by_name[name] for name in _NAMES])
-    return Surface(path, x, y, elevation, unused)
+        unstated = not any(str(by_name[name].attributes.get("units", "")).strip() for name in ("x", "y"))
+    return Surface(path, x, y, elevation, unused, unstated)
 
 
 def _values(entry: ArrayEntry, name: str, path: Path) -> np.ndarray:
@@ -319,7 +333,7 @@ def _surface_of(grid: Grid, path: Path) -> Surface:
     if grid.is_geographic:
         return GeographicSurface(path, grid.first, grid.second, grid.elevation, grid.unused)
     _require_complete(grid.elevation, {"x": grid.first, "y": grid.second}, path)
-    return Surface(path, grid.first, grid.second, grid.elevation, grid.unused)
+    return Surface(path, grid.first, grid.second, grid.elevation, grid.unused, grid.unstated)
 
 
 def _require_complete(heights: np.ndarray, axes: Mapping[str, np.ndarray], path: Path) -> None:
