@@ -225,7 +225,13 @@ class Source(DescriptionModel):
         return list(dict.fromkeys(time for time in stated if time is not None))
 
     def needed_delay(self) -> float:
-        """Return the minimum ``delay``, to two digits, that leaves at most 1e-3 of the peak before time 0."""
+        """Return the minimum ``delay``, to two digits, that leaves at most 1e-3 of the peak before time 0.
+
+        A finite fault begins after time 0 with it.
+        """
+        if self.is_fault:
+            first = self.fault.time_span[0]
+            return _rounded_up(-first) if first < 0.0 else 0.0
         undelayed = (self._file_time_function(event, 0.0) for event in self.events_of_file())
         early = [
             -function.support(ONSET_LIMIT)[0]

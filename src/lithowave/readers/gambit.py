@@ -24,6 +24,7 @@ from lithowave.readers.cell_tables import (
     text_numbers,
     whole_numbers,
 )
+from lithowave.readers.text import UTF8_MARK
 
 # Vertices of faces 1 to 4 of a tetrahedron.
 GAMBIT_FACES = np.array([[1, 0, 2], [0, 1, 3], [1, 2, 3], [2, 0, 3]])
@@ -59,7 +60,7 @@ def read_gambit(path: Path) -> CellFile:
 
     ValueError: the file is damaged. InputError: an unknown boundary condition.
     """
-    sections = list(gambit_sections(path.read_bytes()))
+    sections = list(gambit_sections(path.read_bytes().removeprefix(UTF8_MARK)))
     control = _only(sections, "CONTROL INFO")
     node_count, element_count, group_count, set_count, dimensions = _counts(control)
     if dimensions != 3:

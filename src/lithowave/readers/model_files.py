@@ -10,7 +10,8 @@ from lithowave.readers.geographic_model import is_geographic, read_geographic_mo
 from lithowave.readers.gridded_model import GriddedModel, local_model
 from lithowave.readers.sw4_rfile import is_rfile, read_rfile
 from lithowave.readers.sw4_sfile import is_sfile, read_sfile
-from lithowave.readers.text_model import is_text, read_text_model
+from lithowave.readers.text import is_text
+from lithowave.readers.text_model import read_text_model
 
 Models = tuple[GriddedModel, ...]
 """The blocks of a model from the top down; most formats have one."""
