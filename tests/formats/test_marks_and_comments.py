@@ -29,14 +29,18 @@ CMT = (
 )
 SRF = "2.0\nPOINTS 1\n0.0 0.0 5.0 0 90 4.0e8 1.0 0.1 3.5e5 2.7\n0 30.0 4 0 0 0 0\n0 100 150 50\n"
 FILES = {
-    "model.txt": ("# lon lat depth(km) vp(km/s) vs(km/s) rho(g/cm^3)\n" + ROWS, "#", lambda path: read_model(path)[0].vp),
+    "model.txt": (
+        "# lon lat depth(km) vp(km/s) vs(km/s) rho(g/cm^3)\n" + ROWS, "#", lambda path: read_model(path)[0].vp,
+    ),
     "earth.txt": (
-        "depth(km) vp(km/s) vs(km/s) rho(g/cm^3)\n0 6 3.5 2.7\n35 6 3.5 2.7\n35 8 4.5 3.3\n2891 13 7 5.5\n2891 8 0 9.9\n"
+        "depth(km) vp(km/s) vs(km/s) rho(g/cm^3)\n0 6 3.5 2.7\n35 6 3.5 2.7\n35 8 4.5 3.3\n2891 13 7 5.5\n2891 8 0 10\n"
         "6371 11 0 13\n", "#", lambda path: read_radial_model(path).radius,
     ),
     "samples.txt": ("0 0\n0.1 1\n0.2 0\n", "#", lambda path: read_samples(path).values),
     "shots.csv": ("x,y,z\n10,20,-5\n", "#", lambda path: [one.place for one in read_shots(path)]),
-    "points.csv": ("station,x,y\nA,10,20\n", "#", lambda path: [one.horizontal for one in read_station_table(path).records]),
+    "points.csv": (
+        "station,x,y\nA,10,20\n", "#", lambda path: [one.horizontal for one in read_station_table(path).records],
+    ),
     "STATIONS": ("A XX 46.3 -121.9 0.0 0.0\n", "#", lambda path: [one.first for one in read_stations(path)]),
     "CMTSOLUTION": (CMT, "#", lambda path: read_events(path)[0].depth),
     "fault.srf": (SRF, "#", lambda path: read_srf(path).rates),
@@ -70,7 +74,8 @@ def test_comments_at_ends_of_lines(tmp_path, name):
 def test_marks_before_other_formats(tmp_path):
     """The simulation file, XML and meshes."""
     text = (
-        "domain: {x: [-1e3, 1e3], y: [-1e3, 1e3], z: [-2e3, 0]}\nmaterial: {homogeneous: {vp: 3000, vs: 1700, rho: 2300}}\n"
+        "domain: {x: [-1e3, 1e3], y: [-1e3, 1e3], z: [-2e3, 0]}\n"
+        "material: {homogeneous: {vp: 3000, vs: 1700, rho: 2300}}\n"
         "sources: [{position: [0, 0, -9], force: [0, 0, 1], time_function: {gaussian: {sigma: 1}}}]\nduration: 1\n"
         "schema_version: 1\nsolver: {max_frequency: 1}\n"
     )

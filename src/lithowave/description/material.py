@@ -23,7 +23,7 @@ from pydantic.json_schema import SkipJsonSchema
 from lithowave.description.anelasticity import Anelasticity, make_anelasticity
 from lithowave.description.anisotropy import aligned_moduli
 from lithowave.description.attenuation import Attenuation
-from lithowave.description.base import DescriptionModel, InputFile, reading
+from lithowave.description.base import DescriptionModel, InputFile, keys_as_text, reading
 from lithowave.description.bounded_layers import PROPERTIES, BoundedLayers, FunctionTop
 from lithowave.description.earth import Earth
 from lithowave.description.earth_medium import EarthMedium
@@ -111,7 +111,7 @@ class Material(DescriptionModel):
     section: Section | None = Field(
         default=None, description="Two-dimensional model from SEG-Y files, constant across the section."
     )
-    groups: dict[str, ElasticProperties] | None = Field(
+    groups: Annotated[dict[str, ElasticProperties], BeforeValidator(keys_as_text)] | None = Field(
         default=None,
         description="With solver.mesh: the name and the properties of each group of elements of the mesh.",
     )

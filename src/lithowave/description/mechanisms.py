@@ -21,8 +21,9 @@ _SPHERICAL = ("rr", "tt", "pp", "rt", "rp", "tp")
 class MomentTensor(DescriptionModel):
     """The six components, N m; omitted components are zero.
 
-    Instead of the axes x (East), y (North) and z (Up), the components may refer to r (Up), t (South) and p (East), as in
-    catalogs: xx = pp, yy = tt, zz = rr, xy = -tp, xz = rp, yz = -rt. Catalogs in dyn cm need the unit: ``1e25 dyn cm``.
+    Instead of the axes x (East), y (North) and z (Up), the components may refer to r (Up), t (South) and p (East), as
+    in catalogs: xx = pp, yy = tt, zz = rr, xy = -tp, xz = rp, yz = -rt. Values in dyn cm need the unit:
+    ``1e25 dyn cm``.
     """
 
     xx: Moment = Field(default=0.0, description="East-East, N m.")

@@ -66,8 +66,8 @@ class Source(DescriptionModel):
     replaces the Gaussian; its delay is relative to the time shift. Time 0 of the simulation is the origin time minus
     ``delay``. A FORCESOLUTION file states forces with a Gaussian, Ricker wavelet or step of SPECFEM.
 
-    ``latorUTM`` and ``longorUTM`` of CMTSOLUTION and FORCESOLUTION files are y and x in m, but latitude and longitude if
-    these numbers are degrees in the domain; ``coordinates`` decides otherwise.
+    ``latorUTM`` and ``longorUTM`` of CMTSOLUTION and FORCESOLUTION files are y and x in m, but latitude and longitude
+    if these numbers are degrees in the domain; ``coordinates`` decides otherwise.
 
     In QuakeML files, the mechanism is the preferred moment tensor, or else the nodal plane 1 with the scalar moment or
     the preferred magnitude, which must be Mw. The half duration is half the duration of the source time function. The
@@ -106,8 +106,8 @@ class Source(DescriptionModel):
     file: InputFile | None = Field(
         default=None,
         description="A CMTSOLUTION, FORCESOLUTION or QuakeML file of one or more events, of which geographic "
-        "coordinates require domain.crs; or a finite fault in the Standard Rupture Format, versions 1.0 and 2.0, as text (.srf) or HDF5 "
-        "(.srf, .h5).",
+        "coordinates require domain.crs; or a finite fault in the Standard Rupture Format, versions 1.0 and 2.0, as "
+        "text (.srf) or HDF5 (.srf, .h5).",
     )
     coordinates: Coordinates | None = Field(
         default=None,
@@ -157,7 +157,8 @@ class Source(DescriptionModel):
         if self.force is None:
             self._check_moment_rate()
         elif self.time_function.is_moment:
-            raise refusal("quantity: moment is given with a force", "it applies to moment tensors", at=("time_function",))
+            got = "quantity: moment is given with a force"
+            raise refusal(got, "it applies to moment tensors", at=("time_function",))
         return self
 
     @property
@@ -257,7 +258,8 @@ class Source(DescriptionModel):
                 for row, (place, moment, n) in enumerate(columns)
             ]
         if self.event_key is not None:
-            return [self._from_event(event, domain, f"{where}.{self.event_key}") for event in self.placed_events(domain)]
+            key = f"{where}.{self.event_key}"
+            return [self._from_event(event, domain, key) for event in self.placed_events(domain)]
         assert self.time_function is not None
         place = local_point(
             domain, self.position, self.longitude or 0.0, self.latitude or 0.0, self.depth or 0.0

@@ -28,8 +28,8 @@ from lithowave.description.units import Duration, PositiveDuration, PositiveFreq
 _erf = np.frompyfunc(math.erf, 1, 1)
 
 _QUANTITY = (
-    "moment: the moment itself, not its rate, has this shape, with a peak of 1, so that the moment tensor is the largest "
-    "moment; null: the moment rate (moment tensors only)."
+    "moment: the moment itself, not its rate, has this shape, with a peak of 1, so that the moment tensor is the "
+    "largest moment; null: the moment rate (moment tensors only)."
 )
 
 
@@ -76,8 +76,8 @@ class Gaussian(_RateOrMoment):
 
     Moment tensor: rate = exp(−(t − delay)² / 2σ²) / (σ √(2π)), of unit area. Force: amplitude =
     exp(−(t − delay)² / 2σ²), whose peak is 1 and whose area is σ √(2π), so that ``force`` is the largest force. With
-    ``quantity: moment``, this amplitude is the moment, which returns to zero. For a moment that remains and increases as
-    the error function, the rate is a Gaussian.
+    ``quantity: moment``, this amplitude is the moment, which returns to zero. For a moment that remains and increases
+    as the error function, the rate is a Gaussian.
     """
 
     sigma: PositiveDuration = Field(description="Standard deviation, s.")
@@ -121,12 +121,14 @@ class Gaussian(_RateOrMoment):
 class ErrorFunction(TimeFunctionShape):
     """A step that rises as the error function, with half its value at ``delay`` (default: 6 σ).
 
-    Force: amplitude = (1 + erf((t − delay) / (σ √2))) / 2, which remains at 1. For a moment tensor this is the cumulative
-    moment, so that the rate is the Gaussian of the standard deviation σ.
+    Force: amplitude = (1 + erf((t − delay) / (σ √2))) / 2, which remains at 1. For a moment tensor this is the
+    cumulative moment, so that the rate is the Gaussian of the standard deviation σ.
     """
 
     sigma: PositiveDuration = Field(description="Standard deviation of the Gaussian that is the derivative, s.")
-    delay: Duration | None = Field(default=None, description="Time at which half the value is reached, s; null: 6 sigma.")
+    delay: Duration | None = Field(
+        default=None, description="Time at which half the value is reached, s; null: 6 sigma."
+    )
 
     def _default_delay(self) -> float:
         return 6.0 * self.sigma
@@ -166,8 +168,8 @@ class Ricker(_RateOrMoment):
     """Force: amplitude = (1 − 2a) exp(−a), a = (π f (t − delay))², with a peak of 1 at ``delay`` (default: 1.2/f).
 
     The spectrum has its maximum at the ``frequency`` f. The area is zero, so that it cannot be a moment rate: it would
-    not release any moment. With ``quantity: moment``, the moment itself is this wavelet. The far-field acceleration of a Gaussian moment rate
-    with σ = 1/(√2 π f) is a Ricker wavelet of frequency f.
+    not release any moment. With ``quantity: moment``, the moment itself is this wavelet. The
+    far-field acceleration of a Gaussian moment rate with σ = 1/(√2 π f) is a Ricker wavelet of frequency f.
     """
 
     frequency: PositiveFrequency = Field(description="Frequency of the maximum of the spectrum, Hz.")
@@ -192,8 +194,8 @@ class Ricker(_RateOrMoment):
         sigma = 1.0 / (math.sqrt(2.0) * math.pi * self.frequency)
         return (
             "a Ricker wavelet has zero area and releases no moment; use the Gaussian of the same band, "
-            f"{{gaussian: {{sigma: {sigma:.4g}}}}}, whose far-field acceleration is this wavelet, or quantity: moment if "
-            "the moment itself is the wavelet"
+            f"{{gaussian: {{sigma: {sigma:.4g}}}}}, whose far-field acceleration is this wavelet, or quantity: "
+            "moment if the moment itself is the wavelet"
         )
 
     def impulse(self, time: np.ndarray) -> np.ndarray:

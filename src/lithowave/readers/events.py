@@ -15,8 +15,8 @@ _XML_SUFFIXES = (".xml", ".quakeml", ".qml")
 def read_events(path: Path) -> list[SeismicEvent]:
     """Read a file of events.
 
-    It is QuakeML if its text begins with ``<`` or its name ends as that of XML, FORCESOLUTION if it has a line ``FORCE``
-    or ``factor force source``, else CMTSOLUTION.
+    It is QuakeML if its text begins with ``<`` or its name ends as that of XML, FORCESOLUTION if it has a line
+    ``FORCE`` or ``factor force source``, else CMTSOLUTION.
     """
     with path.open("rb") as file:
         start = file.read(2048).removeprefix(b"\xef\xbb\xbf").lstrip()

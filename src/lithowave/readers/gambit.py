@@ -38,7 +38,6 @@ _CORNERS = {1: 2, 2: 4, 3: 3, 4: 8, 5: 6, 6: 4, 7: 5}
 _CODES = {"101": "free", "105": "absorbing"}
 _REFUSED_CODES = {
     "102": "a free surface with gravity",
-    "103": "dynamic rupture",
     "104": "a Dirichlet condition",
     "106": "a periodic boundary",
     "107": "an analytical solution",

@@ -183,8 +183,8 @@ def _omit_silent(tables: SrfTables, slip: np.ndarray, si: Mapping[str, np.ndarra
     subfault, component = (int(index) for index in np.argwhere(silent)[0])
     where, line = tables.locate(f"SLIP{component + 1}", subfault)
     issue_warning(
-        f"{tables.path}: {silent.sum()} of {np.count_nonzero(slip)} slip components have no samples of the slip rate, or "
-        f"zeros only, and are omitted: {size}, {100.0 * part:.3g}% of the area times slip of the file. The first is "
+        f"{tables.path}: {silent.sum()} of {np.count_nonzero(slip)} slip components have no samples of the slip rate, "
+        f"or zeros only, and are omitted: {size}, {100.0 * part:.3g}% of the area times slip of the file. The first is "
         f"{where}{f' (line {line})' if line else ''}, {100 * slip[subfault, component]:.6g} cm."
     )
     slip[silent] = 0.0

@@ -94,8 +94,8 @@ def _columns(lines: list[str], path: Path) -> tuple[list[str], Mapping[str, str]
 def _tomography_columns(lines: list[str], path: Path) -> tuple[list[str], Mapping[str, str], int] | None:
     """Return names, units and the last line of the header of a SPECFEM tomography file; None for other files.
 
-    The header has four lines: the ends of the axes (6 numbers), the spacings (3), the numbers of points (3) and the ranges
-    of vp, vs and rho (6). Points follow, with x, y, z in m, vp, vs in m/s, rho in kg/m^3, and perhaps Qp and Qs.
+    The header has four lines: the ends of the axes (6 numbers), the spacings (3), the numbers of points (3) and the
+    ranges of vp, vs and rho (6). Points follow, with x, y, z in m, vp, vs in m/s, rho in kg/m^3, and perhaps Qp and Qs.
     """
     header: list[tuple[int, list[str]]] = []
     for number, line in enumerate(lines, start=1):
