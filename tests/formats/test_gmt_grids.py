@@ -164,6 +164,14 @@ def attribute(variable, name, value):
     return lambda file: (file[variable] if variable else file).setncattr(name, value)
 
 
+def without_units(name, other):
+    def change(file):
+        file[name].delncattr("units")
+        file.renameVariable(name, other)
+
+    return change
+
+
 def second_grid(file):
     file.renameVariable("z", "a")
     file.createVariable("b", "f4", ("lat", "lon"))[:] = 0.0
@@ -179,7 +187,7 @@ def second_grid(file):
         (lambda file: file["lon"].__setitem__(3, -120.0), "lon: the coordinates are not monotonic"),
         (lambda file: file["lat"].__setitem__(3, np.nan), "lat: has a coordinate without a value"),
         (second_grid, "elevation: the file has several grids: a, b"),
-        (rename("lat", "other"), "lat: the axis has no coordinates"),
+        (without_units("lat", "other"), "z: has the axes other, lon; expected longitude and latitude"),
     ],
 )
 def test_refused_grids(tmp_path, change, pattern):

@@ -267,7 +267,10 @@ class Material(DescriptionModel):
                     got = f"{top.path} has longitudes and latitudes, which require the origin domain.crs"
                     raise refusal(got, "expected in domain: crs: {longitude: ..., latitude: ...}", at=key)
 
-                tops[index] = reading(lambda _, top=top: domain.placed_surface(top), top.path, key)
+                def place(_: Path, top: Surface = top) -> Surface:
+                    return domain.placed_surface(top)
+
+                tops[index] = reading(place, top.path, key)
         return replace(found, tops=tuple(tops))
 
     @property

@@ -173,7 +173,8 @@ def is_geographic(
         )
     if system is not None or not unstated:
         return geographic
-    return are_degrees(domain, *np.array(places, dtype=float).reshape(-1, 2).T, stated)
+    first, second = np.array(places, dtype=float).reshape(-1, 2).T
+    return are_degrees(domain, first, second, stated)
 
 
 def local_coordinates(

@@ -5,9 +5,9 @@ from __future__ import annotations
 from contextlib import suppress
 from pathlib import Path
 
-from lithowave.readers.array_files import ArrayFile, open_arrays
+from lithowave.readers.array_files import ArrayFile, named_by_coordinates, open_arrays
 from lithowave.readers.geographic_model import is_geographic, read_geographic_model
-from lithowave.readers.gridded_model import GriddedModel, local_model
+from lithowave.readers.gridded_model import GriddedModel, blocks_of, local_model
 from lithowave.readers.sw4_rfile import is_rfile, read_rfile
 from lithowave.readers.sw4_sfile import is_sfile, read_sfile
 from lithowave.readers.text import is_text
@@ -39,6 +39,7 @@ def models_of(entries: ArrayFile, path: Path) -> Models:
     """Return the model in the named arrays of a file, or of an object; errors as `read_model`."""
     if is_sfile(entries):
         return read_sfile(entries, path)
+    entries = named_by_coordinates(entries)
     if is_geographic(entries, path):
-        return (read_geographic_model(entries, path),)
-    return (local_model(entries, path),)
+        return blocks_of(read_geographic_model(entries, path))
+    return blocks_of(local_model(entries, path))

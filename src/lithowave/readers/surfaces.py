@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from lithowave.errors import InputError
-from lithowave.readers.array_files import DAMAGE, ArrayEntry, dimension_names, open_arrays, unused_names
+from lithowave.readers.array_files import DAMAGE, ArrayEntry, dimension_names, named_by_coordinates, open_arrays, unused_names
 from lithowave.readers.gmt_grid import Grid, find_grid
 from lithowave.readers.missing_values import nearest_complete
 from lithowave.readers.units import LENGTH, si_factor
@@ -267,6 +267,7 @@ def read_surface(path: str | Path) -> Surface:
     """
     path = Path(path)
     with open_arrays(path, _WHAT) as entries:
+        entries = named_by_coordinates(entries)
         grid = find_grid(entries, path)
         if grid is not None:
             return _surface_of(grid, path)
