@@ -5,8 +5,8 @@ The file contains the variables ``vp``, ``vs`` and ``rho``, for attenuation also
 axis with coordinates of the same name. The dimensions of a variable may be in any order if the file names them: NetCDF
 does, ``.npz`` and plain HDF5 files do with an entry ``axes``, for example ``["x", "y", "z"]``. Without names the order
 must follow from the shape, so the axes must have different numbers of points. The default units are SI; ``units``
-attributes override them. ``depth`` and an axis with ``positive: down`` become z = -depth. Axes may descend. A depth that
-appears twice in succession is a discontinuity, with the values above and below it.
+attributes override them. ``depth`` and an axis with ``positive: down`` become z = -depth. Axes may descend. A depth
+that appears twice in succession is a discontinuity, with the values above and below it.
 """
 
 from __future__ import annotations

@@ -17,7 +17,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from lithowave.errors import InputError
-from lithowave.readers.array_files import DAMAGE, ArrayEntry, dimension_names, named_by_coordinates, open_arrays, unused_names
+from lithowave.readers.array_files import (
+    DAMAGE,
+    ArrayEntry,
+    dimension_names,
+    named_by_coordinates,
+    open_arrays,
+    unused_names,
+)
 from lithowave.readers.gmt_grid import Grid, find_grid
 from lithowave.readers.missing_values import nearest_complete
 from lithowave.readers.units import LENGTH, si_factor
