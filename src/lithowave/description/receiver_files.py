@@ -1,4 +1,4 @@
-"""Receivers from files: STATIONS, CSV tables, StationXML and SEG-Y, placed in local coordinates."""
+"""Receivers from files: STATIONS, CSV tables, StationXML, FDSN text and SEG-Y, placed in local coordinates."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from lithowave.description.projected import to_local
 from lithowave.description.receiver import DEFAULT_NETWORK, Receiver
 from lithowave.description.refusals import refusal, shown
 from lithowave.description.unstated_coordinates import Coordinates, are_degrees
+from lithowave.readers.fdsn_text import is_fdsn_text, read_fdsn_text
 from lithowave.readers.receiver_records import ReceiverRecord, ReceiverTable, place_of
 from lithowave.readers.segy_geometry import segy_receivers
 from lithowave.readers.station_places import utc
@@ -28,12 +29,13 @@ if TYPE_CHECKING:
     from lithowave.description.receivers import Receivers
 
 STATIONS, TABLE, STATIONXML, SEGY = "a STATIONS file", "a CSV table", "StationXML", "SEG-Y"
+FDSN_TEXT = "FDSN text"
 _SUFFIXES = {
     ".csv": TABLE, ".tsv": TABLE, ".xml": STATIONXML, ".stationxml": STATIONXML, ".segy": SEGY, ".sgy": SEGY,
 }  # fmt: skip
 KEYS_OF_KINDS = {
-    "coordinates": (STATIONS, TABLE, SEGY), "network": (TABLE, SEGY), "crs": (TABLE, SEGY), "time": (STATIONXML,),
-    "channels": (STATIONXML,), "at_surface": (SEGY,),
+    "coordinates": (STATIONS, TABLE, SEGY), "network": (TABLE, SEGY), "crs": (TABLE, SEGY),
+    "time": (STATIONXML, FDSN_TEXT), "channels": (STATIONXML, FDSN_TEXT), "at_surface": (SEGY,),
 }  # fmt: skip
 """For each key of an entry the kinds of files to which it applies."""
 
@@ -53,12 +55,15 @@ UtcTime = Annotated[str, BeforeValidator(_time)]
 
 
 def file_kind(path: Path) -> str:
-    """Return the kind of a file of receivers, from its suffix or, for others, XML from its first characters."""
+    """Return the kind of a file of receivers, from its suffix or, for others and FDSN text, its first characters."""
     kind = _SUFFIXES.get(path.suffix.lower())
-    if kind is None:
+    if kind in (None, TABLE):
         with path.open("rb") as file:
-            begins = file.read(64).lstrip(b"\xef\xbb\xbf \t\r\n")
-        kind = STATIONXML if begins.startswith((b"<?xml", b"<FDSN")) else STATIONS
+            begins = file.read(512).lstrip(b"\xef\xbb\xbf \t\r\n")
+        if is_fdsn_text(begins):
+            return FDSN_TEXT
+        if kind is None:
+            kind = STATIONXML if begins.startswith((b"<?xml", b"<FDSN")) else STATIONS
     return kind
 
 
@@ -90,9 +95,10 @@ def read_table(entry: Receivers, domain: Domain) -> ReceiverTable:
     path = entry.file
     assert path is not None
     kind = file_kind(path)
-    if kind == STATIONXML:
+    if kind in (STATIONXML, FDSN_TEXT):
         time = None if entry.time is None else utc(datetime.fromisoformat(entry.time))
-        return reading(lambda file: read_stationxml(file, time, entry.channels or ()), path)
+        read = read_stationxml if kind == STATIONXML else read_fdsn_text
+        return reading(lambda file: read(file, time, entry.channels or ()), path)
     if kind == TABLE:
         return reading(read_station_table, path)
     if kind == SEGY:

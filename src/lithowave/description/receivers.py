@@ -155,7 +155,7 @@ class Receivers(DescriptionModel):
 
     network: Code | None = Field(
         default=None,
-        description="Network code (default: XX); STATIONS and StationXML files contain their own codes.",
+        description="Network code (default: XX); STATIONS, StationXML and FDSN text contain their own codes.",
     )
     name: Code | None = Field(default=None, description="Station name of a point.")
     location: Code | None = Field(
@@ -176,7 +176,8 @@ class Receivers(DescriptionModel):
     file: InputFile | None = Field(
         default=None,
         description="STATIONS file with lines: name network latitude (or y) longitude (or x) elevation burial; or "
-        "StationXML (.xml), a CSV table with named columns (.csv, .tsv), or SEG-Y (.segy, .sgy).",
+        "StationXML (.xml), text of an FDSN service (network|station|...), a CSV table with named columns (.csv, .tsv) "
+        "or SEG-Y (.segy, .sgy).",
     )
     coordinates: Coordinates | None = Field(
         default=None,
@@ -191,12 +192,13 @@ class Receivers(DescriptionModel):
         "coordinates, or WGS 84 for longitudes and latitudes); requires domain.crs.",
     )
     time: UtcTime | None = Field(
-        default=None, description="StationXML: use only epochs that contain this UTC time (default: all epochs)."
+        default=None,
+        description="StationXML, FDSN text: use only epochs that contain this UTC time (default: all epochs).",
     )
     channels: Annotated[list[str], _OneOrMany()] | None = Field(
         default=None,
-        description="StationXML: patterns of the channels, for example [BH?, HN?], whose positions are used (default: "
-        "all sensors of ground motion).",
+        description="StationXML, FDSN text: patterns of the channels, for example [BH?, HN?], whose positions "
+        "are used (default: all sensors of ground motion).",
     )
     at_surface: StrictBool | None = Field(
         default=None,

@@ -218,8 +218,9 @@ def _opener(head: bytes, path: Path, what: str) -> Callable[[Path], Any]:
     if head[:4] in (b"PK\x03\x04", b"PK\x05\x06"):
         return _open_npz
     kinds = "expected NetCDF, HDF5 or NumPy's .npz"
+    kind, remedy = foreign_text(path) if head else ("", "")
     raise InputError(
-        what, "the file is empty" if not head else "the file format is unknown", kinds, file=path
+        what, "the file is empty" if not head else f"the file format is unknown{kind}", kinds, remedy, file=path
     )
 
 
@@ -285,7 +286,8 @@ def _hdf5_dimensions(dataset: Any) -> tuple[str, ...] | None:
 
 @contextmanager
 def _open_classic_netcdf(path: Path) -> Iterator[ArrayFile]:
-    from lithowave.readers.classic_netcdf import read_classic_netcdf
+    from lithowave.readers.foreign_formats import foreign_text
+from lithowave.readers.classic_netcdf import read_classic_netcdf
 
     found = read_classic_netcdf(path)
     entries = {

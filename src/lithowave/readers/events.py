@@ -6,6 +6,7 @@ from pathlib import Path
 
 from lithowave.readers.cmtsolution import read_cmtsolutions
 from lithowave.readers.forcesolution import is_forcesolution, read_forcesolutions
+from lithowave.readers.foreign_formats import naming_foreign
 from lithowave.readers.quakeml import read_quakeml
 from lithowave.readers.seismic_event import SeismicEvent
 
@@ -24,4 +25,5 @@ def read_events(path: Path) -> list[SeismicEvent]:
         return read_quakeml(path)
     if is_forcesolution(start):
         return read_forcesolutions(path)
-    return read_cmtsolutions(path)
+    with naming_foreign(path, "events"):
+        return read_cmtsolutions(path)

@@ -20,6 +20,7 @@ from lithowave.errors import InputError, MissingPackageError
 from lithowave.readers.array_files import DAMAGE
 from lithowave.readers.cell_tables import CellBlock
 from lithowave.readers.exodus import EXODUS, read_exodus
+from lithowave.readers.foreign_formats import foreign_text
 from lithowave.readers.gmsh import read_gmsh
 
 # nodes_gmsh = nodes[ORDER]
@@ -77,7 +78,9 @@ def read_mesh_file(path: str | Path) -> MeshFile:
     if suffix in _GMSH:
         return _read_gmsh(path)
     known = ", ".join((*_GMSH, *_VTU, *EXODUS))
-    raise InputError(_WHAT, f"the file extension {suffix or '(none)'} is not known", f"allowed: {known}", file=path)
+    kind, remedy = foreign_text(path)
+    got = f"the file extension {suffix or '(none)'} is not known{kind}"
+    raise InputError(_WHAT, got, f"allowed: {known}", remedy, file=path)
 
 
 def _read_gmsh(path: Path) -> MeshFile:

@@ -6,6 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from lithowave.readers.array_files import ArrayFile, named_by_coordinates, open_arrays
+from lithowave.readers.foreign_formats import naming_foreign
 from lithowave.readers.geographic_model import is_geographic, read_geographic_model
 from lithowave.readers.gridded_model import GriddedModel, blocks_of, local_model
 from lithowave.readers.sw4_rfile import is_rfile, read_rfile
@@ -30,7 +31,8 @@ def read_model(path: str | Path) -> Models:
         if is_rfile(head[:12]):
             return read_rfile(path)
         if is_text(head):
-            return models_of(read_text_model(path), path)
+            with naming_foreign(path, "gridded model"):
+                return models_of(read_text_model(path), path)
     with open_arrays(path) as entries:
         return models_of(entries, path)
 

@@ -24,6 +24,7 @@ import numpy as np
 
 from lithowave.errors import InputError
 from lithowave.faults.subfaults import FaultPlane, FiniteFault
+from lithowave.readers.foreign_formats import naming_foreign
 from lithowave.readers.srf_hdf5 import is_hdf5, read_hdf5_tables
 from lithowave.readers.srf_tables import PLANE_FIELDS, POINT_FIELDS, SLIP_FIELDS, WHAT, SrfTables, fault_of, plane_of
 from lithowave.readers.text import UTF8_MARK, digit_pattern, parse_number
@@ -50,6 +51,11 @@ def read_srf(path: str | Path) -> FiniteFault:
         out of range, numbers of samples or subfaults that do not match.
     """
     path = Path(path)
+    with naming_foreign(path, WHAT):
+        return _read(path)
+
+
+def _read(path: Path) -> FiniteFault:
     try:
         tables = read_hdf5_tables(path) if is_hdf5(path) else _read_text(path)
     except OSError as error:

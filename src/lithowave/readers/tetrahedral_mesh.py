@@ -18,6 +18,7 @@ from lithowave.errors import InputError, MissingPackageError
 from lithowave.readers.array_files import DAMAGE
 from lithowave.readers.cell_tables import CellBlock, CellFile
 from lithowave.readers.exodus import EXODUS, read_exodus
+from lithowave.readers.foreign_formats import foreign_text
 from lithowave.readers.gambit import read_gambit
 from lithowave.readers.gmsh import read_gmsh
 from lithowave.readers.hexahedral_mesh import MeshFile, grouped, named_surfaces, refuse_unused_groups, unreadable
@@ -50,8 +51,9 @@ def read_tetrahedra_file(path: str | Path) -> MeshFile:
     readers = {".msh": read_gmsh, ".neu": read_gambit, ".vtu": _read_vtu, **dict.fromkeys(EXODUS, _read_exodus)}
     suffix = path.suffix.lower()
     if suffix not in readers:
-        got = f"the file extension {suffix or '(none)'} is not known"
-        raise InputError(_WHAT, got, f"allowed: {', '.join(readers)}", file=path)
+        kind, remedy = foreign_text(path)
+        got = f"the file extension {suffix or '(none)'} is not known{kind}"
+        raise InputError(_WHAT, got, f"allowed: {', '.join(readers)}", remedy, file=path)
     try:
         return assembled(path, *readers[suffix](path))
     except InputError as error:
