@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from lithowave.errors import InputError
+from lithowave.readers.foreign_formats import foreign_text
 
 DAMAGE = (
     OSError,
@@ -286,8 +287,7 @@ def _hdf5_dimensions(dataset: Any) -> tuple[str, ...] | None:
 
 @contextmanager
 def _open_classic_netcdf(path: Path) -> Iterator[ArrayFile]:
-    from lithowave.readers.foreign_formats import foreign_text
-from lithowave.readers.classic_netcdf import read_classic_netcdf
+    from lithowave.readers.classic_netcdf import read_classic_netcdf
 
     found = read_classic_netcdf(path)
     entries = {
