@@ -16,7 +16,7 @@ from pydantic import (
     model_serializer,
     model_validator,
 )
-from pydantic_core import PydanticCustomError
+from pydantic_core import CoreSchema, PydanticCustomError
 
 from lithowave.description.base import DescriptionModel, InputFile, existing_file, keys_as_text
 from lithowave.description.refusals import refusal
@@ -170,6 +170,14 @@ class ImportedMesh(DescriptionModel):
         return handler(self) if self.surfaces else self.file
 
 
+class _OrPath:
+    """Annotation of a mesh in the JSON schema: the name of its file is also allowed."""
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: Any) -> dict[str, Any]:
+        found = handler(schema)
+        return {"anyOf": [{"type": "string", "format": "path"}, *found.get("anyOf", [found])]}
+
+
 class Solver(DescriptionModel):
     """Numerical method, order, and resolution of the grid or mesh.
 
@@ -249,11 +257,10 @@ class Solver(DescriptionModel):
     degree: Annotated[int, WholeNumber(ge=2, le=8)] | None = Field(
         default=None, description="Polynomial degree, 2 to 8, default 4 (spectral_element only)."
     )
-    mesh: Annotated[ImportedMesh | None, BeforeValidator(_mesh)] = Field(
+    mesh: Annotated[ImportedMesh | None, BeforeValidator(_mesh), _OrPath()] = Field(
         default=None,
         description="Mesh file with hexahedra (spectral_element) or tetrahedra (discontinuous_galerkin): its name, or "
         "{file: ..., surfaces: {...}}.",
-        json_schema_extra={"anyOf": [{"type": "string", "format": "path"}, {"$ref": "#/$defs/ImportedMesh"}]},
     )
 
     @model_validator(mode="after")
