@@ -13,6 +13,7 @@ from pydantic import (
     SerializerFunctionWrapHandler,
     StrictBool,
     ValidationInfo,
+    field_validator,
     model_serializer,
     model_validator,
 )
@@ -27,6 +28,7 @@ from lithowave.description.units import (
     WholeNumber,
     quantity,
 )
+from lithowave.readers.specfem_mesh import MESH_FILE
 from lithowave.readers.surface_names import IGNORED, SURFACE_NAMES
 
 RECOMMENDED_POINTS_PER_WAVELENGTH: Mapping[int, float] = {2: 20.0, 4: 8.0, 6: 6.0, 8: 5.0}
@@ -141,6 +143,14 @@ def _mesh(value: Any, info: ValidationInfo) -> Any:
 SurfaceKind = Literal[*SURFACE_NAMES, IGNORED]  # type: ignore[valid-type]
 
 
+def _mesh_file(value: Any, info: ValidationInfo) -> Path:
+    """Return the file of a mesh: that which is named, or the mesh_file in a folder of SPECFEM3D."""
+    if isinstance(value, (str, Path)) and str(value).strip():
+        inside = Path((info.context or {}).get("directory", ".")) / Path(value).expanduser() / MESH_FILE
+        value = inside if inside.is_file() else value
+    return existing_file(value, info)
+
+
 class ImportedMesh(DescriptionModel):
     """A mesh file, and the boundaries of its surface groups; the name of the file alone is also allowed.
 
@@ -150,8 +160,8 @@ class ImportedMesh(DescriptionModel):
     """
 
     file: InputFile = Field(
-        description="File with hexahedra (spectral_element: .msh, .vtu, .exo) or tetrahedra (discontinuous_galerkin: "
-        ".msh, .neu, .vtu, .exo)."
+        description="File with hexahedra (spectral_element: .msh, .vtu, .exo, or the mesh folder of SPECFEM3D) or "
+        "tetrahedra (discontinuous_galerkin: .msh, .neu, .vtu, .exo)."
     )
     surfaces: Annotated[dict[str, SurfaceKind], BeforeValidator(keys_as_text)] = Field(
         default_factory=dict,
@@ -163,7 +173,12 @@ class ImportedMesh(DescriptionModel):
     @classmethod
     def _from_name(cls, value: Any, info: ValidationInfo) -> Any:
         # The file is looked for here, so that its error has the key of the mesh.
-        return {"file": existing_file(value, info)} if isinstance(value, (str, Path)) else value
+        return {"file": _mesh_file(value, info)} if isinstance(value, (str, Path)) else value
+
+    @field_validator("file", mode="before")
+    @classmethod
+    def _of_folder(cls, value: Any, info: ValidationInfo) -> Any:
+        return _mesh_file(value, info)
 
     @model_serializer(mode="wrap")
     def _as_name(self, handler: SerializerFunctionWrapHandler) -> Any:

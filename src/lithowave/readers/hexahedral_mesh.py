@@ -1,4 +1,4 @@
-"""Hexahedral meshes in files of other programs: Gmsh .msh, VTU and Exodus II.
+"""Hexahedral meshes in files of other programs: Gmsh .msh, VTU, Exodus II, and the folder of SPECFEM3D.
 
 The contents are returned as plain arrays, 27 nodes always in Gmsh's order;
 :func:`lithowave.mesh.mesh_reading.read_hexahedral_mesh` makes a checked mesh of them. Lengths are in meters.
@@ -9,7 +9,7 @@ no names: an integer cell array ``gmsh:physical`` or ``material`` numbers the vo
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,10 +18,11 @@ import numpy as np
 
 from lithowave.errors import InputError, MissingPackageError
 from lithowave.readers.array_files import DAMAGE
-from lithowave.readers.cell_tables import CellBlock
+from lithowave.readers.cell_tables import CellBlock, CellFile
 from lithowave.readers.exodus import EXODUS, read_exodus
 from lithowave.readers.foreign_formats import foreign_text
 from lithowave.readers.gmsh import read_gmsh
+from lithowave.readers.specfem_mesh import MESH_FILE, read_specfem_mesh
 
 # nodes_gmsh = nodes[ORDER]
 FROM_VTK = np.argsort(
@@ -76,16 +77,18 @@ def read_mesh_file(path: str | Path) -> MeshFile:
     if suffix in _VTU:
         return _read_vtu(path)
     if suffix in _GMSH:
-        return _read_gmsh(path)
-    known = ", ".join((*_GMSH, *_VTU, *EXODUS))
+        return _read_by(read_gmsh, path)
+    if path.name == MESH_FILE:
+        return _read_by(read_specfem_mesh, path)
+    known = f"{', '.join((*_GMSH, *_VTU, *EXODUS))}, and {MESH_FILE} of SPECFEM3D"
     kind, remedy = foreign_text(path)
     got = f"the file extension {suffix or '(none)'} is not known{kind}"
     raise InputError(_WHAT, got, f"allowed: {known}", remedy, file=path)
 
 
-def _read_gmsh(path: Path) -> MeshFile:
+def _read_by(read: Callable[[Path], CellFile], path: Path) -> MeshFile:
     try:
-        return _assembled(path, *read_gmsh(path))
+        return _assembled(path, *read(path))
     except InputError as error:
         raise error.located(path, None) from None
     except DAMAGE as error:
