@@ -126,3 +126,46 @@ def test_tables_without_units(tmp_path, key):
     assert placed(f"{name},x,y\nA,10,20\nB,0,0\n") == [(10.0, 20.0), (0.0, 0.0)]
     with pytest.raises(lw.InputError, match="what its positions are"):
         placed(f"{name},longitude,latitude\nA,{LONGITUDE},{LATITUDE}\n", coordinates="cartesian")
+
+
+@pytest.mark.parametrize("extrapolate", [False, True])
+def test_gridded_models_without_units(tmp_path, extrapolate):
+    """A model on axes x and y whose numbers are degrees around the domain."""
+    x, y, z = np.linspace(-119.0, -116.5, 6), np.linspace(33.0, 35.0, 5), np.linspace(-30e3, 0.0, 4)
+    vp = 5000.0 + 100.0 * (x[:, None, None] + 118) - 50.0 * (y[:, None] - 34) + 0 * z
+    arrays = {"x": x, "y": y, "z": z, "vp": vp, "vs": 0.5 * vp, "rho": 0.4 * vp, "axes": ["x", "y", "z"]}
+    np.savez(tmp_path / "m.npz", **arrays)
+    for material in ({"file": str(tmp_path / "m.npz")}, {"dataset": arrays}):
+        simulation = described(material={**material, "extrapolate": extrapolate})
+        place = simulation.domain.to_local(LONGITUDE, LATITUDE)
+        found = simulation.material.sample(*place, -5e3)[0]
+        assert float(found) == pytest.approx(5000.0 + 100.0 * (LONGITUDE + 118) - 50.0 * (LATITUDE - 34), rel=1e-9)
+        assert any("the axes x and y have no unit" in warning for warning in simulation.warnings())
+    with pytest.raises(lw.InputError, match="it must cover the domain"):
+        described(crs=None, material={"file": str(tmp_path / "m.npz")})
+    arrays |= {"x": np.linspace(-40e3, 40e3, 6), "y": np.linspace(-40e3, 40e3, 5)}
+    meters = described(material={"dataset": arrays})
+    assert not any("have no unit" in warning for warning in meters.warnings())
+
+
+@pytest.mark.parametrize("origin", ["surface", "sea_level", None])
+def test_depths_from_a_datum(tmp_path, origin):
+    """A hill of 400 m above a source, an event and a fault of two subfaults."""
+    axis = np.linspace(-40e3, 40e3, 5)
+    np.savez(tmp_path / "hill.npz", x=axis, y=axis, elevation=np.full((5, 5), 400.0), axes=["y", "x"])
+    (tmp_path / "CMT").write_text(CMT.format(x=0, y=0))
+    subfault = "{lon} 33.95 6.0 0 90 4.0e8 1.0 0.1 3.5e5 2.7\n0 30.0 4 0 0 0 0\n0 100 150 50\n"
+    (tmp_path / "f.srf").write_text("2.0\nPOINTS 2\n" + "".join(subfault.format(lon=lon) for lon in (-117.76, -117.75)))
+    domain = {"x": [-30e3, 30e3], "y": [-30e3, 30e3], "z": [-20e3, 0], "crs": CRS}
+    domain["topography"] = str(tmp_path / "hill.npz")
+    point = {**CRS, "depth": 6e3, "force": [0, 0, 1], "time_function": {"gaussian": {"sigma": 1}}}
+    keys = {"depth_origin": origin, "delay": 5}
+    files = [{"file": str(tmp_path / name), **keys} for name in ("CMT", "f.srf")]
+    entries = [point | {"depth_origin": origin}, *files]
+    solver = {"method": "spectral_element", "max_frequency": 0.5}
+    made = described(domain=domain, sources=entries, solver=solver)
+    heights = made.acquisition.source_positions[:, 2]
+    np.testing.assert_allclose(heights, -6000.0 if origin == "sea_level" else -5600.0)
+    if origin:
+        local = {key: point[key] for key in ("force", "time_function")} | {"position": [0, 0, -9], "depth_origin": origin}
+        assert "depth_origin and position are both given" in message_of(described, sources=[local])

@@ -163,11 +163,7 @@ class Domain(DescriptionModel):
         InputError: the surface is on longitude and latitude, and does not cover the domain.
         """
         if surface.unstated and self.is_geographic and surface.can_be_geographic:
-            covers = all(
-                axis[0] <= low and axis[-1] >= high
-                for axis, (low, high) in zip((surface.x, surface.y), (self.x, self.y), strict=True)
-            )
-            surface = surface if covers else surface.geographic
+            surface = surface if surface.covers(self.x, self.y) else surface.geographic
         if not isinstance(surface, GeographicSurface):
             return surface
         return surface.placed(self.to_geographic, self.x, self.y)

@@ -36,6 +36,7 @@ from lithowave.description.refusals import refusal, shown
 from lithowave.description.section import Section
 from lithowave.description.units import with_unit
 from lithowave.readers.model_files import Models, read_model
+from lithowave.readers.model_frames import GEOGRAPHIC
 from lithowave.readers.python_arrays import LABEL, ArrayModel, is_array_mapping, is_dataset
 from lithowave.readers.surfaces import GeographicSurface, Surface, read_surface
 
@@ -250,11 +251,26 @@ class Material(DescriptionModel):
             alone = self.model_copy()
             del alone.__dict__["medium"]
             return alone.in_domain(domain)
+        if isinstance(medium, (GriddedMedium, ModelOnEarth)) and self.kind != "section":
+            medium = self._with_degrees(medium, domain)
         if not isinstance(medium, ModelOnEarth):
             return self
         placed = self.model_copy()
         placed.__dict__["medium"] = medium.placed(domain)
         return placed
+
+    def _with_degrees(self, medium: GriddedMedium | ModelOnEarth, domain: Domain) -> GriddedMedium | ModelOnEarth:
+        """Return a model without a unit of x and y on longitude and latitude, if it covers the domain only so."""
+        models = medium.models if isinstance(medium, ModelOnEarth) else (medium.model,)
+        first = models[0]
+        if not (first.unstated and first.frame.kind == "local" and domain.is_geographic):
+            return medium
+        surface = Surface(first.path, first.x, first.y, np.zeros((0, 0)), unstated=True)
+        if not surface.is_in_degrees(domain.x, domain.y, domain.to_geographic):
+            return medium
+        note = "the axes x and y have no unit; they cover the domain as longitude and latitude, and were taken as these"
+        models = tuple(replace(model, frame=GEOGRAPHIC, notes=(*model.notes, note)) for model in models)
+        return ModelOnEarth(models, self.depth_origin, self.extrapolate, self.kind)
 
     def _layers_placed(self, domain: Domain) -> BoundedLayers:
         """Return the layers with surfaces on longitude and latitude placed in a domain."""

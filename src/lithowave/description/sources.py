@@ -90,6 +90,11 @@ class Source(DescriptionModel):
     depth: Length | None = Field(
         default=None, description="With longitude and latitude: depth below the surface, m."
     )
+    depth_origin: Literal["surface", "sea_level"] | None = Field(
+        default=None,
+        description="Zero of depths, also of those in files: surface (default), which is the topography or z = 0, or "
+        "sea_level, z = 0, so that a topography does not bend a fault.",
+    )
     force: ForceVector | None = Field(default=None, description="Force [East, North, Up], N.")
     moment_tensor: MomentTensor | None = Field(default=None, description="Moment tensor, N m.")
     double_couple: DoubleCouple | None = Field(default=None, description="Strike, dip, rake and m0 or mw.")
@@ -152,6 +157,8 @@ class Source(DescriptionModel):
                 "a source needs one, e.g. {gaussian: {sigma: 0.1, delay: 0.6}}",
                 at=("time_function",),
             )
+        if self.position is not None and self.depth_origin is not None:
+            raise refusal("depth_origin and position are both given", "a position has z", at=("depth_origin",))
         if self.force is not None and not any(self.force):
             raise refusal("the force is zero", "at least one component must differ from 0", at=("force",))
         if self.force is None:
@@ -248,7 +255,8 @@ class Source(DescriptionModel):
         material : medium whose shear modulus applies if the file of a fault has none.
         """
         if self.is_fault:
-            places, sampled, table = fault_sources(self.fault, domain, material, self.delay or 0.0)
+            at_sea_level = self.depth_origin == "sea_level"
+            places, sampled, table = fault_sources(self.fault, domain, material, self.delay or 0.0, at_sea_level)
             columns = zip(places.tolist(), sampled.moment.tolist(), sampled.subfault.tolist(), strict=True)
             return [
                 PointSource(
@@ -264,6 +272,8 @@ class Source(DescriptionModel):
         place = local_point(
             domain, self.position, self.longitude or 0.0, self.latitude or 0.0, self.depth or 0.0
         )
+        if self.position is None and self.depth_origin == "sea_level":
+            place = (*place[:2], 0.0 - (self.depth or 0.0))
         mechanism = self.moment_tensor or self.double_couple
         moment = None if mechanism is None else mechanism.components
         return [PointSource(self.name, place, moment, self.force, self.time_function, where, self.side)]
@@ -283,7 +293,8 @@ class Source(DescriptionModel):
 
     def _from_event(self, event: SeismicEvent, domain: Domain, where: str) -> PointSource:
         x, y = domain.to_local(event.longitude, event.latitude) if event.geographic else (event.x, event.y)
-        place = (float(x), float(y), depth_origin(domain, float(x), float(y)) - event.depth)
+        top = 0.0 if self.depth_origin == "sea_level" else depth_origin(domain, float(x), float(y))
+        place = (float(x), float(y), top - event.depth)
         function = self._file_time_function(event, self.delay or 0.0)
         name = self.name or event.event_name
         return PointSource(name, place, event.moment, event.force, function, where, self.side)

@@ -116,6 +116,7 @@ sources:                                 # any number of sources
   # - longitude: -117.766                # instead of position; requires domain.crs
   #   latitude: 33.949
   #   depth: 1500                        # positive downwards
+  #   depth_origin: surface              # or sea_level: depths, also of files, count from z = 0
   #   force: [0, 0, 1.0e10]              # East, North, Up, in N
   #   time_function: {{ricker: {{frequency: 1.0, delay: 1.2}}}}
   # - file: CMTSOLUTION                  # or QuakeML: position, moment tensor and half duration; or FORCESOLUTION

@@ -192,6 +192,11 @@ def compare_data(
     settings = _settings(
         seismograms, quantity, origin_time, (min_frequency, max_frequency), (start, end), max_shift, channels, rotate
     )
+    if any(trace.after_origin for trace in traces):
+        notes.append(
+            "Times of SPECFEM were taken as those after the origin time; its own zero is the centroid time of the "
+            "earliest source, so that time shifts contain the time shift of that source."
+        )
     origin = settings.start + round((seismograms.origin_delay or 0.0) * 1e9)
     traces = [replace(one, start=one.start + origin) if one.after_origin else one for one in traces]
     label = str(observed) if isinstance(observed, (str, Path)) else "an ObsPy Stream"

@@ -49,6 +49,7 @@ class GriddedModel:
     quality : (nx, ny, nz) quality factors by name, ``qp`` and ``qs`` or ``qkappa`` and ``qmu``; empty without them.
     units : unit of each variable as the file states it; variables without one are missing.
     unused : names of the other variables of the file.
+    unstated : True if the file states no unit of x and y, which may then be degrees.
     """
 
     path: Path
@@ -65,6 +66,7 @@ class GriddedModel:
     top: np.ndarray | None = None
     bottom: np.ndarray | None = None
     notes: tuple[str, ...] = ()
+    unstated: bool = False
 
     @property
     def axes(self) -> dict[str, np.ndarray]:
@@ -125,7 +127,8 @@ def local_model(entries: Mapping[str, ArrayEntry], path: Path) -> GriddedModel:
     require_shear_quality(quality, arrays["vs"], path)
     units = {name: text for name in _PROPERTIES if (text := stated_units(by_name[name]))}
     unused = unused_names(entries, [by_name[name] for name in (*axes, *_PROPERTIES, *quality)])
-    return replace(_ascending(path, axes, arrays, quality), units=units, unused=unused)
+    unstated = not any(stated_units(by_name[name]) for name in ("x", "y"))
+    return replace(_ascending(path, axes, arrays, quality), units=units, unused=unused, unstated=unstated)
 
 
 def quality_names(entries: Mapping[str, ArrayEntry], path: Path) -> tuple[str, ...]:

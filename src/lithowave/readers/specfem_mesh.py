@@ -1,8 +1,8 @@
 """External meshes of SPECFEM3D: a folder with text files of nodes, hexahedra, materials and surfaces.
 
 ``mesh_file`` has the number of elements, then lines with ID and eight nodes; ``nodes_coords_file`` has the number of
-nodes, then ID, x, y and z in m; ``materials_file`` has ID and material of each element. Files of surfaces have a number of
-faces, then the ID of the element and the four nodes of each. Groups are the numbers of the materials.
+nodes, then ID, x, y and z in m; ``materials_file`` has ID and material of each element. Files of surfaces have a number
+of faces, then the ID of the element and the four nodes of each. Groups are the numbers of the materials.
 """
 
 from __future__ import annotations

@@ -90,6 +90,25 @@ class Surface:
         span = self.x[-1] - self.x[0]
         return bool(np.abs(self.x).max() <= 540.0 and span <= 360.0 + 1e-6 and np.abs(self.y).max() <= 90.0)
 
+    def covers(self, x: tuple[float, float], y: tuple[float, float]) -> bool:
+        """True if the grid covers a rectangle with these ends, in the unit of its axes."""
+        pairs = zip((self.x, self.y), (x, y), strict=True)
+        return all(bool(axis[0] <= low and axis[-1] >= high) for axis, (low, high) in pairs)
+
+    def is_in_degrees(
+        self, x: tuple[float, float], y: tuple[float, float], to_geographic: ToGeographic
+    ) -> bool:
+        """True if axes without a unit cover the center of a rectangle, in degrees, but not the rectangle in m.
+
+        x, y : ends of the rectangle in m.
+        """
+        if not self.unstated or not self.can_be_geographic or self.covers(x, y):
+            return False
+        middle = np.array([0.5 * sum(x)]), np.array([0.5 * sum(y)])
+        longitude, latitude = (float(np.asarray(each)[0]) for each in to_geographic(*middle))
+        turned = self.x[0] + (longitude - self.x[0]) % 360.0
+        return bool(turned <= self.x[-1] and self.y[0] <= latitude <= self.y[-1])
+
     @property
     def geographic(self) -> GeographicSurface:
         """The surface with its axes as longitude and latitude in degrees."""
