@@ -294,7 +294,9 @@ def fault_of(folder, *subfaults, vs="3.5e5"):
     return read_srf(folder / "fault.srf")
 
 
-@pytest.mark.parametrize("rates", [[140.0], [0.0, 92.7417], [100.0, 0.0], [3.0, 7.0, 5.0], [0.0, 10.0, 0.0]])
+@pytest.mark.parametrize(
+    "rates", [[140.0], [0.0, 92.7417], [100.0, 0.0], [3.0, 7.0, 5.0], [0.0, 10.0, 0.0], [0, 90, 90, 3]]
+)
 def test_slip_is_the_sum_of_the_samples_times_their_interval(tmp_path, rates):
     """The rule of the generators; samples keep their times, and the rate is linear to zero outside."""
     with warnings.catch_warnings():

@@ -167,5 +167,6 @@ def test_depths_from_a_datum(tmp_path, origin):
     heights = made.acquisition.source_positions[:, 2]
     np.testing.assert_allclose(heights, -6000.0 if origin == "sea_level" else -5600.0)
     if origin:
-        local = {key: point[key] for key in ("force", "time_function")} | {"position": [0, 0, -9], "depth_origin": origin}
+        local = {**point, "position": [0, 0, -9], "depth_origin": origin}
+        local |= dict.fromkeys(("longitude", "latitude", "depth"))
         assert "depth_origin and position are both given" in message_of(described, sources=[local])

@@ -40,7 +40,7 @@ def read_srf(path: str | Path) -> FiniteFault:
     """Read a finite fault from a text or HDF5 file.
 
     The integral of the slip rate is the sum of its samples times DT, as in the generators of the format, or that of the
-    trapezoidal rule if only this one agrees with the stated slip. If both differ from it by more than 2%, the slip rate
+    trapezoidal rule if this one is closer to the stated slip. If both differ from it by more than 2%, the slip rate
     is scaled to the stated slip, and a `LithowaveWarning` states the number of these subfaults and the largest
     difference. Another one states the moment of subfaults without samples, or with zeros, which are omitted.
 

@@ -37,6 +37,8 @@ _CM_PER_M = 100
 
 _SLOWEST = 50.0
 """Least S-wave velocity in m/s; a smaller value suggests that VS is not in cm/s."""
+_SLIP_DIGITS = 1e-3
+"""Relative difference of slip below which the digits of a file may not distinguish two rules of integration."""
 _AREA_TOLERANCE = 0.2
 """Relative difference between the area of the planes and of the subfaults that is worth a warning."""
 
@@ -100,8 +102,8 @@ def fault_of(tables: SrfTables) -> FiniteFault:
 
     The samples are converted in their array. The generators of the format integrate the slip rate as the sum of the
     samples times DT, which is the integral of a function that rises from 0 within DT before its first sample and falls
-    to 0 within DT after the last one: these zeros are added, unless the trapezoidal rule alone releases the stated slip
-    within 2%. A slip rate that differs from the stated slip by more than 2% is scaled to it, with a warning. Slip whose
+    to 0 within DT after the last one: these zeros are added, unless the trapezoidal rule is closer to the stated slip.
+    A slip rate that differs from the stated slip by more than 2% is scaled to it, with a warning. Slip whose
     samples are missing or zero is omitted, with a warning that states its moment.
 
     Raises
@@ -203,14 +205,17 @@ def with_end_samples(
     Returns
     -------
     Samples, their offsets, and a mask (n,) of subfaults whose slip rates begin one interval earlier. Segments are
-    unchanged if the trapezoidal rule releases their slip within `SLIP_TOLERANCE`, or if they begin and end with 0.
+    unchanged if they begin and end with 0, or if the trapezoidal rule is closer to their slip.
     """
     counts = np.diff(offsets)
     filled = np.flatnonzero(counts)
     first, last = np.zeros(counts.size, bool), np.zeros(counts.size, bool)
     first[filled] = rates[offsets[:-1][filled]] != 0.0
     last[filled] = rates[offsets[1:][filled] - 1] != 0.0
-    summed = slip_mismatch(slip, rates, offsets, interval).ravel() & (first | last)
+    stated, intervals = slip.ravel(), np.repeat(interval, 3)
+    by_sum = np.abs(intervals * segment_sums(rates, offsets) - stated)
+    by_trapezoids = np.abs(trapezoids(rates, offsets, intervals) - stated)
+    summed = (first | last) & (by_sum < by_trapezoids) & (by_trapezoids > _SLIP_DIGITS * np.abs(stated))
     led = (summed & first).reshape(-1, 3).any(axis=1)
     before, after = np.repeat(led, 3) & (counts > 0), summed & last
     if not (before.any() or after.any()):
