@@ -82,6 +82,7 @@ def test_a_simulation_names_the_folder_or_the_file(tmp_path: Path, name: str, gr
         solver={"method": "spectral_element", "mesh": {"file": name} if group else name},
     )  # fmt: skip
     assert simulation.solver.mesh.file == path
+    assert len(simulation.input_files()) == 9 and set(simulation.input_files()) == set(path.parent.iterdir())
     with pytest.raises(InputError, match="MESHES' does not exist"):
         simulation.with_overrides({"solver.mesh": "MESHES"})
 

@@ -28,7 +28,7 @@ from lithowave.description.units import (
     WholeNumber,
     quantity,
 )
-from lithowave.readers.specfem_mesh import MESH_FILE
+from lithowave.readers.specfem_mesh import MESH_FILE, specfem_files
 from lithowave.readers.surface_names import IGNORED, SURFACE_NAMES
 
 RECOMMENDED_POINTS_PER_WAVELENGTH: Mapping[int, float] = {2: 20.0, 4: 8.0, 6: 6.0, 8: 5.0}
@@ -168,6 +168,11 @@ class ImportedMesh(DescriptionModel):
         description="For each surface group, by its name or number, its condition (free, absorbing, rigid), its side "
         "of the box, whose condition is that of boundaries (x_min, ..., top, bottom, sides), or ignored.",
     )
+
+    @property
+    def files(self) -> list[Path]:
+        """All files of the mesh; a folder of SPECFEM3D has several."""
+        return specfem_files(self.file) if self.file.name == MESH_FILE else [self.file]
 
     @model_validator(mode="before")
     @classmethod

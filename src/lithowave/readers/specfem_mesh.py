@@ -26,6 +26,12 @@ _SURFACES = {
 _WHAT = "mesh"
 
 
+def specfem_files(path: Path) -> list[Path]:
+    """Return the existing files of the mesh whose ``mesh_file`` is given, this one first."""
+    others = (path.with_name(name) for name in (_NODES, _MATERIALS, *_SURFACES))
+    return [path, *(other for other in others if other.is_file())]
+
+
 def read_specfem_mesh(path: Path) -> CellFile:
     """Return the contents of the folder of a ``mesh_file``.
 
