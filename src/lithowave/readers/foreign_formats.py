@@ -44,6 +44,8 @@ _SUFFIXES = {
     ".shp": ("a shape file", "write its places to a CSV file: station,longitude,latitude"),
     ".ndk": ("a catalog of the Global CMT project (ndk)", "obspy.read_events('{name}').write('{stem}.xml', 'QUAKEML')"),
     ".fsp": ("a finite source of SRCMOD", "convert it to the Standard Rupture Format (.srf)"),
+    ".segy": ("a SEG-Y file", "as sections of a model: material: {{section: {{vp: ..., vs: ..., rho: ...}}}}"),
+    ".sgy": ("a SEG-Y file", "as sections of a model: material: {{section: {{vp: ..., vs: ..., rho: ...}}}}"),
     ".nrf": ("a NetCDF rupture of SeisSol", "use the .srf file of which rconv made it"),
 }  # fmt: skip
 _NDK = re.compile(rb"\S+\s+\d{4}/\d\d/\d\d\s+\d\d:\d\d:")
