@@ -255,7 +255,7 @@ def coordinates(name, new):
         (attribute("latitude", "units", "degrees_east"), "latitude: name and attributes contradict each other"),
         (attribute("latitude", "units", "m"), "latitude: has the units 'm'; expected degrees"),
         (attribute("longitude", "standard_name", "latitude"), "longitude: name and attributes contradict"),
-        (coordinates("depth", [0, 1, 2, 2, 10, 20, 40]), "depth: the coordinates are not monotonic: 2 at index 3"),
+        (coordinates("depth", [0, 1, 2, 1.5, 10, 20, 40]), "depth: the coordinates are not monotonic: 1.5 at index 3"),
         (coordinates("depth", [0, 1, 2, 5, 10, 20, np.nan]), "depth: has a coordinate without a value"),
         (coordinates("depth", 1e3 * DEPTH), "depth: reaches 40000 km, more than the radius of the E.*in m"),
         (coordinates("latitude", LATITUDE + 60.0), "latitude: runs from 93 to 95 degrees"),

@@ -164,6 +164,14 @@ def attribute(variable, name, value):
     return lambda file: (file[variable] if variable else file).setncattr(name, value)
 
 
+def without_units(name, other):
+    def change(file):
+        file[name].delncattr("units")
+        file.renameVariable(name, other)
+
+    return change
+
+
 def second_grid(file):
     file.renameVariable("z", "a")
     file.createVariable("b", "f4", ("lat", "lon"))[:] = 0.0
@@ -179,7 +187,7 @@ def second_grid(file):
         (lambda file: file["lon"].__setitem__(3, -120.0), "lon: the coordinates are not monotonic"),
         (lambda file: file["lat"].__setitem__(3, np.nan), "lat: has a coordinate without a value"),
         (second_grid, "elevation: the file has several grids: a, b"),
-        (rename("lat", "other"), "lat: the axis has no coordinates"),
+        (without_units("lat", "other"), "z: has the axes other, lon; expected longitude and latitude"),
     ],
 )
 def test_refused_grids(tmp_path, change, pattern):
@@ -219,3 +227,33 @@ def test_truncated_grids_are_refused(tmp_path, kind):
         (tmp_path / "cut.grd").write_bytes(whole[:length])
         with pytest.raises(InputError, match="cut.grd"):
             read_surface(tmp_path / "cut.grd")
+
+
+@pytest.mark.parametrize("kind", ["z", "elevation", "old"])
+def test_degrees_without_a_unit(tmp_path, kind):
+    """Axes without a unit that do not cover the domain in meters, but in degrees; also as the top of a layer."""
+
+    def unnamed(file):
+        for variable in file.variables.values():
+            if "units" in variable.ncattrs():
+                variable.delncattr("units")
+        if kind == "elevation":
+            file.renameVariable("z", kind)
+
+    path = tmp_path / "t.grd"
+    if kind == "old":
+        write_old(path, change=unnamed)
+    else:
+        write(path, names=("x", "y"), first=LONGITUDE, second=LATITUDE, change=unnamed)
+    elevation = read_surface(path).elevation
+    made = domain(path)
+    place = made.to_local(LONGITUDE[10], LATITUDE[20])
+    assert float(made.surface_height(*place)) == pytest.approx(elevation[20, 10], abs=1e-6)
+    layers = [{"top": 0, "vp": 3000, "vs": 1700, "rho": 2300}, {"top": str(path), "vp": 5000, "vs": 2900, "rho": 2600}]
+    simulation = lw.Simulation(**{**SIMULATION, "domain": DOMAIN, "material": {"layers": layers}})
+    top = simulation.material.medium.tops[1]
+    assert float(top(*place)) == pytest.approx(elevation[20, 10], abs=1e-6)
+    with pytest.raises(InputError, match="must cover the domain"):
+        domain(path, crs=None)
+    with pytest.raises(InputError, match="longitude: the grid covers"):
+        domain(path, crs={"longitude": 10, "latitude": 34})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +12,7 @@ import h5py
 import numpy as np
 import pytest
 
+import lithowave as lw
 from gmsh_sections import gmsh_file
 from hexahedra_boxes import bend, cube, cubes, merged
 from lithowave.errors import InputError, MissingPackageError
@@ -18,7 +20,9 @@ from lithowave.mesh.hexahedra import HexahedralMesh, curved
 from lithowave.mesh.mesh_reading import read_hexahedral_mesh
 from lithowave.mesh.numbering import FACES
 from lithowave.mesh.shapes import jacobians, lattice_slopes
-from lithowave.readers.hexahedral_mesh import EXODUS_SIDES, FROM_EXODUS, FROM_VTK, SURFACE_NAMES
+from lithowave.readers.exodus import EXODUS_SIDES, FROM_EXODUS
+from lithowave.readers.hexahedral_mesh import FROM_VTK
+from lithowave.readers.surface_names import usual_name
 from lithowave.solvers.spectral_element import geometry
 
 meshio = pytest.importorskip("meshio")
@@ -26,10 +30,19 @@ DATA = Path(__file__).parents[1] / "data" / "hexahedra"
 GMSH_FILES = ["hex8_msh2.msh", "hex8_msh4.msh", "hex27_msh2.msh", "hex27_msh4.msh", "hex27_msh4_binary.msh"]
 
 
+MEDIUM = {"vp": 3000, "vs": 1700, "rho": 2300}
+
+
 def refusal(path: Path) -> str:
     with pytest.raises(InputError) as caught:
         read_hexahedral_mesh(path)
     assert caught.value.file == path and caught.value.where == "mesh"
+    return str(caught.value)
+
+
+def refusal_given(path: Path, given: dict[str, str]) -> str:
+    with pytest.raises(InputError) as caught:
+        read_hexahedral_mesh(path, given=given)
     return str(caught.value)
 
 
@@ -204,7 +217,7 @@ def test_nodes_that_no_element_has_are_left_out(tmp_path: Path) -> None:
     spare = replace(mesh, vertices=np.concatenate([[[9.0, 9, 9]], mesh.vertices]), elements=mesh.elements + 1)
     found = read_hexahedral_mesh(written(tmp_path / "box.msh", spare))
     np.testing.assert_array_equal(found.vertices, mesh.vertices)
-    assert set(found.boundaries) == set(SURFACE_NAMES[:6])
+    assert set(found.boundaries) == {"x_min", "x_max", "y_min", "y_max", "z_min", "z_max"}
 
 
 def exodus(path: Path, mesh: HexahedralMesh, names: tuple[str, str] = ("top", "sides")) -> Path:
@@ -257,14 +270,15 @@ def test_exodus_by_meshio(tmp_path: Path) -> None:
 
 def test_exodus_refusals(tmp_path: Path) -> None:
     mesh = merged(cubes((2, 2, 1)))
-    assert "'upper' has a name that is not known" in refusal(exodus(tmp_path / "a.exo", mesh, ("upper", "sides")))
+    assert "'tops' has a name that is not known" in refusal(exodus(tmp_path / "a.exo", mesh, ("tops", "sides")))
     path = exodus(tmp_path / "b.exo", mesh)
     with h5py.File(path, "a") as file:
         file["connect2"].attrs["elem_type"] = "TETRA"
         del file["connect2"]
         file["connect2"] = np.ones((3, 4), np.int32)
         file["connect2"].attrs["elem_type"] = "TETRA"
-    assert "3 tetrahedra in addition to 2 hexahedra" in refusal(path)
+    text = refusal(path)
+    assert "it has 3 tetrahedra, 8 triangles in addition to 2 hexahedra" in text
     with h5py.File(path, "a") as file:
         del file["coordz"]
     assert "coordz" in refusal(path)
@@ -346,16 +360,92 @@ def test_a_face_in_two_surfaces(tmp_path: Path) -> None:
     assert "1 face is in the surface groups 'top' and 'sides'" in text
 
 
-@pytest.mark.parametrize(("name", "hint"), [("Top", "'top'"), ("absorbin", "'absorbing'"), ("X-min", "'x_min'")])
-def test_names_of_surfaces(name: str, hint: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("name", "hint"), [("absorbin", "'absorbing'"), ("botom", "'bottom'"), ("rigd", "'rigid'")])
+def test_misspelled_names_of_surfaces(name: str, hint: str, tmp_path: Path) -> None:
     names = {"rock": [1, 3], name: [2, 2], "sides": [3, 2]}
     text = refusal(with_surfaces(tmp_path / "box.msh", SIDES[OUTER], SURFACES, names))
     assert f"'{name}' has a name that is not known" in text and f"Did you mean {hint}?" in text
     assert "rigid" in text
 
 
-def test_a_surface_without_name(tmp_path: Path) -> None:
-    assert "'2' has a name" in refusal(with_surfaces(tmp_path / "box.msh", SIDES[OUTER], SURFACES, {"sides": [3, 2]}))
+def test_a_surface_without_name_is_that_of_its_plane(tmp_path: Path) -> None:
+    with pytest.warns(lw.LithowaveWarning, match="name of the surface group '2' states no boundary; .* it is z_max"):
+        mesh = read_hexahedral_mesh(with_surfaces(tmp_path / "box.msh", SIDES[OUTER], SURFACES, {"sides": [3, 2]}))
+    assert mesh.boundaries["z_max"].tolist() == [[0, 5], [1, 5]] and len(mesh.boundaries["sides"]) == 8
+    given = {"2": "free", "sides": "absorbing"}
+    mesh = read_hexahedral_mesh(tmp_path / "box.msh", given=given)
+    assert {name: len(faces) for name, faces in mesh.boundaries.items()} == {"free": 2, "absorbing": 8}
+
+
+@pytest.mark.parametrize(
+    ("name", "meaning"),
+    [
+        ("xmin", "x_min"), ("X-min", "x_min"), ("boundary_xneg", "x_min"), ("abs_ymax", "y_max"), ("x+", "x_max"),
+        ("Zmax", "z_max"), ("face_bottom", "bottom"), ("Top", "top"), ("free surface", "free"),
+        ("Free_Surface", "free"), ("inlet", None), ("left", None), ("103", None), ("boundary", None),
+        ("lateral", "sides"), ("West", "x_min"), ("bc_yplus", "y_max"), ("z0", None), ("max_x", "x_max"),
+        ("absorbing_boundary", "absorbing"), ("surface", None), ("fault", None), ("7", None), ("rock", None),
+        ("x", None), ("abs_bottom", "bottom"), ("face_topo", "top"),
+    ],
+)  # fmt: skip
+def test_usual_names_of_surfaces(name: str, meaning: str | None) -> None:
+    assert usual_name(name) == meaning
+
+
+@pytest.mark.parametrize("name", ["rock_fault", "3"])
+def test_surfaces_between_elements_are_ignored(name: str, tmp_path: Path) -> None:
+    names = {"rock": [1, 3], "top": [2, 2], "sides": [3, 2], name: [4, 2]}
+    path = with_surfaces(tmp_path / "box.msh", SIDES[[*OUTER, 1]], np.append(SURFACES, 4), names)
+    with pytest.warns(lw.LithowaveWarning, match=f"'{name}' is inside the mesh, between elements .1 faces., and is"):
+        mesh = read_hexahedral_mesh(path)
+    assert sorted(mesh.boundaries) == ["sides", "top"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        again = read_hexahedral_mesh(path, given={name: "ignored"})
+    assert sorted(again.boundaries) == ["sides", "top"]
+    text = refusal_given(path, {"fold": "free"})
+    assert text.startswith("mesh.surfaces.fold: the mesh has no such surface group; surface groups of the mesh: top, ")
+
+
+def test_a_group_on_no_plane_needs_its_boundary(tmp_path: Path) -> None:
+    """An oblique side that does not point upwards could be anything."""
+    mesh = replace(TWO, vertices=TWO.vertices + 0.3 * TWO.vertices[:, 2:] * [1, 0, 0])
+    tags = np.where(OUTER % 6 == 5, 2, 3)
+    path = written(tmp_path / "box.msh", mesh, {"quad": SIDES[OUTER]}, {"rock": [1, 3], "top": [2, 2]}, [1, tags])
+    text = refusal(path)
+    assert "'3' has a name that is not known, and faces on no plane of the bounding box" in text
+    assert "solver.mesh: {file: ..., surfaces: {'3': absorbing}}" in text
+    found = read_hexahedral_mesh(path, given={"3": "absorbing"})
+    assert len(found.boundaries["absorbing"]) == 8
+
+
+def test_sides_without_a_group_are_planes_of_the_box(tmp_path: Path) -> None:
+    with pytest.warns(lw.LithowaveWarning, match="9 exterior faces are in no surface group, and are those of x_max, y"):
+        mesh = read_hexahedral_mesh(with_surfaces(tmp_path / "a.msh", SIDES[[0]], np.array([3]), {"sides": [3, 2]}))
+    assert {name: len(faces) for name, faces in mesh.boundaries.items()} == {
+        "sides": 1, "x_max": 1, "y_min": 2, "y_max": 2, "z_min": 2, "z_max": 2,
+    }  # fmt: skip
+
+
+def test_the_key_of_the_mesh_in_a_simulation(tmp_path: Path) -> None:
+    names = {"rock": [1, 3], "cover": [2, 2], "rest": [3, 2]}
+    path = with_surfaces(tmp_path / "box.msh", SIDES[OUTER], SURFACES, names)
+    parts = {
+        "domain": {"x": [0, 2], "y": [0, 1], "z": [0, 1]}, "material": {"groups": {"rock": MEDIUM}}, "duration": 1,
+        "sources": [{"position": [1, 0.5, 0.5], "force": [0, 0, 1], "time_function": {"gaussian": {"sigma": 1}}}],
+    }  # fmt: skip
+    solver = {"method": "spectral_element", "mesh": {"file": str(path), "surfaces": {"cover": "free", "rest": "sides"}}}
+    simulation = lw.Simulation(**parts, solver=solver)
+    assert simulation.input_files() == [path]
+    (tmp_path / "again.yaml").write_text(simulation.to_yaml())
+    again = lw.Simulation.from_file(tmp_path / "again.yaml")
+    assert again.solver.mesh == simulation.solver.mesh
+    plain = lw.Simulation(**parts, solver={"method": "spectral_element", "mesh": str(path)})
+    assert plain.solver.model_dump()["mesh"] == path and plain.solver.mesh.surfaces == {}
+    with pytest.raises(lw.InputError, match=r"solver.mesh.surfaces.cover: 'open' is not .* free, .* ignored"):
+        lw.Simulation(**parts, solver={**solver, "mesh": {"file": str(path), "surfaces": {"cover": "open"}}})
+    numbered = {**parts, "material": {"groups": {7: MEDIUM}}}
+    assert list(lw.Simulation(**numbered, solver=solver).material.groups) == ["7"]
 
 
 def test_volumes_without_name_go_by_their_number(tmp_path: Path) -> None:

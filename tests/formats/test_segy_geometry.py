@@ -196,3 +196,53 @@ def test_keys_of_other_files_are_refused(tmp_path):
     assert "it applies to StationXML" in message_of(described, receivers=[{"file": path, "time": "2020-01-01"}])
     shots = {"position": [0, 0, -10], "crs": "EPSG:32611"}
     assert "crs is given without a SEG-Y file" in message_of(described, survey={"shots": shots})
+
+
+@pytest.mark.parametrize("offset", [0, 1, 2])
+@pytest.mark.parametrize("key", ["receivers", "survey"])
+def test_a_file_with_only_zeros_has_no_positions(tmp_path, offset, key):
+    """Small offsets, such as trace numbers, agree with any place within their rounding."""
+    zeros = dict.fromkeys(("SourceX", "SourceY", "GroupX", "GroupY", "SourceGroupScalar"), 0)
+    path = str(write(tmp_path / "line.segy", offset=offset, **zeros))
+    changes = {"receivers": [{"file": path}]} if key == "receivers" else {"survey": {"shots": {"file": path}}}
+    message = message_of(described, **{"receivers": [], **changes})
+    assert "are 0, from trace 1" in message or "the scalar of coordinates (bytes 71-72) is 0" in message, message
+
+
+def swapped(path):
+    """Exchange the bytes of all numbers of a file that `write` has made."""
+    data = bytearray(path.read_bytes())
+    header = np.frombuffer(bytes(data[3200:3600]), ">u2")  # 16-bit entries, and three of 32 bits at the beginning
+    data[3200:3600] = header.astype("<u2").tobytes()
+    data[3200:3212] = np.frombuffer(bytes(path.read_bytes()[3200:3212]), ">i4").astype("<i4").tobytes()
+    size = 240 + 4 * 4
+    longs = [0, 4, 8, 12, 16, 20, 24, 36, 40, 44, 48, 52, 56, 60, 64, 72, 76, 80, 84]
+    for start in range(3600, len(data), size):
+        trace = bytes(data[start : start + 240])
+        data[start : start + 240] = np.frombuffer(trace, ">u2").astype("<u2").tobytes()
+        for at in longs:
+            data[start + at : start + at + 4] = trace[at : at + 4][::-1]
+        samples = bytes(data[start + 240 : start + size])
+        data[start + 240 : start + size] = np.frombuffer(samples, ">u4").astype("<u4").tobytes()
+    path.write_bytes(bytes(data))
+
+
+def test_little_endian_files(tmp_path):
+    """Since revision 2 with a mark; before, the format of the samples shows the order."""
+    path = write(tmp_path / "line.segy")
+    expected = segy_receivers(path).records
+    other = write(tmp_path / "little.segy")
+    swapped(other)
+    found = segy_receivers(other).records
+    assert [(one.horizontal, one.z) for one in found] == [(one.horizontal, one.z) for one in expected]
+    shots, geometry = segy_shots(other)
+    assert [shot.place for shot in shots] == SHOTS and geometry.notes == ()
+
+
+def test_coordinates_without_a_unit_may_be_degrees(tmp_path):
+    places = [(-117.75, 33.9), (-117.7, 33.95)]
+    path = write(tmp_path / "d.segy", [places[0]], places, -10000, factor=10000, CoordinateUnits=0, offset=0)
+    first, second = described(receivers=[{"file": str(path)}]).receiver_list()
+    assert first.position[:2] == pytest.approx(described().domain.to_local(*places[0]))
+    meters = described(receivers=[{"file": str(path), "coordinates": "cartesian"}]).receiver_list()
+    assert meters[1].position[:2] == places[1]

@@ -272,7 +272,7 @@ def test_slip_that_differs_from_its_samples(tmp_path):
         near = read_srf(tmp_path / "b.srf")
     np.testing.assert_array_equal(near.rates, whole.rates)
     assert near.slip[3, 0] == pytest.approx(1.019e-2 * stated, rel=1e-6)
-    subfaults[3]["SLIP1"] = f"{1.5 * stated:.6f}"
+    subfaults[3]["SLIP1"] = f"{4.0 * stated:.6f}"
     text = srf_text(subfaults, "2.0")
     (tmp_path / "c.srf").write_text(text)
     line = next(number for number, row in enumerate(text.splitlines(), 1) if f" {subfaults[3]['SLIP1']} " in row)
@@ -280,8 +280,66 @@ def test_slip_that_differs_from_its_samples(tmp_path):
         LithowaveWarning, match=rf"1 of 6 slip components .* scaled .*SLIP1 of subfault 4 \(line {line}\)"
     ):
         far = read_srf(tmp_path / "c.srf")
-    np.testing.assert_allclose(far.released_slip[3, 0], 1.5e-2 * stated, rtol=1e-6)
+    np.testing.assert_allclose(far.released_slip[3, 0], 4e-2 * stated, rtol=1e-6)
     np.testing.assert_array_equal(far.rates[: far.offsets[9]], whole.rates[: far.offsets[9]])
+
+
+def fault_of(folder, *subfaults, vs="3.5e5"):
+    """The fault of subfaults given by SLIP1, its samples in cm/s and DT."""
+    text = f"2.0\nPOINTS {len(subfaults)}\n"
+    for index, (slip, rates, interval) in enumerate(subfaults):
+        text += f"0.00{index} 0.000 5.0 0 90 4.0e8 1.0 {interval} {vs} 2.7\n0 {slip} {len(rates)} 0 0 0 0\n"
+        text += " ".join(map(str, rates)) + "\n" * bool(rates)
+    (folder / "fault.srf").write_text(text)
+    return read_srf(folder / "fault.srf")
+
+
+@pytest.mark.parametrize(
+    "rates", [[140.0], [0.0, 92.7417], [100.0, 0.0], [3.0, 7.0, 5.0], [0.0, 10.0, 0.0], [0, 90, 90, 3]]
+)
+def test_slip_is_the_sum_of_the_samples_times_their_interval(tmp_path, rates):
+    """The rule of the generators; samples keep their times, and the rate is linear to zero outside."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fault = fault_of(tmp_path, (f"{0.1 * sum(rates):.6g}", rates, 0.1), (30.0, [0, 100, 150, 50], 0.1))
+    np.testing.assert_allclose(fault.released_slip[:, 0], [1e-3 * sum(rates), 0.3], rtol=1e-5)
+    sources = fault.moment_rate_sources()
+    assert sources.total_moment == pytest.approx(2700 * 3500.0**2 * 4e4 * (1e-3 * sum(rates) + 0.3), rel=1e-5)
+    times = 1.0 + 0.1 * np.arange(-1, len(rates) + 1)
+    chosen = slice(sources.offsets[0], sources.offsets[1])
+    own = sources.start[0] + sources.interval[0] * np.arange(sources.offsets[1])
+    found = np.interp(times, own, sources.rates[chosen], left=0.0, right=0.0) * 0.1 * sum(rates)
+    np.testing.assert_allclose(found, [0.0, *rates, 0.0], rtol=1e-4, atol=1e-9)
+
+
+def test_slip_by_the_trapezoidal_rule_is_unchanged(tmp_path):
+    fault = fault_of(tmp_path, (1.0, [3.0, 7.0, 3.0], 0.1))
+    assert fault.rates.tolist() == pytest.approx([0.03, 0.07, 0.03]) and fault.start[0] == 1.0
+
+
+@pytest.mark.parametrize("rates", [[], [0.0, 0.0, 0.0]])
+@pytest.mark.parametrize("vs", ["3.5e5", "0"])
+def test_slip_without_samples_costs_its_moment(tmp_path, rates, vs):
+    size = rf"moment {2700 * 3500.0**2 * 4e4 * 0.1:.4g} N m" if vs != "0" else r"area times slip 4000 m\^3"
+    with pytest.warns(LithowaveWarning, match=rf"1 of 2 slip .*: {size.replace('+', '.')}, 25% .*\(line 7\), 10 cm"):
+        fault = fault_of(tmp_path, (30.0, [0, 100, 150, 50], 0.1), (10.0, rates, 0.1), vs=vs)
+    assert fault.count == 2 and fault.slip[1, 0] == 0.0
+    assert fault.moment_rate_sources(3e10).total_moment == pytest.approx(3e10 * 4e4 * 0.3, rel=1e-6)
+    with pytest.raises(InputError, match="all samples of the slip rate are zero"):
+        fault_of(tmp_path, (10.0, rates, 0.1))
+
+
+def test_a_fault_that_slips_at_time_0_is_delayed(tmp_path):
+    fault_of(tmp_path, (14.0, [140.0], 0.1))
+    path = tmp_path / "fault.srf"
+    path.write_text(path.read_text().replace(" 1.0 0.1 ", " 0.0 0.1 "))
+    simulation = lw.Simulation(
+        domain={"x": [-5e3, 5e3], "y": [-5e3, 5e3], "z": [-10e3, 0], "crs": {"longitude": 0, "latitude": 0}},
+        material={"homogeneous": {"vp": 6000, "vs": 3500, "rho": 2700}}, sources=[{"file": str(path)}], duration=5,
+        solver={"max_frequency": 1},
+    )  # fmt: skip
+    assert simulation.sources[0].delay == 0.1
+    assert simulation.acquisition.sources[0].time_function.support() == pytest.approx((0.0, 0.2))
 
 
 def test_area_that_differs_from_that_of_the_planes(tmp_path):
@@ -354,7 +412,6 @@ DAMAGED = {
     "fewer samples announced": (changed(9, " 8 ", " 7 "), r":11: NT1: this line has 1 more values than NT1 = 7"),
     "more samples announced": (changed(9, " 8 ", " 9 "), r":12: NT1: this line has 9 more values than NT1 = 9"),
     "samples without slip": (changed(9, "0.0 0   #", "0.0 2   #"), r":12: NT3: .* more values than NT3 ="),
-    "slip without samples": (changed(9, "0.0 0   #", "5.0 0   #"), r":9: SLIP3 of subfault 1: 5 cm, but the 0 samples"),
     "slip of the other sign": (changed(9, " 1", " -1"), r":9: SLIP1 of subfault 1: -1.* must have the same sign"),
     "sample missing": (changed(11, "2.0", ""), r":12: NT1: this line has 9 more values"),
     "sample is a word": (changed(11, "2.0", "two"), r":11: slip rate: 'two' is not a finite number"),

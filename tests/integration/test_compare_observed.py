@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
+import h5py
 import numpy as np
 import pytest
 
@@ -282,3 +283,61 @@ def test_results_as_a_table(run):
     assert isinstance(table, pandas.DataFrame) and list(table.index) == found.names
     assert table.loc["CI.CHN", "time_shift"] == found.stations[0].time_shift
     assert len(repr(found)) < 200 and replace(found, notes=[]).notes == []
+
+
+def specfem_files(run, folder, suffix="semv", letters="XYZ", change=None):
+    """Text files as SPECFEM writes them: times after the origin time, in single precision, and values."""
+    folder.mkdir(exist_ok=True)
+    delay = lw.load_seismograms(run).origin_delay or 0.0
+    for trace in observed({}):
+        name = f"CI.{trace.stats.station}.BX{letters['ENZ'.index(trace.stats.channel[-1])]}.{suffix}"
+        times = np.float32(trace.times() - LEAD + 0.0037 - delay)
+        rows = [f" {time: .6E}  {value: .8E}" for time, value in zip(times, trace.data, strict=True)]
+        (folder / name).write_text("\n".join(rows if change is None else change(rows)) + "\n")
+    (folder / "output_solver.txt").write_text("not a seismogram\n")
+    return folder
+
+
+@pytest.mark.parametrize("letters", ["XYZ", "ENZ"])
+def test_seismograms_of_specfem(run, tmp_path, letters):
+    found = lw.compare_data(run, specfem_files(run, tmp_path / "OUTPUT_FILES", letters=letters), max_frequency=1.0)
+    assert len(found.stations) == 12 and found.quantity == "velocity" and found.components == "ENZ"
+    assert max(station.relative_l2 for station in found.stations) < 1e-3
+    assert max(abs(station.time_shift) for station in found.stations) < 1e-4
+    file = tmp_path / "OUTPUT_FILES" / f"{found.names[0]}.BXZ.semv"
+    assert "velocity, 1 stations" in lithowave("compare", run, file, "--fmax", "1")
+
+
+def test_specfem_states_the_quantity(run, tmp_path):
+    folder = specfem_files(run, tmp_path / "d", "semd")  # a velocity as displacement: 100% wrong, but comparable
+    found = lw.compare_data(run, folder, max_frequency=1.0)
+    assert found.quantity == "displacement" and min(station.relative_l2 for station in found.stations) > 0.2
+    specfem_files(run, folder, "semv")
+    found = lw.compare_data(run, folder, max_frequency=1.0)
+    assert found.quantity == "velocity" and max(station.relative_l2 for station in found.stations) < 1e-3
+    assert any("36 traces of another quantity than velocity were not used" in note for note in found.notes)
+    with pytest.raises(lw.InputError, match="the data have displacement and velocity, not acceleration"):
+        lw.compare_data(run, folder, quantity="acceleration")
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda rows: [*rows[:9], *rows[12:]], "times are not evenly spaced"),
+        (lambda rows: [*rows[:9], "0.1", *rows[9:]], "cannot be read as seismogram of SPECFEM"),
+        (lambda rows: ["a b", *rows], "cannot be read as seismogram of SPECFEM"),
+    ],
+)
+def test_damaged_seismograms_of_specfem(run, tmp_path, change, words):
+    with pytest.raises(lw.InputError, match=words):
+        lw.compare_data(run, specfem_files(run, tmp_path / "d", change=change))
+
+
+@pytest.mark.parametrize("options", [{}, {"locking": True}, {"mode": "r+"}, {"driver": "core", "backing_store": False}])
+def test_results_are_read_while_h5py_has_them_open(run, options):
+    path = run / "seismograms.h5"
+    with h5py.File(path, **{"mode": "r", **options}) as file:
+        found = lw.load_seismograms(run)
+        assert file.id.valid
+        again = lw.load_seismograms(run)
+    np.testing.assert_array_equal(found.data, again.data)

@@ -11,6 +11,7 @@ from lithowave.description.spline import NaturalSpline
 from lithowave.description.time_functions import Gaussian, TimeFunction
 from lithowave.errors import InputError
 
+STEPS = {"smoothed_step", "error_function"}
 SAMPLES = {"values": [0.0, 0.3, 1.0, 1.4, 0.8, 0.2, 0.0], "interval": 0.15, "delay": 0.2}
 MOMENT_RATES = [
     {"gaussian": {"sigma": 0.06, "delay": 0.9}},
@@ -19,9 +20,14 @@ MOMENT_RATES = [
     {"triangle": {"half_duration": 0.4, "delay": 0.7}},
     {"boxcar": {"duration": 0.5, "delay": 0.2}},
     {"smoothed_step": {"rise_time": 0.6, "delay": 0.3}},
+    {"error_function": {"sigma": 0.07, "delay": 0.6}},
     {"samples": SAMPLES},
 ]
-ALL = [*MOMENT_RATES, {"ricker": {"frequency": 2.0, "delay": 0.8}}]
+MOMENTS = [
+    {"gaussian": {"sigma": 0.06, "delay": 0.9, "quantity": "moment"}},
+    {"ricker": {"frequency": 2.0, "delay": 0.8, "quantity": "moment"}},
+]
+ALL = [*MOMENT_RATES, {"ricker": {"frequency": 2.0, "delay": 0.8}}, *MOMENTS]
 
 
 def name_of(description):
@@ -48,6 +54,28 @@ def test_rate_has_unit_area_and_released_is_its_integral(description):
     np.testing.assert_allclose(function.released(edges[1:]), cumulative, atol=tolerance)
     assert function.released(-0.5) == pytest.approx(0.0, abs=1e-12)
     assert function.released(1e3) == pytest.approx(1.0, rel=1e-12)
+
+
+@pytest.mark.parametrize("description", MOMENTS, ids=name_of)
+def test_a_moment_has_the_shape_of_the_amplitude(description):
+    """Its rate is the derivative, whose area is zero."""
+    function = made(description)
+    time = np.linspace(-0.5, 3.0, 70_001)
+    np.testing.assert_array_equal(function.released(time), function.amplitude(time))
+    slope = np.gradient(function.amplitude(time), time)
+    np.testing.assert_allclose(function.rate(time), slope, atol=1e-5 * np.abs(slope).max())
+    assert function.final == 0.0 and function.is_moment and function.moment_refusal() is None
+    assert function.model_dump()[function.kind]["quantity"] == "moment"
+    plain = TimeFunction(gaussian={"sigma": 1})
+    assert plain.final == 1.0 and not plain.is_moment and "quantity" not in plain.model_dump()["gaussian"]
+
+
+def test_an_error_function_is_the_moment_of_a_gaussian_rate():
+    time = np.linspace(-1.0, 3.0, 401)
+    step, rate = (made({name: {"sigma": 0.2, "delay": 0.9}}) for name in ("error_function", "gaussian"))
+    np.testing.assert_allclose(step.rate(time), rate.rate(time))
+    np.testing.assert_allclose(step.amplitude(time), rate.released(time))
+    assert step.onset_amplitude() == pytest.approx(float(rate.released(0.0)))
 
 
 @pytest.mark.parametrize("description", ALL, ids=name_of)
@@ -82,7 +110,7 @@ def test_the_documented_area_of_a_force(description, area):
     assert "Force: amplitude = " in text and ("Moment tensor: rate = " in text or function.moment_refusal())
 
 
-@pytest.mark.parametrize("description", [d for d in MOMENT_RATES if "smoothed_step" not in d], ids=name_of)
+@pytest.mark.parametrize("description", [d for d in MOMENT_RATES if not STEPS & {*d}], ids=name_of)
 def test_rate_and_amplitude_differ_by_a_factor(description):
     function = made(description)
     time = np.linspace(0.05, 1.45, 57)
@@ -96,7 +124,7 @@ def amplitude_spectrum(function, frequency):
     """|Fourier integral| by the trapezoidal rule; of the rate where there is one."""
     start, end = function.support(1e-9)
     time = np.linspace(start - 1e-9, end + 1e-9, 4_001)
-    values = function.amplitude(time) if function.kind == "ricker" else function.rate(time)
+    values = function.amplitude(time) if function.moment_refusal() else function.rate(time)
     waves = np.exp(-2j * np.pi * np.outer(np.atleast_1d(frequency), time))
     return np.abs(waves @ values) * (time[1] - time[0])
 
@@ -158,7 +186,7 @@ def test_delay_moves_the_function_and_its_support(description):
 def test_outside_its_support_a_function_is_small(description):
     function = made(description)
     start, end = function.support(1e-3)
-    values = function.amplitude if function.kind == "ricker" else function.rate
+    values = function.amplitude if function.moment_refusal() else function.rate
     peak = np.abs(values(np.linspace(start, end, 20_001))).max()
     outside = np.concatenate(
         [np.linspace(start - 3.0, start - 1e-9, 999), np.linspace(end + 1e-9, end + 3.0, 999)]
@@ -198,7 +226,7 @@ def test_brune_scales_agree():
 def test_ricker_is_refused_as_moment_rate_and_the_gaussian_named_instead_fits():
     ricker = made({"ricker": {"frequency": 2.0, "delay": 0.8}})
     reason = ricker.moment_refusal()
-    assert "zero area" in reason and "sigma: 0.1125" in reason
+    assert "zero area" in reason and "sigma: 0.1125" in reason and "quantity: moment" in reason
     with pytest.raises(InputError, match="zero area"):
         ricker.rate(np.zeros(3))
     with pytest.raises(InputError, match="zero area"):

@@ -16,7 +16,8 @@ def compare(
         Path,
         typer.Argument(
             metavar="DIR_OR_DATA",
-            help="The folder of the reference run, or observed seismograms: a file or folder of MiniSEED, SAC or ASDF.",
+            help="The folder of the reference run, or observed seismograms: a file or folder of MiniSEED, SAC, "
+            "ASDF or text of SPECFEM (.semd, .semv, .sema).",
         ),
     ],
     figure: Annotated[Path | None, typer.Option(metavar="PATH", help="Draw the comparison to this file.")] = None,

@@ -77,6 +77,13 @@ def hint_of_script(path: Path) -> str:
     return ""
 
 
+def keys_as_text(value: Any) -> Any:
+    """Return a mapping with text instead of integers as keys, such as the numbers of groups of a mesh; others as is."""
+    if not isinstance(value, dict):
+        return value
+    return {str(key) if type(key) is int else key: entry for key, entry in value.items()}
+
+
 InputFile = Annotated[Path, BeforeValidator(existing_file)]
 """An existing file; a relative name starts in the folder of the description (``context["directory"]``)."""
 

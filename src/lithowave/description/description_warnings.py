@@ -52,6 +52,12 @@ def find_warnings(simulation: Simulation) -> list[str]:
                 f"happens {entry.delay:g} s later (sources[{index}].delay), so time 0 is {entry.delay:g} s before "
                 "the origin time."
             )
+        if any(not event.geographic for event in entry.events_of_file()) and entry.coordinates is None:
+            if all(event.geographic for event in entry.placed_events(simulation.domain)):
+                found.append(
+                    f"sources[{index}].file: latorUTM and longorUTM are degrees in the domain, and were taken as "
+                    f"latitude and longitude; sources[{index}].coordinates: cartesian takes them as m."
+                )
     sources = _labelled_sources(simulation)
     summed = list(_with_summed_faults(sources))
     found.extend(time_function_warnings(simulation, summed))

@@ -152,7 +152,18 @@ class Domain(DescriptionModel):
 
     def _read_surface(self, path: Path) -> Surface:
         """Return the surface in a file, in local coordinates."""
-        surface = read_surface(path)
+        return self.placed_surface(read_surface(path))
+
+    def placed_surface(self, surface: Surface) -> Surface:
+        """Return a surface of a file in local coordinates.
+
+        Axes without a unit are in m. If the grid does not cover the domain so, but can be on longitude and latitude and
+        the domain has an origin, they are in degrees.
+
+        InputError: the surface is on longitude and latitude, and does not cover the domain.
+        """
+        if surface.unstated and self.is_geographic and surface.can_be_geographic:
+            surface = surface if surface.covers(self.x, self.y) else surface.geographic
         if not isinstance(surface, GeographicSurface):
             return surface
         return surface.placed(self.to_geographic, self.x, self.y)

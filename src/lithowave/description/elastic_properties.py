@@ -27,7 +27,7 @@ from lithowave.description.anisotropy import (
 from lithowave.description.base import DescriptionModel
 from lithowave.description.media import value_problem
 from lithowave.description.plausibility import unit_question
-from lithowave.description.quality_values import WAVES, inverse_quality_of, quality_problem
+from lithowave.description.quality_values import MODULI, WAVES, inverse_quality_of, quality_problem
 from lithowave.description.refusals import refusal, shown
 from lithowave.description.units import (
     Direction,
@@ -79,7 +79,8 @@ class ElasticProperties(DescriptionModel):
     A ``stiffness`` replaces vp and vs, which are then the maximum and the minimum phase velocity.
 
     With ``qp`` and ``qs``, the medium attenuates waves (see ``material.attenuation``); without them it is elastic. In
-    an anisotropic medium they are those of the isotropic average of the stiffness.
+    an anisotropic medium they are those of the isotropic average of the stiffness. Instead, ``qkappa`` and ``qmu`` may
+    be given: qs = qmu and 1/qp = (1 - L)/qkappa + L/qmu with L = 4/3 vs^2/vp^2.
     """
 
     model_config = ConfigDict(
@@ -105,6 +106,12 @@ class ElasticProperties(DescriptionModel):
     )
     qs: QualityFactor | None = Field(
         default=None, description="Quality factor of S waves; qp must be at most qs / (4/3 vs^2/vp^2)."
+    )
+    qkappa: QualityFactor | None = Field(
+        default=None, description="Instead of qp: quality factor of the bulk modulus; in a solid together with qmu."
+    )
+    qmu: QualityFactor | None = Field(
+        default=None, description="Instead of qs: quality factor of the shear modulus."
     )
 
     @model_validator(mode="after")
@@ -158,6 +165,8 @@ class ElasticProperties(DescriptionModel):
             raise refusal(problem[0].strip(), problem[1], question or f"for this vs, vp must be above {least:.6g} m/s")
 
     def _check_quality(self) -> None:
+        if self.qkappa is not None or self.qmu is not None:
+            self._check_moduli_quality()
         if self.qp is None and self.qs is None:
             return
         if self.is_fluid and self.qs is not None:
@@ -170,6 +179,24 @@ class ElasticProperties(DescriptionModel):
         if problem:
             raise refusal(*problem, at=("qp",))
 
+    def _check_moduli_quality(self) -> None:
+        """Refuse qkappa and qmu that are incomplete or in addition to qp and qs, and set the qp and qs that follow."""
+        for key in WAVES:
+            if key in self.model_fields_set and getattr(self, key) is not None:
+                given = "qkappa" if self.qkappa is not None else "qmu"
+                raise refusal(f"{given} and {key} are both given", "give qp and qs, or qkappa and qmu", at=(key,))
+        if self.is_fluid and self.qmu is not None:
+            got = f"{self.qmu:.12g} is given, but vs = 0 denotes a fluid"
+            raise refusal(got, "a fluid has the quality factor qkappa only", at=("qmu",))
+        for key, other in (MODULI, MODULI[::-1]):
+            if getattr(self, key) is None and not (self.is_fluid and key == "qmu"):
+                raise refusal(f"is missing, while {other} is given", "a solid has both or none", at=(key,))
+        vp, vs = self.isotropic_speeds
+        share = 4.0 / 3.0 * (vs / vp) ** 2
+        loss = (1.0 - share) / self.qkappa + (share / self.qmu if self.qmu is not None else 0.0)
+        # What follows, not a choice of the user: not counted among the fields that were set.
+        self.__dict__.update(qp=1.0 / loss, qs=self.qmu)
+
     @property
     def _quality_arrays(self) -> tuple[np.ndarray | None, ...]:
         values = (self.qp, self.qs, *self.isotropic_speeds)
@@ -178,6 +205,7 @@ class ElasticProperties(DescriptionModel):
     @model_serializer(mode="wrap")
     def _only_given(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         derived = () if self.stiffness is None else ("vp", "vs")
+        derived += () if self.qkappa is None else WAVES
         return {
             key: value for key, value in handler(self).items() if value is not None and key not in derived
         }
@@ -213,6 +241,8 @@ class ElasticProperties(DescriptionModel):
         """1/Qkappa and 1/Qmu, the inverse quality factors of the bulk and the shear modulus; 0 in an elastic medium."""
         if not self.has_attenuation:
             return 0.0, 0.0
+        if self.qkappa is not None:
+            return 1.0 / self.qkappa, 0.0 if self.qmu is None else 1.0 / self.qmu
         bulk, shear = inverse_quality_of(WAVES, *self._quality_arrays)
         return float(bulk[0]), float(shear[0])
 

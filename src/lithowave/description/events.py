@@ -93,7 +93,7 @@ def events_of_obspy(value: Any) -> list[dict[str, Any]]:
             "longitude": event.longitude,
             "latitude": event.latitude,
             "depth": event.depth,
-            "moment_tensor": dict(zip(("xx", "yy", "zz", "xy", "xz", "yz"), event.moment, strict=True)),
+            "moment_tensor": dict(zip(("xx", "yy", "zz", "xy", "xz", "yz"), event.moment or (), strict=True)),
         }
         for event in events
     ]

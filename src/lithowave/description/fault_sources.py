@@ -12,18 +12,18 @@ from lithowave.faults import FiniteFault, SampledSources
 
 
 def fault_sources(
-    fault: FiniteFault, domain: Domain, material: Material, delay: float
+    fault: FiniteFault, domain: Domain, material: Material, delay: float, at_sea_level: bool = False
 ) -> tuple[np.ndarray, SampledSources, SlipRates]:
     """Return positions (m, 3), m, moment tensors and time functions of the m point sources of a fault.
 
     Parameters
     ----------
-    fault : subfaults; depths are below the surface of the domain.
+    fault : subfaults; depths are below the surface of the domain, or if ``at_sea_level`` below z = 0.
     material : its shear modulus applies to subfaults whose file states none, and its bulk modulus to opening ones.
     delay : s, added to the times of the file.
     """
     x, y = domain.to_local(*fault.horizontal.T) if fault.geographic else fault.horizontal.T
-    top = np.zeros(fault.count) if domain.surface is None else domain.surface(x, y)
+    top = np.zeros(fault.count) if domain.surface is None or at_sea_level else domain.surface(x, y)
     positions = np.column_stack([x, y, top - fault.depth])
     shear, bulk = fault.shear_modulus, None
     unknown = np.isnan(shear)

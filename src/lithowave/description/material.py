@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Self
+from typing import TYPE_CHECKING, Annotated, Any, Self, TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -23,7 +23,7 @@ from pydantic.json_schema import SkipJsonSchema
 from lithowave.description.anelasticity import Anelasticity, make_anelasticity
 from lithowave.description.anisotropy import aligned_moduli
 from lithowave.description.attenuation import Attenuation
-from lithowave.description.base import DescriptionModel, InputFile, reading
+from lithowave.description.base import DescriptionModel, InputFile, keys_as_text, reading
 from lithowave.description.bounded_layers import PROPERTIES, BoundedLayers, FunctionTop
 from lithowave.description.earth import Earth
 from lithowave.description.earth_medium import EarthMedium
@@ -36,8 +36,9 @@ from lithowave.description.refusals import refusal, shown
 from lithowave.description.section import Section
 from lithowave.description.units import with_unit
 from lithowave.readers.model_files import Models, read_model
+from lithowave.readers.model_frames import GEOGRAPHIC
 from lithowave.readers.python_arrays import LABEL, ArrayModel, is_array_mapping, is_dataset
-from lithowave.readers.surfaces import GeographicSurface, read_surface
+from lithowave.readers.surfaces import GeographicSurface, Surface, read_surface
 
 if TYPE_CHECKING:
     from lithowave.description.domain import Domain
@@ -59,6 +60,11 @@ def _array_model(value: Any) -> Any:
             "depth, or longitude, latitude and depth",
         )
     return reading(lambda _: ArrayModel(value), LABEL, ())
+
+
+def _needs_place(top: object) -> TypeGuard[Surface]:
+    """True for a surface that is, or may be, on longitude and latitude."""
+    return isinstance(top, GeographicSurface) or (isinstance(top, Surface) and top.unstated and top.can_be_geographic)
 
 
 class Material(DescriptionModel):
@@ -106,7 +112,7 @@ class Material(DescriptionModel):
     section: Section | None = Field(
         default=None, description="Two-dimensional model from SEG-Y files, constant across the section."
     )
-    groups: dict[str, ElasticProperties] | None = Field(
+    groups: Annotated[dict[str, ElasticProperties], BeforeValidator(keys_as_text)] | None = Field(
         default=None,
         description="With solver.mesh: the name and the properties of each group of elements of the mesh.",
     )
@@ -237,7 +243,7 @@ class Material(DescriptionModel):
             placed = self.model_copy()
             placed.__dict__["medium"] = self.earth.medium.placed(domain)
             return placed
-        if isinstance(medium, BoundedLayers) and any(isinstance(top, GeographicSurface) for top in medium.tops):
+        if isinstance(medium, BoundedLayers) and any(_needs_place(top) for top in medium.tops):
             placed = self.model_copy()
             placed.__dict__["medium"] = self._layers_placed(domain)
             return placed
@@ -245,25 +251,40 @@ class Material(DescriptionModel):
             alone = self.model_copy()
             del alone.__dict__["medium"]
             return alone.in_domain(domain)
+        if isinstance(medium, (GriddedMedium, ModelOnEarth)) and self.kind != "section":
+            medium = self._with_degrees(medium, domain)
         if not isinstance(medium, ModelOnEarth):
             return self
         placed = self.model_copy()
         placed.__dict__["medium"] = medium.placed(domain)
         return placed
 
+    def _with_degrees(self, medium: GriddedMedium | ModelOnEarth, domain: Domain) -> GriddedMedium | ModelOnEarth:
+        """Return a model without a unit of x and y on longitude and latitude, if it covers the domain only so."""
+        models = medium.models if isinstance(medium, ModelOnEarth) else (medium.model,)
+        first = models[0]
+        if not (first.unstated and first.frame.kind == "local" and domain.is_geographic):
+            return medium
+        surface = Surface(first.path, first.x, first.y, np.zeros((0, 0)), unstated=True)
+        if not surface.is_in_degrees(domain.x, domain.y, domain.to_geographic):
+            return medium
+        note = "the axes x and y have no unit; they cover the domain as longitude and latitude, and were taken as these"
+        models = tuple(replace(model, frame=GEOGRAPHIC, notes=(*model.notes, note)) for model in models)
+        return ModelOnEarth(models, self.depth_origin, self.extrapolate, self.kind)
+
     def _layers_placed(self, domain: Domain) -> BoundedLayers:
         """Return the layers with surfaces on longitude and latitude placed in a domain."""
         found = self._bounded_layers()
         tops = list(found.tops)
         for index, top in enumerate(tops):
-            if isinstance(top, GeographicSurface):
+            if _needs_place(top):
                 key = ("material", "layers", index, "top")
-                if not domain.is_geographic:
+                if isinstance(top, GeographicSurface) and not domain.is_geographic:
                     got = f"{top.path} has longitudes and latitudes, which require the origin domain.crs"
                     raise refusal(got, "expected in domain: crs: {longitude: ..., latitude: ...}", at=key)
 
-                def place(_: Path, top: GeographicSurface = top) -> GeographicSurface:
-                    return top.placed(domain.to_geographic, domain.x, domain.y)
+                def place(_: Path, top: Surface = top) -> Surface:
+                    return domain.placed_surface(top)
 
                 tops[index] = reading(place, top.path, key)
         return replace(found, tops=tuple(tops))

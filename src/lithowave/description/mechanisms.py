@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import Self
+from typing import Any, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from lithowave.description.base import DescriptionModel
 from lithowave.description.refusals import refusal
@@ -14,8 +14,17 @@ from lithowave.description.units import Moment, PositiveMoment, quantity
 MomentTuple = tuple[float, float, float, float, float, float]
 
 
+_COMPONENTS = ("xx", "yy", "zz", "xy", "xz", "yz")
+_SPHERICAL = ("rr", "tt", "pp", "rt", "rp", "tp")
+
+
 class MomentTensor(DescriptionModel):
-    """The six components, N m; omitted components are zero."""
+    """The six components, N m; omitted components are zero.
+
+    Instead of the axes x (East), y (North) and z (Up), the components may refer to r (Up), t (South) and p (East), as
+    in catalogs: xx = pp, yy = tt, zz = rr, xy = -tp, xz = rp, yz = -rt. Values in dyn cm need the unit:
+    ``1e25 dyn cm``.
+    """
 
     xx: Moment = Field(default=0.0, description="East-East, N m.")
     yy: Moment = Field(default=0.0, description="North-North, N m.")
@@ -23,6 +32,32 @@ class MomentTensor(DescriptionModel):
     xy: Moment = Field(default=0.0, description="East-North, N m.")
     xz: Moment = Field(default=0.0, description="East-Up, N m.")
     yz: Moment = Field(default=0.0, description="North-Up, N m.")
+    rr: Moment | None = Field(default=None, description="Instead of x, y, z: Up-Up, N m.")
+    tt: Moment | None = Field(default=None, description="South-South, N m.")
+    pp: Moment | None = Field(default=None, description="East-East, N m.")
+    rt: Moment | None = Field(default=None, description="Up-South, N m.")
+    rp: Moment | None = Field(default=None, description="Up-East, N m.")
+    tp: Moment | None = Field(default=None, description="South-East, N m.")
+
+    @model_validator(mode="after")
+    def _in_local_axes(self) -> Self:
+        given = [name for name in _SPHERICAL if getattr(self, name) is not None]
+        if not given:
+            return self
+        if others := [name for name in _COMPONENTS if name in self.model_fields_set]:
+            allowed = "give xx, yy, zz, xy, xz, yz, or rr, tt, pp, rt, rp, tp"
+            raise refusal(f"{others[0]} and {given[0]} are both given", allowed, at=(given[0],))
+        rr, tt, pp, rt, rp, tp = (float(getattr(self, name) or 0.0) for name in _SPHERICAL)
+        values = dict(zip(_COMPONENTS, (pp, tt, rr, 0.0 - tp, rp, 0.0 - rt), strict=True))
+        # Stored and written in the local axes only, as if these had been given.
+        self.__dict__.update(values, **dict.fromkeys(_SPHERICAL))
+        self.model_fields_set.clear()
+        self.model_fields_set.update(_COMPONENTS)
+        return self
+
+    @model_serializer(mode="wrap")
+    def _components_only(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return {key: value for key, value in handler(self).items() if key in _COMPONENTS}
 
     @model_validator(mode="after")
     def _not_zero(self) -> Self:

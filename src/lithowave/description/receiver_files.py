@@ -1,4 +1,4 @@
-"""Receivers from files: STATIONS, CSV tables, StationXML and SEG-Y, placed in local coordinates."""
+"""Receivers from files: STATIONS, CSV tables, StationXML, FDSN text and SEG-Y, placed in local coordinates."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from lithowave.description.domain import Domain
 from lithowave.description.projected import to_local
 from lithowave.description.receiver import DEFAULT_NETWORK, Receiver
 from lithowave.description.refusals import refusal, shown
+from lithowave.description.unstated_coordinates import Coordinates, are_degrees
+from lithowave.readers.fdsn_text import is_fdsn_text, read_fdsn_text
 from lithowave.readers.receiver_records import ReceiverRecord, ReceiverTable, place_of
 from lithowave.readers.segy_geometry import segy_receivers
 from lithowave.readers.station_places import utc
@@ -27,12 +29,13 @@ if TYPE_CHECKING:
     from lithowave.description.receivers import Receivers
 
 STATIONS, TABLE, STATIONXML, SEGY = "a STATIONS file", "a CSV table", "StationXML", "SEG-Y"
+FDSN_TEXT = "FDSN text"
 _SUFFIXES = {
     ".csv": TABLE, ".tsv": TABLE, ".xml": STATIONXML, ".stationxml": STATIONXML, ".segy": SEGY, ".sgy": SEGY,
 }  # fmt: skip
 KEYS_OF_KINDS = {
-    "coordinates": (STATIONS,), "network": (TABLE, SEGY), "crs": (TABLE, SEGY), "time": (STATIONXML,),
-    "channels": (STATIONXML,), "at_surface": (SEGY,),
+    "coordinates": (STATIONS, TABLE, SEGY), "network": (TABLE, SEGY), "crs": (TABLE, SEGY),
+    "time": (STATIONXML, FDSN_TEXT), "channels": (STATIONXML, FDSN_TEXT), "at_surface": (SEGY,),
 }  # fmt: skip
 """For each key of an entry the kinds of files to which it applies."""
 
@@ -52,12 +55,15 @@ UtcTime = Annotated[str, BeforeValidator(_time)]
 
 
 def file_kind(path: Path) -> str:
-    """Return the kind of a file of receivers, from its suffix or, for others, XML from its first characters."""
+    """Return the kind of a file of receivers, from its suffix or, for others and FDSN text, its first characters."""
     kind = _SUFFIXES.get(path.suffix.lower())
-    if kind is None:
+    if kind in (None, TABLE):
         with path.open("rb") as file:
-            begins = file.read(64).lstrip(b"\xef\xbb\xbf \t\r\n")
-        kind = STATIONXML if begins.startswith((b"<?xml", b"<FDSN")) else STATIONS
+            begins = file.read(512).lstrip(b"\xef\xbb\xbf \t\r\n")
+        if is_fdsn_text(begins):
+            return FDSN_TEXT
+        if kind is None:
+            kind = STATIONXML if begins.startswith((b"<?xml", b"<FDSN")) else STATIONS
     return kind
 
 
@@ -89,9 +95,10 @@ def read_table(entry: Receivers, domain: Domain) -> ReceiverTable:
     path = entry.file
     assert path is not None
     kind = file_kind(path)
-    if kind == STATIONXML:
+    if kind in (STATIONXML, FDSN_TEXT):
         time = None if entry.time is None else utc(datetime.fromisoformat(entry.time))
-        return reading(lambda file: read_stationxml(file, time, entry.channels or ()), path)
+        read = read_stationxml if kind == STATIONXML else read_fdsn_text
+        return reading(lambda file: read(file, time, entry.channels or ()), path)
     if kind == TABLE:
         return reading(read_station_table, path)
     if kind == SEGY:
@@ -101,10 +108,15 @@ def read_table(entry: Receivers, domain: Domain) -> ReceiverTable:
 
 def place_file(entry: Receivers, domain: Domain, where: str) -> PlacedReceivers:
     """Return the receivers of the file of an entry, whose key in the description is `where`."""
+    assert entry.file is not None
     table = read_table(entry, domain)
     places = [record.horizontal for record in table.records]
-    x, y = local_coordinates(domain, places, entry.crs, table.geographic, table.native, anywhere=True)
+    decided = None if file_kind(entry.file) == STATIONS else entry.coordinates
+    geographic = is_geographic(domain, places, table.geographic, table.unstated, decided, entry.crs)
+    x, y = local_coordinates(domain, places, entry.crs, geographic, table.native, anywhere=True)
     notes, records = list(table.notes), table.records
+    if geographic and not table.geographic:
+        notes.append("x and y without a unit are degrees in the domain, and were taken as longitude and latitude")
     unreached = ~(np.isfinite(x) & np.isfinite(y))
     if unreached.any() and entry.outside != "omit":
         one = records[int(unreached.argmax())]
@@ -113,7 +125,7 @@ def place_file(entry: Receivers, domain: Domain, where: str) -> PlacedReceivers:
         if domain.chunk is not None:
             why = "is more than 90° from the center of the chunk"
         got = f"{one.station} ({one.place}) at ({first:.10g}, {second:.10g}) {why}"
-        hint = domain.swap_question(first, second) if table.geographic and entry.crs is None else ""
+        hint = domain.swap_question(first, second) if geographic and entry.crs is None else ""
         hint = hint or "outside: omit omits the others"
         raise refusal(got, "expected receivers in the domain", hint, at=("file",))
     if entry.outside == "omit":
@@ -121,7 +133,7 @@ def place_file(entry: Receivers, domain: Domain, where: str) -> PlacedReceivers:
         omitted = [record.station for record, kept in zip(records, inside, strict=True) if not kept]
         if omitted:
             note = f"{len(omitted)} of {len(records)} receivers are outside the domain and were omitted"
-            if table.geographic and entry.crs is None and domain.is_geographic:
+            if geographic and entry.crs is None and domain.is_geographic:
                 first, second = np.array(places, dtype=float)[~inside].T
                 swapped = int(domain.contains_places(second, first).sum())
                 note += f"; {swapped} of them are inside with longitude and latitude exchanged" if swapped else ""
@@ -143,6 +155,32 @@ def _placed(entry: Receivers, record: ReceiverRecord, ground: tuple[float, float
     elevation = record.elevation if record.z is None else 0.0
     network = record.network or entry.network or DEFAULT_NETWORK
     return Receiver(network, record.station, (x, y, z), where, elevation, record.location)
+
+
+def is_geographic(
+    domain: Domain,
+    places: Sequence[tuple[float, float]],
+    geographic: bool,
+    unstated: bool,
+    stated: Coordinates | None,
+    system: str | None,
+) -> bool:
+    """True if the positions of a file are longitudes and latitudes; those without a unit may be, see `are_degrees`.
+
+    places : (n, 2) positions of the file; `geographic` and `unstated` as in `ReceiverTable`.
+    stated : the key ``coordinates``. system : the key ``crs``, which states the unit.
+    """
+    if stated is not None and (system is not None or not unstated):
+        kind = "crs states" if system is not None else "the file states"
+        raise refusal(
+            f"coordinates is given, but {kind} what its positions are",
+            "it applies to x and y without a unit",
+            at=("coordinates",),
+        )
+    if system is not None or not unstated:
+        return geographic
+    first, second = np.array(places, dtype=float).reshape(-1, 2).T
+    return are_degrees(domain, first, second, stated)
 
 
 def local_coordinates(

@@ -19,6 +19,7 @@ from lithowave.description.receiver import DEFAULT_NETWORK, Receiver
 from lithowave.description.receiver_files import PlacedReceivers, UtcTime, check_file_keys, place_file
 from lithowave.description.refusals import refusal, shown
 from lithowave.description.units import Latitude, Length, Longitude, PositionOnSurface, WholeNumber
+from lithowave.description.unstated_coordinates import Coordinates
 
 
 def _code(value: Any) -> Any:
@@ -154,7 +155,7 @@ class Receivers(DescriptionModel):
 
     network: Code | None = Field(
         default=None,
-        description="Network code (default: XX); STATIONS and StationXML files contain their own codes.",
+        description="Network code (default: XX); STATIONS, StationXML and FDSN text contain their own codes.",
     )
     name: Code | None = Field(default=None, description="Station name of a point.")
     location: Code | None = Field(
@@ -175,12 +176,15 @@ class Receivers(DescriptionModel):
     file: InputFile | None = Field(
         default=None,
         description="STATIONS file with lines: name network latitude (or y) longitude (or x) elevation burial; or "
-        "StationXML (.xml), a CSV table with named columns (.csv, .tsv), or SEG-Y (.segy, .sgy).",
+        "StationXML (.xml), text of an FDSN service (network|station|...), a CSV table with named columns (.csv, .tsv) "
+        "or SEG-Y (.segy, .sgy).",
     )
-    coordinates: Literal["geographic", "cartesian"] | None = Field(
+    coordinates: Coordinates | None = Field(
         default=None,
-        description="Coordinates of a STATIONS file: geographic (latitude longitude; requires domain.crs) or cartesian "
-        "(y x in m). Default: geographic; without domain.crs, cartesian if the values cannot be degrees.",
+        description="Coordinates of a STATIONS file, or of x and y without a unit in a CSV table or SEG-Y file: "
+        "geographic (degrees; requires domain.crs) or cartesian (m). Default for STATIONS: geographic; without "
+        "domain.crs, cartesian if the values cannot be degrees. Default for others: cartesian, but geographic if the "
+        "values are degrees in the domain.",
     )
     crs: ReferenceSystemName | None = Field(
         default=None,
@@ -188,12 +192,13 @@ class Receivers(DescriptionModel):
         "coordinates, or WGS 84 for longitudes and latitudes); requires domain.crs.",
     )
     time: UtcTime | None = Field(
-        default=None, description="StationXML: use only epochs that contain this UTC time (default: all epochs)."
+        default=None,
+        description="StationXML, FDSN text: use only epochs that contain this UTC time (default: all epochs).",
     )
     channels: Annotated[list[str], _OneOrMany()] | None = Field(
         default=None,
-        description="StationXML: patterns of the channels, for example [BH?, HN?], whose positions are used (default: "
-        "all sensors of ground motion).",
+        description="StationXML, FDSN text: patterns of the channels, for example [BH?, HN?], whose positions "
+        "are used (default: all sensors of ground motion).",
     )
     at_surface: StrictBool | None = Field(
         default=None,

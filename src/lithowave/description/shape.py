@@ -31,6 +31,11 @@ class TimeFunctionShape(DescriptionModel):
         """Return the default delay."""
         return 0.0
 
+    @property
+    def final(self) -> float:
+        """The cumulative moment at the end."""
+        return 1.0
+
     @abstractmethod
     def amplitude(self, time: np.ndarray) -> np.ndarray:
         """Return the factor of a force, peak one."""

@@ -39,7 +39,7 @@ from lithowave.description.python_objects import LISTS
 from lithowave.description.receiver import Receiver
 from lithowave.description.receivers import Receivers
 from lithowave.description.refusals import refusal, refusals, shown
-from lithowave.description.solver import PARAMETERS_BY_METHOD, Solver
+from lithowave.description.solver import PARAMETERS_BY_METHOD, ImportedMesh, Solver
 from lithowave.description.sources import PointSource, Source
 from lithowave.description.summary import summary
 from lithowave.description.survey import Survey, shot_simulation, survey_problems
@@ -377,6 +377,8 @@ def _round_below(value: float) -> float:
 def _paths_in(part: Any) -> Iterator[Path]:
     if isinstance(part, Path):
         yield part
+    elif isinstance(part, ImportedMesh):
+        yield from part.files
     elif isinstance(part, BaseModel):
         for name in type(part).model_fields:
             yield from _paths_in(getattr(part, name))

@@ -75,6 +75,7 @@ class SubfaultFunction:
     number: int
 
     kind = "slip rate"
+    final = 1.0
 
     def rate(self, time: np.ndarray) -> np.ndarray:
         """Return the shape, 1/s, at times in s."""

@@ -4,12 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Field, StrictBool, ValidationInfo, model_validator
-from pydantic_core import PydanticCustomError
+from pydantic import (
+    BeforeValidator,
+    Field,
+    SerializerFunctionWrapHandler,
+    StrictBool,
+    ValidationInfo,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
+from pydantic_core import CoreSchema, PydanticCustomError
 
-from lithowave.description.base import DescriptionModel, InputFile
+from lithowave.description.base import DescriptionModel, InputFile, existing_file, keys_as_text
 from lithowave.description.refusals import refusal
 from lithowave.description.units import (
     PositiveDuration,
@@ -18,6 +28,8 @@ from lithowave.description.units import (
     WholeNumber,
     quantity,
 )
+from lithowave.readers.specfem_mesh import MESH_FILE, specfem_files
+from lithowave.readers.surface_names import IGNORED, SURFACE_NAMES
 
 RECOMMENDED_POINTS_PER_WAVELENGTH: Mapping[int, float] = {2: 20.0, 4: 8.0, 6: 6.0, 8: 5.0}
 """Finite differences: grid points in the shortest wavelength at ``max_frequency``, by order: the default."""
@@ -128,6 +140,64 @@ def _mesh(value: Any, info: ValidationInfo) -> Any:
     return value
 
 
+SurfaceKind = Literal[*SURFACE_NAMES, IGNORED]  # type: ignore[valid-type]
+
+
+def _mesh_file(value: Any, info: ValidationInfo) -> Path:
+    """Return the file of a mesh: that which is named, or the mesh_file in a folder of SPECFEM3D."""
+    if isinstance(value, (str, Path)) and str(value).strip():
+        inside = Path((info.context or {}).get("directory", ".")) / Path(value).expanduser() / MESH_FILE
+        value = inside if inside.is_file() else value
+    return existing_file(value, info)
+
+
+class ImportedMesh(DescriptionModel):
+    """A mesh file, and the boundaries of its surface groups; the name of the file alone is also allowed.
+
+    Groups are boundaries by their names: those that ``surfaces`` allows, and usual ones such as ``xmin``,
+    ``boundary_xneg`` or ``free_surface``. Groups of other names are ignored inside the mesh. On its exterior, such
+    groups and sides without a group are boundaries by the planes of the bounding box, with a warning.
+    """
+
+    file: InputFile = Field(
+        description="File with hexahedra (spectral_element: .msh, .vtu, .exo, or the mesh folder of SPECFEM3D) or "
+        "tetrahedra (discontinuous_galerkin: .msh, .neu, .vtu, .exo)."
+    )
+    surfaces: Annotated[dict[str, SurfaceKind], BeforeValidator(keys_as_text)] = Field(
+        default_factory=dict,
+        description="For each surface group, by its name or number, its condition (free, absorbing, rigid), its side "
+        "of the box, whose condition is that of boundaries (x_min, ..., top, bottom, sides), or ignored.",
+    )
+
+    @property
+    def files(self) -> list[Path]:
+        """All files of the mesh; a folder of SPECFEM3D has several."""
+        return specfem_files(self.file) if self.file.name == MESH_FILE else [self.file]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_name(cls, value: Any, info: ValidationInfo) -> Any:
+        # The file is looked for here, so that its error has the key of the mesh.
+        return {"file": _mesh_file(value, info)} if isinstance(value, (str, Path)) else value
+
+    @field_validator("file", mode="before")
+    @classmethod
+    def _of_folder(cls, value: Any, info: ValidationInfo) -> Any:
+        return _mesh_file(value, info)
+
+    @model_serializer(mode="wrap")
+    def _as_name(self, handler: SerializerFunctionWrapHandler) -> Any:
+        return handler(self) if self.surfaces else self.file
+
+
+class _OrPath:
+    """Annotation of a mesh in the JSON schema: the name of its file is also allowed."""
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: Any) -> dict[str, Any]:
+        found = handler(schema)
+        return {"anyOf": [{"type": "string", "format": "path"}, *found.get("anyOf", [found])]}
+
+
 class Solver(DescriptionModel):
     """Numerical method, order, and resolution of the grid or mesh.
 
@@ -207,10 +277,10 @@ class Solver(DescriptionModel):
     degree: Annotated[int, WholeNumber(ge=2, le=8)] | None = Field(
         default=None, description="Polynomial degree, 2 to 8, default 4 (spectral_element only)."
     )
-    mesh: Annotated[InputFile | None, BeforeValidator(_mesh)] = Field(
+    mesh: Annotated[ImportedMesh | None, BeforeValidator(_mesh), _OrPath()] = Field(
         default=None,
-        description="Mesh file with hexahedra (spectral_element) or tetrahedra "
-        "(discontinuous_galerkin).",
+        description="Mesh file with hexahedra (spectral_element) or tetrahedra (discontinuous_galerkin): its name, or "
+        "{file: ..., surfaces: {...}}.",
     )
 
     @model_validator(mode="after")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -21,6 +21,8 @@ from lithowave.description.refusals import refusal
 from lithowave.description.slip_rates import SubfaultFunction
 from lithowave.description.time_functions import TimeFunction
 from lithowave.description.units import ForceVector, Latitude, Length, Longitude, NonNegativeDuration, Position
+from lithowave.description.unstated_coordinates import Coordinates, are_degrees
+from lithowave.readers.seismic_event import SPECFEM_DECAY
 
 if TYPE_CHECKING:
     from lithowave.faults import FiniteFault
@@ -28,9 +30,6 @@ if TYPE_CHECKING:
 
 ONSET_LIMIT = 1e-3
 """Part of its peak that a time function may have before time 0, where the simulation starts."""
-
-SPECFEM_DECAY = 1.628
-"""SPECFEM's Gaussian for a CMTSOLUTION is exp(-(a t)^2) a / sqrt(pi) with a = 1.628 / half duration."""
 
 Side = Literal["below", "above"]
 
@@ -65,7 +64,10 @@ class Source(DescriptionModel):
     The moment rate of an event is the Gaussian that SPECFEM uses for CMTSOLUTION files, with the standard deviation
     half duration / (1.628 sqrt 2), centered at the origin time plus the time shift of the event. ``time_function``
     replaces the Gaussian; its delay is relative to the time shift. Time 0 of the simulation is the origin time minus
-    ``delay``.
+    ``delay``. A FORCESOLUTION file states forces with a Gaussian, Ricker wavelet or step of SPECFEM.
+
+    ``latorUTM`` and ``longorUTM`` of CMTSOLUTION and FORCESOLUTION files are y and x in m, but latitude and longitude
+    if these numbers are degrees in the domain; ``coordinates`` decides otherwise.
 
     In QuakeML files, the mechanism is the preferred moment tensor, or else the nodal plane 1 with the scalar moment or
     the preferred magnitude, which must be Mw. The half duration is half the duration of the source time function. The
@@ -88,6 +90,11 @@ class Source(DescriptionModel):
     depth: Length | None = Field(
         default=None, description="With longitude and latitude: depth below the surface, m."
     )
+    depth_origin: Literal["surface", "sea_level"] | None = Field(
+        default=None,
+        description="Zero of depths, also of those in files: surface (default), which is the topography or z = 0, or "
+        "sea_level, z = 0, so that a topography does not bend a fault.",
+    )
     force: ForceVector | None = Field(default=None, description="Force [East, North, Up], N.")
     moment_tensor: MomentTensor | None = Field(default=None, description="Moment tensor, N m.")
     double_couple: DoubleCouple | None = Field(default=None, description="Strike, dip, rake and m0 or mw.")
@@ -103,9 +110,14 @@ class Source(DescriptionModel):
     )
     file: InputFile | None = Field(
         default=None,
-        description="A CMTSOLUTION or QuakeML file of one or more events, of which geographic coordinates require "
-        "domain.crs; or a finite fault in the Standard Rupture Format, versions 1.0 and 2.0, as text (.srf) or HDF5 "
-        "(.srf, .h5).",
+        description="A CMTSOLUTION, FORCESOLUTION or QuakeML file of one or more events, of which geographic "
+        "coordinates require domain.crs; or a finite fault in the Standard Rupture Format, versions 1.0 and 2.0, as "
+        "text (.srf) or HDF5 (.srf, .h5).",
+    )
+    coordinates: Coordinates | None = Field(
+        default=None,
+        description="latorUTM and longorUTM of a CMTSOLUTION or FORCESOLUTION file: geographic (degrees) or cartesian "
+        "(m). Default: cartesian, but geographic if the values are degrees in the domain.",
     )
     events: list[Event] | None = Field(
         default=None, min_length=1, description="The events themselves, instead of a file."
@@ -133,6 +145,8 @@ class Source(DescriptionModel):
                 "the time function has its own: {gaussian: {..., delay: ...}}",
                 at=("delay",),
             )
+        if self.coordinates is not None:
+            raise refusal("coordinates is given without a file", "it applies to files", at=("coordinates",))
         if len(mechanisms) != 1:
             got = f"{' and '.join(mechanisms)} are both given" if mechanisms else "has no mechanism"
             raise refusal(got, f"give exactly one of {', '.join(_MECHANISMS)} (or a file, or events)")
@@ -143,10 +157,15 @@ class Source(DescriptionModel):
                 "a source needs one, e.g. {gaussian: {sigma: 0.1, delay: 0.6}}",
                 at=("time_function",),
             )
+        if self.position is not None and self.depth_origin is not None:
+            raise refusal("depth_origin and position are both given", "a position has z", at=("depth_origin",))
         if self.force is not None and not any(self.force):
             raise refusal("the force is zero", "at least one component must differ from 0", at=("force",))
         if self.force is None:
             self._check_moment_rate()
+        elif self.time_function.is_moment:
+            got = "quantity: moment is given with a force"
+            raise refusal(got, "it applies to moment tensors", at=("time_function",))
         return self
 
     @property
@@ -172,17 +191,23 @@ class Source(DescriptionModel):
                 raise refusal("the file has the slip rate of each subfault", at=("time_function",))
             _ = self.fault
             return
-        for event in self._read_events():
-            if self.time_function is None and not event.half_duration:
+        events = self.events_of_file()
+        if self.coordinates is not None and (self.is_fault or any(event.geographic for event in events)):
+            got = "coordinates is given, but the file states longitudes and latitudes"
+            raise refusal(got, "it applies to latorUTM and longorUTM", at=("coordinates",))
+        for event in events:
+            if self.time_function is None and not event.half_duration and event.shape is None:
                 where = f"{self.file}:{event.line_number}: " if key == "file" else ""
                 has = "does not state its duration" if event.half_duration is None else "has a half duration of 0 s"
+                has = has if event.force is None else "does not state a time function that lithowave has"
                 raise refusal(
                     f"{where}{event.event_name} {has}",
                     "a source without duration cannot be simulated",
                     f"give time_function beside the {key}, e.g. {{gaussian: {{sigma: 0.1}}}}",
                     at=(key,),
                 )
-        self._check_moment_rate()
+        if any(event.force is None for event in events):
+            self._check_moment_rate()
 
     def _check_moment_rate(self) -> None:
         reason = self.time_function.moment_refusal() if self.time_function is not None else None
@@ -194,7 +219,7 @@ class Source(DescriptionModel):
         """The key that contains events or a fault, ``"file"`` or ``"events"``; None for a source with a position."""
         return "file" if self.file is not None else "events" if self.events is not None else None
 
-    def _read_events(self) -> list[SeismicEvent]:
+    def events_of_file(self) -> list[SeismicEvent]:
         """Return the events of the file or of ``events``; none for a source with a position and for a fault."""
         from lithowave.readers.events import read_events
 
@@ -204,12 +229,18 @@ class Source(DescriptionModel):
 
     def origin_times(self) -> list[str]:
         """Return the different origin times of the events, as ISO text."""
-        stated = (event.origin_time for event in self._read_events())
+        stated = (event.origin_time for event in self.events_of_file())
         return list(dict.fromkeys(time for time in stated if time is not None))
 
     def needed_delay(self) -> float:
-        """Return the minimum ``delay``, to two digits, that leaves at most 1e-3 of the peak before time 0."""
-        undelayed = (self._file_time_function(event, 0.0) for event in self._read_events())
+        """Return the minimum ``delay``, to two digits, that leaves at most 1e-3 of the peak before time 0.
+
+        A finite fault begins after time 0 with it.
+        """
+        if self.is_fault:
+            first = self.fault.time_span[0]
+            return _rounded_up(-first) if first < 0.0 else 0.0
+        undelayed = (self._file_time_function(event, 0.0) for event in self.events_of_file())
         early = [
             -function.support(ONSET_LIMIT)[0]
             for function in undelayed
@@ -224,7 +255,8 @@ class Source(DescriptionModel):
         material : medium whose shear modulus applies if the file of a fault has none.
         """
         if self.is_fault:
-            places, sampled, table = fault_sources(self.fault, domain, material, self.delay or 0.0)
+            at_sea_level = self.depth_origin == "sea_level"
+            places, sampled, table = fault_sources(self.fault, domain, material, self.delay or 0.0, at_sea_level)
             columns = zip(places.tolist(), sampled.moment.tolist(), sampled.subfault.tolist(), strict=True)
             return [
                 PointSource(
@@ -234,23 +266,44 @@ class Source(DescriptionModel):
                 for row, (place, moment, n) in enumerate(columns)
             ]
         if self.event_key is not None:
-            return [self._from_event(event, domain, f"{where}.{self.event_key}") for event in self._read_events()]
+            key = f"{where}.{self.event_key}"
+            return [self._from_event(event, domain, key) for event in self.placed_events(domain)]
         assert self.time_function is not None
         place = local_point(
             domain, self.position, self.longitude or 0.0, self.latitude or 0.0, self.depth or 0.0
         )
+        if self.position is None and self.depth_origin == "sea_level":
+            place = (*place[:2], 0.0 - (self.depth or 0.0))
         mechanism = self.moment_tensor or self.double_couple
         moment = None if mechanism is None else mechanism.components
         return [PointSource(self.name, place, moment, self.force, self.time_function, where, self.side)]
 
+    def placed_events(self, domain: Domain) -> list[SeismicEvent]:
+        """Return the events, with longitude and latitude if their x and y are degrees."""
+        events = self.events_of_file()
+        plain = [event for event in events if not event.geographic]
+        x, y = [event.x for event in plain], [event.y for event in plain]
+        names = "longorUTM and latorUTM"
+        if not plain or not are_degrees(domain, x, y, self.coordinates, names=names, at=(str(self.event_key),)):
+            return events
+        return [
+            event if event.geographic else replace(event, geographic=True, longitude=event.x, latitude=event.y)
+            for event in events
+        ]
+
     def _from_event(self, event: SeismicEvent, domain: Domain, where: str) -> PointSource:
         x, y = domain.to_local(event.longitude, event.latitude) if event.geographic else (event.x, event.y)
-        place = (float(x), float(y), depth_origin(domain, float(x), float(y)) - event.depth)
+        top = 0.0 if self.depth_origin == "sea_level" else depth_origin(domain, float(x), float(y))
+        place = (float(x), float(y), top - event.depth)
         function = self._file_time_function(event, self.delay or 0.0)
-        return PointSource(self.name or event.event_name, place, event.moment, None, function, where, self.side)
+        name = self.name or event.event_name
+        return PointSource(name, place, event.moment, event.force, function, where, self.side)
 
     def _file_time_function(self, event: SeismicEvent, delay: float) -> TimeFunction:
         shift = event.time_shift + delay
+        if self.time_function is None and event.shape is not None:
+            ((kind, values),) = event.shape.items()
+            return TimeFunction(**{kind: {**values, "delay": shift}})
         if self.time_function is None:
             sigma = float(event.half_duration or 0.0) / (SPECFEM_DECAY * math.sqrt(2.0))
             return TimeFunction(gaussian={"sigma": sigma, "delay": shift})

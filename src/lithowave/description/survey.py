@@ -17,7 +17,7 @@ from lithowave.description.domain import Domain
 from lithowave.description.outputs import _OneOrMany
 from lithowave.description.point_input import Point, check_point_keys, local_point
 from lithowave.description.projected import ReferenceSystemName
-from lithowave.description.receiver_files import SEGY, file_kind, local_coordinates
+from lithowave.description.receiver_files import SEGY, file_kind, is_geographic, local_coordinates
 from lithowave.description.receivers import PairCount, _counts
 from lithowave.description.refusals import Problem, refusal
 from lithowave.description.sources import Source
@@ -31,6 +31,7 @@ from lithowave.description.units import (
     PositiveLength,
     PositiveNumber,
 )
+from lithowave.description.unstated_coordinates import Coordinates
 from lithowave.description.validation import misplacement, refused, surface_heights
 from lithowave.description.yaml_text import Document
 from lithowave.errors import InputError
@@ -39,6 +40,7 @@ from lithowave.readers.segy_geometry import segy_shots
 if TYPE_CHECKING:
     from lithowave.description.receivers import Receivers
     from lithowave.description.simulation import Simulation
+    from lithowave.readers.shots import ShotRecord
 
 MAX_LISTED = 5
 """How many misplaced shots are listed one by one."""
@@ -185,6 +187,11 @@ class Shots(DescriptionModel):
         description="Coordinate reference system of a SEG-Y file, for example EPSG:32611 (default: local coordinates, "
         "or WGS 84 for degrees); requires domain.crs.",
     )
+    coordinates: Coordinates | None = Field(
+        default=None,
+        description="With file: x and y without a unit are geographic (degrees; requires domain.crs) or cartesian (m). "
+        "Default: cartesian, but geographic if the values are degrees in the domain.",
+    )
     at_surface: StrictBool | None = Field(
         default=None,
         description="SEG-Y: true places shots at the source depth below the surface; false at the elevation of the "
@@ -212,6 +219,8 @@ class Shots(DescriptionModel):
             raise refusal("has no place", "give position: [x, y, z], or line, plane or file")
         if not kinds:
             check_point_keys(self.position, self.longitude, self.latitude, None, depth_needed=False)
+        if self.coordinates is not None and self.file is None:
+            raise refusal("coordinates is given without a file", "it applies to files of shots", at=("coordinates",))
         for key in ("crs", "at_surface"):
             if getattr(self, key) is not None and not self._is_segy:
                 raise refusal(f"{key} is given without a SEG-Y file", "it applies to SEG-Y files", at=(key,))
@@ -244,7 +253,11 @@ class Shots(DescriptionModel):
     def _segy_places(self, domain: Domain) -> list[tuple[str, Point, float]]:
         assert self.file is not None
         shots, geometry = reading(segy_shots, self.file)
-        x, y = local_coordinates(domain, [shot.place for shot in shots], self.crs, geometry.geographic, False)
+        places = [shot.place for shot in shots]
+        geographic = is_geographic(
+            domain, places, geometry.geographic, geometry.unstated, self.coordinates, self.crs
+        )
+        x, y = local_coordinates(domain, places, self.crs, geographic, False)
         heights = [shot.z for shot in shots]
         if self.at_surface:
             surface = domain.surface_height(x, y)
@@ -267,8 +280,11 @@ class Shots(DescriptionModel):
                     "a file with longitudes and latitudes needs the origin domain.crs, which is not given",
                     "expected in domain: crs: {longitude: ..., latitude: ...}", at=("file",),
                 )  # fmt: skip
+            stated = any(record.geographic for record in records)
+            corners = [(record.place[0], record.place[1]) for record in records]
+            geographic = is_geographic(domain, corners, stated, not stated, self.coordinates, None)
             return [
-                (record.name, _place(domain, record.place, record.geographic, record.depth), self.scale * record.scale)
+                (record.name, _record_place(domain, record, geographic), self.scale * record.scale)
                 for record in records
             ]
         shape = self.line or self.plane
@@ -276,6 +292,12 @@ class Shots(DescriptionModel):
             return [("", _place(domain, point, False, self.depth), self.scale) for point in shape.points()]
         point = self.position or (float(self.longitude or 0.0), float(self.latitude or 0.0))
         return [(self.name, _place(domain, point, self.position is None, self.depth), self.scale)]
+
+
+def _record_place(domain: Domain, record: ShotRecord, geographic: bool) -> Point:
+    """Return (x, y, z) of a shot of a CSV file, which may state z with longitude and latitude."""
+    x, y, z = _place(domain, record.place[:2] if geographic else record.place, geographic, record.depth)
+    return (x, y, record.place[2] if len(record.place) == 3 else z)
 
 
 def _place(domain: Domain, point: tuple[float, ...], geographic: bool, depth: float | None) -> Point:
@@ -346,7 +368,7 @@ def _moved_source(source: Source, shot: Shot) -> Source:
         entries["double_couple"] = couple.model_copy(update=stronger) if scaled else couple
     elif source.moment_tensor is not None:
         tensor = source.moment_tensor
-        components = {name: shot.scale * getattr(tensor, name) for name in type(tensor).model_fields}
+        components = {name: shot.scale * value for name, value in tensor.model_dump().items()}
         entries["moment_tensor"] = tensor.model_copy(update=components)
     return Source(**entries)
 

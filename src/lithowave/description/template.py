@@ -92,7 +92,7 @@ material:                                # exactly one of layers, homogeneous, e
   #   stiffness: ["54 GPa", ...]         # instead of vp and vs: 21 moduli, rows xx, yy, zz, yz, xz, xy
   #
   # With attenuation, in homogeneous, layers and groups (in a file: variables qp and qs, or qkappa and qmu):
-  #   - {{top: 0, vp: 3200, vs: 1600, rho: 2300, qp: 160, qs: 80}}
+  #   - {{top: 0, vp: 3200, vs: 1600, rho: 2300, qp: 160, qs: 80}}     # or of the moduli: qkappa: 300, qmu: 80
   # attenuation:                         # how they are approximated; lithowave check prints the deviation
   #   reference_frequency: 0.26          # Hz, at which vp and vs are phase velocities; default: middle of the band
   #   band: [0.026, 2.6]                 # Hz; default: solver.max_frequency / 100 to solver.max_frequency
@@ -110,12 +110,17 @@ sources:                                 # any number of sources
   # - position: [0, 0, -1500]
   #   moment_tensor: {{xx: 1.0e15, yy: 1.0e15, zz: 1.0e15, xy: 0, xz: 0, yz: 0}}   # N m; omitted components are 0
   #   time_function: {{brune: {{corner_frequency: 1.0, delay: 0}}}}    # or rise_time: 0.16
+  # - position: [0, 0, -1500]
+  #   moment_tensor: {{rr: 1.0e22 dyn cm, tt: 0, pp: 0, rt: 0, rp: 0, tp: 0}}      # of catalogs: up, south, east
+  #   time_function: {{error_function: {{sigma: 0.15, delay: 0.9}}}}
   # - longitude: -117.766                # instead of position; requires domain.crs
   #   latitude: 33.949
   #   depth: 1500                        # positive downwards
+  #   depth_origin: surface              # or sea_level: depths, also of files, count from z = 0
   #   force: [0, 0, 1.0e10]              # East, North, Up, in N
   #   time_function: {{ricker: {{frequency: 1.0, delay: 1.2}}}}
-  # - file: CMTSOLUTION                  # or QuakeML: position, moment tensor and half duration
+  # - file: CMTSOLUTION                  # or QuakeML: position, moment tensor and half duration; or FORCESOLUTION
+  #   coordinates: geographic            # or cartesian: latorUTM, longorUTM; default: by their values
   #   delay: 2.0                         # delay in s, so that the source begins after time 0
   # - events:                            # instead of a file; requires domain.crs
   #     - {{name: A, origin_time: "2008-07-29T18:42:15Z", time_shift: 0.5, half_duration: 1.1, depth: 15500,
@@ -123,7 +128,9 @@ sources:                                 # any number of sources
   #
   # Time functions: the moment rate (unit area), or the amplitude of a force (peak 1); `delay` shifts them in time.
   #   gaussian: {{sigma: 0.15, delay: 0.9}}               # delay: its peak
-  #   ricker: {{frequency: 1.0, delay: 1.2}}              # for forces only; delay: its peak
+  #   ricker: {{frequency: 1.0, delay: 1.2}}              # for forces; delay: its peak
+  #   ricker: {{frequency: 1.0, quantity: moment}}        # the moment, not its rate, has this shape; also gaussian
+  #   error_function: {{sigma: 0.15, delay: 0.9}}         # delay: half the moment, or half the force
   #   brune: {{corner_frequency: 1.0, delay: 0}}          # delay: its beginning
   #   triangle: {{half_duration: 0.3, delay: 0.3}}        # delay: its peak
   #   boxcar: {{duration: 0.5, delay: 0}}                 # delay: its beginning
@@ -137,7 +144,7 @@ receivers:
   # - {{network: XX, name: S02, longitude: -117.75, latitude: 33.96, depth: 0}}
   # - file: STATIONS                     # lines: name network latitude longitude elevation burial
   #   coordinates: geographic            # or cartesian: y and x in m instead of latitude and longitude
-  # - file: stations.xml                 # StationXML
+  # - file: stations.xml                 # StationXML, or text of an FDSN service
   #   time: 2008-07-29T18:42:15          # epochs that contain this time; default: all
   #   channels: [BH?, HH?]               # channels whose positions are used; default: sensors of ground motion
   #   outside: omit                      # any file: omit receivers outside the domain, or refuse (default)
@@ -153,6 +160,7 @@ receivers:
 #     - {{name: last, position: [0, 500, -10], time_function: {{gaussian: {{sigma: 0.2, delay: 1.2}}}}}}
 #     - {{longitude: -117.76, latitude: 33.95, depth: 10}}
 #     - file: shots.csv                  # columns x, y, z (or longitude, latitude, depth); name; scale
+#       coordinates: cartesian           # or geographic: x and y in degrees; default: by their values
 #     - file: line.segy                  # source positions of SEG-Y trace headers
 #   moving_receivers: false              # true: receivers move with the source
 #   at_once: null                        # shots at the same time; null: one per GPU, or one on a CPU
@@ -179,7 +187,8 @@ solver:
   # (elements) in generated meshes:
   # refine_sources: null                 # false: no smaller elements around sources
   # (elements) instead of points_per_wavelength and spacing:
-  # mesh: model.msh                      # hexahedra with spectral_element, else tetrahedra
+  # mesh: model.msh                      # hexahedra with spectral_element, else tetrahedra; or with boundaries:
+  # mesh: {{file: model.msh, surfaces: {{cover: free, 105: absorbing, fault: ignored}}}}
 
 compute:
   backend: auto                          # auto | cpu | cuda

@@ -176,7 +176,7 @@ def unreleased(source: PointSource, duration: float) -> float:
     """Return the part of the moment, or of the peak of a force, that is not reached until a time (s)."""
     function = source.time_function
     if source.moment is not None:
-        return float(1.0 - function.released(np.array([duration]))[0])
+        return float(abs(function.final - function.released(np.array([duration]))[0]))
     start, end = function.support()
     reached, peak = (
         np.abs(function.amplitude(np.linspace(start, stop, 4001))).max() for stop in (min(duration, end), end)

@@ -12,8 +12,9 @@ A function is given by exactly one key: ``{gaussian: {sigma: 0.06, delay: 0.36}}
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
@@ -26,16 +27,62 @@ from lithowave.description.units import Duration, PositiveDuration, PositiveFreq
 
 _erf = np.frompyfunc(math.erf, 1, 1)
 
+_QUANTITY = (
+    "moment: the moment itself, not its rate, has this shape, with a peak of 1, so that the moment tensor is the "
+    "largest moment; null: the moment rate (moment tensors only)."
+)
 
-class Gaussian(TimeFunctionShape):
+
+class _RateOrMoment(TimeFunctionShape):
+    """A shape of the moment rate, or with ``quantity: moment`` of the moment."""
+
+    if TYPE_CHECKING:  # declared by each shape, after its other keys
+        quantity: Literal["moment"] | None
+
+    @model_serializer(mode="wrap")
+    def _without_unset(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return {key: value for key, value in handler(self).items() if key != "quantity" or value is not None}
+
+    @property
+    def is_moment(self) -> bool:
+        """True if the moment has this shape."""
+        return self.quantity == "moment"
+
+    @property
+    def final(self) -> float:
+        return 0.0 if self.is_moment else 1.0
+
+    def released(self, time: np.ndarray) -> np.ndarray:
+        return self.amplitude(time) if self.is_moment else self._released(time)
+
+    def rate(self, time: np.ndarray) -> np.ndarray:
+        return self._slope(time) if self.is_moment else self._rate(time)
+
+    def _released(self, time: np.ndarray) -> np.ndarray:
+        """Return the integral of `_rate`."""
+        raise self._no_moment()
+
+    def _rate(self, time: np.ndarray) -> np.ndarray:
+        """Return the shape with unit area, 1/s."""
+        raise self._no_moment()
+
+    @abstractmethod
+    def _slope(self, time: np.ndarray) -> np.ndarray:
+        """Return the time derivative of the amplitude, 1/s."""
+
+
+class Gaussian(_RateOrMoment):
     """A Gaussian with the standard deviation σ; ``delay`` is the time of the peak (default: 6 σ).
 
     Moment tensor: rate = exp(−(t − delay)² / 2σ²) / (σ √(2π)), of unit area. Force: amplitude =
-    exp(−(t − delay)² / 2σ²), whose peak is 1 and whose area is σ √(2π), so that ``force`` is the largest force.
+    exp(−(t − delay)² / 2σ²), whose peak is 1 and whose area is σ √(2π), so that ``force`` is the largest force. With
+    ``quantity: moment``, this amplitude is the moment, which returns to zero. For a moment that remains and increases
+    as the error function, the rate is a Gaussian.
     """
 
     sigma: PositiveDuration = Field(description="Standard deviation, s.")
     delay: Duration | None = Field(default=None, description="Time of the peak, s; null: 6 sigma.")
+    quantity: Literal["moment"] | None = Field(default=None, description=_QUANTITY)
 
     def _default_delay(self) -> float:
         return 6.0 * self.sigma
@@ -43,35 +90,91 @@ class Gaussian(TimeFunctionShape):
     def amplitude(self, time: np.ndarray) -> np.ndarray:
         return np.exp(-0.5 * (self._since(time) / self.sigma) ** 2)
 
-    def rate(self, time: np.ndarray) -> np.ndarray:
+    def _rate(self, time: np.ndarray) -> np.ndarray:
         return self.amplitude(time) / (self.sigma * math.sqrt(2.0 * math.pi))
 
-    def released(self, time: np.ndarray) -> np.ndarray:
-        argument = self._since(time) / (self.sigma * math.sqrt(2.0))
-        return 0.5 * (1.0 + np.asarray(_erf(argument), dtype=float))
+    def _released(self, time: np.ndarray) -> np.ndarray:
+        return _error_step(self._since(time) / self.sigma)
+
+    def _slope(self, time: np.ndarray) -> np.ndarray:
+        return -self._since(time) / self.sigma**2 * self.amplitude(time)
 
     def impulse(self, time: np.ndarray) -> np.ndarray:
-        return self.sigma * math.sqrt(2.0 * math.pi) * self.released(time)
+        return self.sigma * math.sqrt(2.0 * math.pi) * self._released(time)
 
     def support(self, fraction: float = 1e-3) -> tuple[float, float]:
         half = self.sigma * math.sqrt(-2.0 * math.log(fraction))
+        if self.is_moment:  # of the rate, with x = |t − delay| / σ: x exp((1 − x²)/2)
+            bound = 2.0 + math.sqrt(-4.0 * math.log(fraction))
+            half = self.sigma * last_crossing(lambda x: x * np.exp(0.5 - 0.5 * x**2), bound, fraction)
         return self.delay - half, self.delay + half
 
     def maximum_frequency(self, fraction: float = 0.05) -> float:
-        # Spectrum exp(−(2πfσ)²/2).
+        # Spectrum exp(−(2πfσ)²/2); of the rate of a moment, with x = 2πfσ: x exp((1 − x²)/2).
+        if self.is_moment:
+            bound = 2.0 + math.sqrt(-4.0 * math.log(fraction))
+            angle = last_crossing(lambda x: x * np.exp(0.5 - 0.5 * x**2), bound, fraction)
+            return angle / (2.0 * math.pi * self.sigma)
         return math.sqrt(-2.0 * math.log(fraction)) / (2.0 * math.pi * self.sigma)
 
 
-class Ricker(TimeFunctionShape):
+class ErrorFunction(TimeFunctionShape):
+    """A step that rises as the error function, with half its value at ``delay`` (default: 6 σ).
+
+    Force: amplitude = (1 + erf((t − delay) / (σ √2))) / 2, which remains at 1. For a moment tensor this is the
+    cumulative moment, so that the rate is the Gaussian of the standard deviation σ.
+    """
+
+    sigma: PositiveDuration = Field(description="Standard deviation of the Gaussian that is the derivative, s.")
+    delay: Duration | None = Field(
+        default=None, description="Time at which half the value is reached, s; null: 6 sigma."
+    )
+
+    def _default_delay(self) -> float:
+        return 6.0 * self.sigma
+
+    @property
+    def _derivative(self) -> Gaussian:
+        return Gaussian(sigma=self.sigma, delay=self.delay)
+
+    def amplitude(self, time: np.ndarray) -> np.ndarray:
+        return _error_step(self._since(time) / self.sigma)
+
+    def rate(self, time: np.ndarray) -> np.ndarray:
+        return self._derivative.rate(time)
+
+    def released(self, time: np.ndarray) -> np.ndarray:
+        return self.amplitude(time)
+
+    def impulse(self, time: np.ndarray) -> np.ndarray:
+        return self._since(time) * self.amplitude(time) + self.sigma**2 * self.rate(time)
+
+    def support(self, fraction: float = 1e-3) -> tuple[float, float]:
+        return self._derivative.support(fraction)
+
+    def maximum_frequency(self, fraction: float = 0.05) -> float:
+        return self._derivative.maximum_frequency(fraction)
+
+    def onset_amplitude(self) -> float:
+        return float(self.amplitude(np.array(0.0)))
+
+
+def _error_step(argument: np.ndarray) -> np.ndarray:
+    """Return (1 + erf(x / √2)) / 2, the integral of the Gaussian of unit standard deviation and area."""
+    return 0.5 * (1.0 + np.asarray(_erf(argument / math.sqrt(2.0)), dtype=float))
+
+
+class Ricker(_RateOrMoment):
     """Force: amplitude = (1 − 2a) exp(−a), a = (π f (t − delay))², with a peak of 1 at ``delay`` (default: 1.2/f).
 
-    The spectrum has its maximum at the ``frequency`` f. The area is zero, so this function is for forces only:
-    as a moment rate it would not release any moment. The far-field acceleration of a Gaussian moment rate
-    with σ = 1/(√2 π f) is a Ricker wavelet of frequency f.
+    The spectrum has its maximum at the ``frequency`` f. The area is zero, so that it cannot be a moment rate: it would
+    not release any moment. With ``quantity: moment``, the moment itself is this wavelet. The
+    far-field acceleration of a Gaussian moment rate with σ = 1/(√2 π f) is a Ricker wavelet of frequency f.
     """
 
     frequency: PositiveFrequency = Field(description="Frequency of the maximum of the spectrum, Hz.")
     delay: Duration | None = Field(default=None, description="Time of the peak, s; null: 1.2 / frequency.")
+    quantity: Literal["moment"] | None = Field(default=None, description=_QUANTITY)
 
     def _default_delay(self) -> float:
         return 1.2 / self.frequency
@@ -80,11 +183,19 @@ class Ricker(TimeFunctionShape):
         a = (math.pi * self.frequency * self._since(time)) ** 2
         return (1.0 - 2.0 * a) * np.exp(-a)
 
+    def _slope(self, time: np.ndarray) -> np.ndarray:
+        since, square = self._since(time), (math.pi * self.frequency) ** 2
+        a = square * since**2
+        return 2.0 * square * since * (2.0 * a - 3.0) * np.exp(-a)
+
     def moment_refusal(self) -> str | None:
+        if self.is_moment:
+            return None
         sigma = 1.0 / (math.sqrt(2.0) * math.pi * self.frequency)
         return (
             "a Ricker wavelet has zero area and releases no moment; use the Gaussian of the same band, "
-            f"{{gaussian: {{sigma: {sigma:.4g}}}}}, whose far-field acceleration is this wavelet"
+            f"{{gaussian: {{sigma: {sigma:.4g}}}}}, whose far-field acceleration is this wavelet, or quantity: "
+            "moment if the moment itself is the wavelet"
         )
 
     def impulse(self, time: np.ndarray) -> np.ndarray:
@@ -95,12 +206,18 @@ class Ricker(TimeFunctionShape):
         # |1 − 2a| exp(−a) falls steadily beyond its side lobe at a = 3/2.
         largest = 40.0 - 2.0 * math.log(fraction)
         a = last_crossing(lambda a: np.abs(1.0 - 2.0 * a) * np.exp(-a), largest, fraction)
+        if self.is_moment:  # of the rate, √a |2a − 3| exp(−a), whose largest value is 0.9759 at a = 0.275
+            a = last_crossing(lambda a: np.sqrt(a) * np.abs(2.0 * a - 3.0) * np.exp(-a) / 0.9759, largest, fraction)
         half = math.sqrt(a) / (math.pi * self.frequency)
         return self.delay - half, self.delay + half
 
     def maximum_frequency(self, fraction: float = 0.05) -> float:
         # With s = (f'/f)²: spectrum s exp(1 − s), at most one.
         largest = 10.0 - 3.0 * math.log(fraction)
+        if self.is_moment:  # of the rate: (2s/3)^(3/2) exp(3/2 − s)
+            power = 1.5
+            spectrum = last_crossing(lambda s: (s / power) ** power * np.exp(power - s), largest, fraction)
+            return self.frequency * math.sqrt(spectrum)
         return self.frequency * math.sqrt(last_crossing(lambda s: s * np.exp(1.0 - s), largest, fraction))
 
 
@@ -276,7 +393,12 @@ class TimeFunction(DescriptionModel):
     """The time function of a source: exactly one of the following shapes, which implements all methods."""
 
     gaussian: Gaussian | None = Field(default=None, description="A Gaussian.")
-    ricker: Ricker | None = Field(default=None, description="A Ricker wavelet; for forces only.")
+    ricker: Ricker | None = Field(
+        default=None, description="A Ricker wavelet of a force, or with quantity: moment of the moment."
+    )
+    error_function: ErrorFunction | None = Field(
+        default=None, description="A rise of a force, or of the cumulative moment, as the error function."
+    )
     brune: Brune | None = Field(default=None, description="The omega-squared source model.")
     triangle: Triangle | None = Field(default=None, description="A symmetric triangle.")
     boxcar: Boxcar | None = Field(default=None, description="A constant rate for a given time.")
@@ -312,6 +434,16 @@ class TimeFunction(DescriptionModel):
         return {key: value for key, value in handler(self).items() if value is not None}
 
     @property
+    def final(self) -> float:
+        """The cumulative moment at the end: 1, or 0 if the moment itself returns to zero."""
+        return self.shape.final
+
+    @property
+    def is_moment(self) -> bool:
+        """True if the moment has this shape, not its rate."""
+        return isinstance(self.shape, _RateOrMoment) and self.shape.is_moment
+
+    @property
     def kind(self) -> str:
         """The key of the shape: ``"gaussian"`` ..."""
         return next(name for name in type(self).model_fields if getattr(self, name) is not None)
@@ -331,6 +463,8 @@ class TimeFunction(DescriptionModel):
     def rate(self, time: np.ndarray) -> np.ndarray:
         """Return the moment-rate shape at times in s: unit area, in 1/s, of the shape of ``time``.
 
+        If the moment itself has the shape of the function (``quantity: moment``), this is its derivative.
+
         Raises
         ------
         InputError
@@ -339,7 +473,7 @@ class TimeFunction(DescriptionModel):
         return self.shape.rate(np.asarray(time, dtype=float))
 
     def released(self, time: np.ndarray) -> np.ndarray:
-        """Return the cumulative moment at each time, from 0 to 1: the exact integral of :meth:`rate`.
+        """Return the cumulative moment at each time, from 0 to `final`: the exact integral of :meth:`rate`.
 
         ``(released(t + dt/2) - released(t - dt/2)) / dt`` is the mean rate over a time step; it keeps the
         whole moment of functions with corners or jumps, which single samples of the rate do not.

@@ -83,7 +83,7 @@ _LIMITS = {
     "dip": _Limits(0.0, 90.0, "degrees"),
     "rake": _Limits(-360.0, 360.0, "degrees"),
     "area": _Limits(0.0, math.inf, "m2", open_low=True),
-    "start": _Limits(0.0, math.inf, "s"),
+    "start": _Limits(-math.inf, math.inf, "s"),
     "interval": _Limits(0.0, math.inf, "s", open_low=True),
     "vs": _Limits(0.0, 10e3, "m/s", open_low=True, may_be_unknown=True),
     "density": _Limits(500.0, 15e3, "kg/m3", may_be_unknown=True),

@@ -12,6 +12,7 @@ from lithowave.backends.host_threads import over_parts
 from lithowave.errors import InputError
 from lithowave.mesh.numbering import count_first_touches, spread_bits
 from lithowave.mesh.numbering_kernels import identify_sets, match_pairs
+from lithowave.mesh.surface_groups import Exterior
 
 # Local vertices of the four faces; face f is opposite to vertex 3 - f.
 FACES = np.array([[0, 1, 2], [0, 1, 3], [0, 2, 3], [1, 2, 3]], dtype=np.int64)
@@ -20,7 +21,6 @@ FACES = np.array([[0, 1, 2], [0, 1, 3], [0, 2, 3], [1, 2, 3]], dtype=np.int64)
 EDGES = np.array([[0, 1], [0, 2], [0, 3], [1, 2], [1, 3], [2, 3]], dtype=np.int64)
 
 PART = 8192  # elements per batch, whose data stay in the cache
-IN_PLANE = 1e-6  # as a fraction of the longest side of the bounding box: vertices closer to its planes are in them
 PACKED = 2**21  # three vertex indices below this fit into 63 bits
 
 
@@ -271,22 +271,8 @@ def face_vertices(mesh: TetrahedralMesh, faces: np.ndarray) -> np.ndarray:
 
 def plane_boundaries(mesh: TetrahedralMesh, exterior: np.ndarray) -> dict[str, np.ndarray]:
     """Return the exterior faces (f, 2) by the plane of the bounding box that contains them; z_max has all others."""
-    if not len(exterior):
-        return {}
-    corners = mesh.vertices[face_vertices(mesh, exterior)]
-    low, high = corners.min(axis=(0, 1)), corners.max(axis=(0, 1))
-    tolerance = IN_PLANE * (high - low).max()
-    free = np.ones(len(exterior), bool)
-    found = {}
-    for name, axis, plane in (
-        *(("x_min", 0, low[0]), ("x_max", 0, high[0]), ("y_min", 1, low[1])),
-        *(("y_max", 1, high[1]), ("z_min", 2, low[2])),
-    ):
-        there = free & (np.abs(corners[:, :, axis] - plane) <= tolerance).all(axis=1)
-        found[name] = exterior[there]
-        free &= ~there
-    found["z_max"] = exterior[free]
-    return {name: faces for name, faces in found.items() if len(faces)}
+    outer = Exterior(mesh.vertices[face_vertices(mesh, exterior)], np.zeros((0, 3)))
+    return {name: exterior[some] for name, some in outer.by_plane.items()}
 
 
 def matched_boundaries(

@@ -2,29 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 
 from lithowave.errors import InputError
 from lithowave.mesh.mesh_checks import ExteriorSurface, counted, element_text, place_text
-from lithowave.mesh.tetrahedra import FACES, TetrahedralMesh, plane_boundaries, rising, triple_keys
+from lithowave.mesh.surface_groups import Exterior, SurfaceGroups, bare_faces, boundary_faces, check_given
+from lithowave.mesh.tetrahedra import FACES, TetrahedralMesh, face_vertices, plane_boundaries, rising, triple_keys
 from lithowave.mesh.tetrahedral_checks import check_holes, check_tetrahedra
 from lithowave.readers.hexahedral_mesh import MeshFile
 from lithowave.readers.tetrahedral_mesh import read_tetrahedra_file
 
 
-def read_tetrahedral_mesh(path: str | Path, where: str = "mesh") -> TetrahedralMesh:
+def read_tetrahedral_mesh(
+    path: str | Path, where: str = "mesh", given: Mapping[str, str] | None = None
+) -> TetrahedralMesh:
     """Read a mesh from a Gmsh (.msh), GAMBIT (.neu) or VTU file, lengths in m; elements are in the order of the file.
 
-    where : name of the mesh in the errors.
+    where : name of the mesh in the errors. given : boundaries of surface groups, see `boundary_faces`.
 
-    Named volumes become materials and groups. Named surfaces become boundaries, and must cover the entire exterior.
-    Without named surfaces, exterior faces in the plane of the bounding box at x_min, x_max, y_min, y_max or z_min get
-    that name, and all others z_max; holes are then not allowed.
+    Named volumes become materials and groups, and named surfaces become boundaries. Without named surfaces, exterior
+    faces in the plane of the bounding box at x_min, x_max, y_min, y_max or z_min get that name, and all others z_max;
+    holes are then not allowed.
 
-    InputError: as `read_tetrahedra_file` and `check_tetrahedra`, with the path; a surface that is not on the exterior;
-    a face in two surfaces; exterior faces in none.
+    InputError: as `read_tetrahedra_file`, `check_tetrahedra` and `boundary_faces`, with the path; ``given`` names a
+    surface that the file does not have.
     MissingPackageError: meshio is not installed, and the file is VTU.
     """
     path = Path(path)
@@ -37,54 +41,57 @@ def read_tetrahedral_mesh(path: str | Path, where: str = "mesh") -> TetrahedralM
         positions = np.ascontiguousarray(file.positions[kept], float)
         mesh = TetrahedralMesh(positions, rising(ordered), file.materials, {}, file.ids, file.groups)
         surface = check_tetrahedra(mesh, where, ordered)
+        check_given(given or {}, list(file.surfaces), where)
         if file.surfaces:
-            mesh.boundaries.update(named_boundaries(mesh, surface, file, places))
+            mesh.boundaries.update(named_boundaries(mesh, surface, file, places, given or {}))
         else:
             check_holes(mesh, surface, where)
             mesh.boundaries.update(plane_boundaries(mesh, surface.faces))
     except InputError as error:
+        if error.where.startswith(f"{where}."):
+            raise
         raise InputError(where, error.got, error.allowed, error.hint, file=error.file or path) from None
     return mesh
 
 
 def named_boundaries(
-    mesh: TetrahedralMesh, surface: ExteriorSurface, file: MeshFile, places: np.ndarray
+    mesh: TetrahedralMesh, surface: ExteriorSurface, file: MeshFile, places: np.ndarray, given: Mapping[str, str]
 ) -> dict[str, np.ndarray]:
-    """Return the exterior faces (f, 2), element and local face, of each surface of the file.
+    """Return the exterior faces (f, 2), element and local face, of each boundary; see `boundary_faces`.
 
     places : vertex of the mesh for each node of the file, -1 for none.
     """
     names = list(file.surfaces)
     drawn = np.concatenate([file.surfaces[name] for name in names])
     group = np.repeat(np.arange(len(names)), [len(file.surfaces[name]) for name in names])
-    exterior = surface.faces
+    outer = surface.faces
     triples = np.concatenate([surface.corners, np.sort(places[drawn], axis=1)])
     keys = triple_keys(triples + 1)  # 0: a node that belongs to no element
-    order = np.argsort(keys[: len(exterior)])
-    known, wanted = keys[order], keys[len(exterior) :]
+    order = np.argsort(keys[: len(outer)])
+    known, wanted = keys[order], keys[len(outer) :]
     spots = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
-    lost = known[spots] != wanted
-    for number, name in enumerate(names):
-        mine = lost & (group == number)
-        if mine.any():
-            raise stray_surface(mesh, name, np.count_nonzero(mine), drawn[np.argmax(mine)], file, places)
-    faces = order[spots]
-    of_face = np.full(len(exterior), -1, np.int64)
-    for number, name in enumerate(names):
-        mine = faces[group == number]
-        taken = mine[of_face[mine] >= 0]
-        if len(taken):
-            got = f"{counted(len(taken), 'face is', 'faces are')} in the surface groups '{names[of_face[taken[0]]]}' "
-            got += f"and '{name}'; the first is {face_text(mesh, exterior[taken[0]])}"
-            raise InputError("mesh", got, "a face may belong to one boundary only")
-        of_face[mine] = number
-    bare = np.flatnonzero(of_face < 0)
-    if len(bare):
-        got = f"of {len(exterior)} exterior faces {counted(len(bare), 'is', 'are')} in no surface group; the first is "
-        got += face_text(mesh, exterior[bare[0]])
-        hint = "Name the other surfaces, or none: the planes of the bounding box then define the boundaries"
-        raise InputError("mesh", got, "surface groups must cover the entire exterior", hint)
-    return {name: exterior[of_face == number] for number, name in enumerate(names)}
+    matched = np.where(known[spots] == wanted, order[spots], -1)
+
+    def between(some: np.ndarray) -> np.ndarray:
+        every = np.sort(mesh.elements[:, FACES].reshape(-1, 3), axis=1)
+        found = triple_keys(np.concatenate([every, np.sort(places[drawn[some]], axis=1)]) + 1)
+        return np.isin(found[len(every) :], found[: len(every)])
+
+    def stray(name: str, some: np.ndarray) -> InputError:
+        return stray_surface(mesh, name, len(some), drawn[some[0]], file, places)
+
+    def doubled(first: str, second: str, some: np.ndarray) -> InputError:
+        got = f"{counted(len(some), 'face is', 'faces are')} in the surface groups '{first}' and '{second}'; the first "
+        got += f"is {face_text(mesh, outer[some[0]])}"
+        return InputError("mesh", got, "a face may belong to one boundary only")
+
+    groups = SurfaceGroups(
+        names, group, matched, between, stray, doubled,
+        lambda some: bare_faces(len(outer), len(some), face_text(mesh, outer[some[0]])),
+    )  # fmt: skip
+    centers = mesh.vertices[mesh.elements[outer[:, 0]]].mean(axis=1)
+    exterior = Exterior(mesh.vertices[face_vertices(mesh, outer)], centers)
+    return {name: outer[some] for name, some in boundary_faces(exterior, groups, given, file.path).items()}
 
 
 def face_text(mesh: TetrahedralMesh, face: np.ndarray) -> str:

@@ -12,7 +12,7 @@ its start and free of noise. The instrument response is not removed.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,9 @@ from lithowave.utc import shifted_time
 
 OF_NYQUIST = 0.8
 """Largest default upper corner as a fraction of the Nyquist frequency of the coarser traces."""
+
+_ANY_TIME = "2000-01-01T00:00:00"
+"""Origin time of a run without one, if the data state times after the origin time."""
 
 LARGEST_SHIFT = 0.25
 """Default limit of the time shift as a fraction of the window."""
@@ -157,8 +160,10 @@ def compare_data(
     Parameters
     ----------
     run : the run folder, or its ``seismograms.h5``.
-    observed : a file or folder of MiniSEED, SAC or ASDF, or an ObsPy Stream; in m, m/s or m/s^2.
-    quantity : of the data: ``displacement``, ``velocity`` or ``acceleration``; default: that of the run.
+    observed : a file or folder of MiniSEED, SAC, ASDF or text of SPECFEM (``.semd``, ``.semv``, ``.sema``, with times
+        after the origin time), or an ObsPy Stream; in m, m/s or m/s^2.
+    quantity : of the data: ``displacement``, ``velocity`` or ``acceleration``; default: that of the run, or that which
+        the files of SPECFEM have.
     origin_time : UTC origin time of the event in ISO 8601; default: that of the run, which has one if its source is
         from a file.
     min_frequency, max_frequency : corners of the filter, Hz; default: no high-pass, and the maximum frequency that the
@@ -181,9 +186,19 @@ def compare_data(
     traces, notes = read_observed(observed)
     if seismograms.shortfall:
         notes.append(f"The run is {seismograms.shortfall}.")
+    quantity, traces = _of_quantity(quantity, seismograms.quantity, traces, notes)
+    if origin_time is None and seismograms.start_time is None and all(trace.after_origin for trace in traces):
+        origin_time = _ANY_TIME
     settings = _settings(
         seismograms, quantity, origin_time, (min_frequency, max_frequency), (start, end), max_shift, channels, rotate
     )
+    if any(trace.after_origin for trace in traces):
+        notes.append(
+            "Times of SPECFEM were taken as those after the origin time; its own zero is the centroid time of the "
+            "earliest source, so that time shifts contain the time shift of that source."
+        )
+    origin = settings.start + round((seismograms.origin_delay or 0.0) * 1e9)
+    traces = [replace(one, start=one.start + origin) if one.after_origin else one for one in traces]
     label = str(observed) if isinstance(observed, (str, Path)) else "an ObsPy Stream"
     found, missing = match_traces(seismograms, traces, settings, notes)
     if not found:
@@ -197,11 +212,31 @@ def compare_data(
     data_run, data_observed, stations = _compared(seismograms, found, settings, high, time, notes)
     shift = seismograms.origin_delay or 0.0
     start_time = seismograms.start_time if origin_time is None else shifted_time(origin_time, -shift)
+    if origin_time is _ANY_TIME:
+        start_time = f"{shift:g} s before the origin time" if shift else "the origin time"
     return DataComparison(
         str(run), label, settings.quantity, UNITS[settings.quantity], (settings.low, high),
         "RTZ" if rotate else "ENZ", time, str(start_time), data_run, data_observed, stations, missing, notes,
         seismograms.shortfall,
     )  # fmt: skip
+
+
+def _of_quantity(
+    quantity: str | None, of_run: str, traces: list[ObservedTrace], notes: list[str]
+) -> tuple[str | None, list[ObservedTrace]]:
+    """Return the quantity of the data, and the traces that have it or do not state one."""
+    stated = sorted({trace.quantity for trace in traces if trace.quantity})
+    if not stated:
+        return quantity, traces
+    if quantity is None:
+        quantity = stated[0] if len(stated) == 1 else of_run
+    kept = [trace for trace in traces if trace.quantity in ("", quantity)]
+    if not kept:
+        got = f"the data have {' and '.join(stated)}, not {quantity}"
+        raise InputError("--observed-quantity", got, f"allowed: {', '.join(stated)}")
+    if len(kept) < len(traces):
+        notes.append(f"{len(traces) - len(kept)} traces of another quantity than {quantity} were not used.")
+    return quantity, kept
 
 
 def _settings(

@@ -141,7 +141,27 @@ def open_file(path: Path) -> Any:
     try:
         return h5py.File(path, "r", locking=False)
     except OSError as error:
+        # HDF5 does not open a file in another mode, or with another lock, while the same process has it open.
+        with suppress(OSError):
+            return _open_stream(path)
         raise OutputError(f"{path}: is damaged or not an HDF5 file: {error}") from error
+
+
+def _open_stream(path: Path) -> Any:
+    """Open an HDF5 file for reading through a Python file, of which HDF5 does not know the name."""
+    import h5py
+
+    class StreamedFile(h5py.File):
+        def close(self) -> None:
+            super().close()
+            stream.close()
+
+    stream = open(path, "rb")
+    try:
+        return StreamedFile(stream, "r")
+    except BaseException:
+        stream.close()
+        raise
 
 
 def preallocate(group: Any, name: str, shape: tuple[int, ...], dtype: Any, **attributes: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Observed seismograms: MiniSEED, SAC and other files that ObsPy reads, ASDF files, and ObsPy Streams.
+"""Observed seismograms: MiniSEED, SAC and other files that ObsPy reads, ASDF, text of SPECFEM, and ObsPy Streams.
 
 Nothing is filled in: samples in gaps are NaN, so that a comparison can refuse them.
 """
@@ -16,6 +16,7 @@ import numpy as np
 
 from lithowave.errors import InputError, MissingPackageError, OutputError
 from lithowave.output import hdf5
+from lithowave.output.specfem_traces import read_specfem_samples, specfem_name
 
 RUN_FILES = ("seismograms.h5", "run.json", "simulation.yaml")
 _NANOSECONDS = 1_000_000_000
@@ -28,7 +29,8 @@ class ObservedTrace:
     """Samples of one channel at a constant sampling interval.
 
     start : time of the first sample, integer nanoseconds since 1970-01-01 UTC. interval : s. data : (n_samples,)
-    float64; NaN where the file marks samples as missing.
+    float64; NaN where the file marks samples as missing. after_origin : True if start is relative to the origin time
+    instead. quantity : of the data, empty if the file does not state it.
     """
 
     network: str
@@ -38,6 +40,8 @@ class ObservedTrace:
     start: int
     interval: float
     data: np.ndarray
+    after_origin: bool = False
+    quantity: str = ""
 
     @property
     def code(self) -> str:
@@ -111,6 +115,11 @@ def read_observed(source: Any) -> tuple[list[ObservedTrace], list[str]]:
 def _from_file(path: Path, notes: list[str], alone: bool) -> list[ObservedTrace]:
     import h5py
 
+    if (codes := specfem_name(path)) is not None:
+        network, station, channel, quantity = codes
+        start, interval, data = read_specfem_samples(path)
+        nanosecond = round(start * _NANOSECONDS)
+        return [ObservedTrace(network, station, "", channel, nanosecond, interval, data, True, quantity)]
     if h5py.is_hdf5(path):
         if is_asdf(path):
             return list(_from_asdf(path))

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from lithowave.errors import InputError
+from lithowave.readers.foreign_formats import foreign_text
 
 DAMAGE = (
     OSError,
@@ -166,6 +167,29 @@ def dimension_names(entry: ArrayEntry, name: str, sizes: Mapping[str, int], path
     return orders[0]
 
 
+def named_by_coordinates(entries: ArrayFile) -> ArrayFile:
+    """Return the entries with dimensions that have the names of their coordinates.
+
+    The coordinates of a dimension without a variable of its name are the only one-dimensional variable on it, such as
+    ``depth(dimdep)``; other dimensions keep their names.
+    """
+    known = {name.lower() for name in entries}
+    coordinates: dict[str, list[str]] = {}
+    for name, entry in entries.items():
+        if entry.dimensions is not None and len(entry.dimensions) == 1 and entry.dimensions[0].lower() not in known:
+            coordinates.setdefault(entry.dimensions[0], []).append(name)
+    names = {dimension: found[0] for dimension, found in coordinates.items() if len(found) == 1}
+    if not names:
+        return entries
+    renamed = {
+        name: replace(entry, dimensions=tuple(names.get(dimension, dimension) for dimension in entry.dimensions))
+        if entry.dimensions
+        else entry
+        for name, entry in entries.items()
+    }
+    return ArrayFile(renamed, entries.attributes, entries.groups)
+
+
 def unused_names(entries: Mapping[str, ArrayEntry], used: Iterable[ArrayEntry]) -> tuple[str, ...]:
     """Return the names of the entries that a reader has not used."""
     identities = {id(entry) for entry in used}
@@ -195,8 +219,9 @@ def _opener(head: bytes, path: Path, what: str) -> Callable[[Path], Any]:
     if head[:4] in (b"PK\x03\x04", b"PK\x05\x06"):
         return _open_npz
     kinds = "expected NetCDF, HDF5 or NumPy's .npz"
+    kind, remedy = foreign_text(path) if head else ("", "")
     raise InputError(
-        what, "the file is empty" if not head else "the file format is unknown", kinds, file=path
+        what, "the file is empty" if not head else f"the file format is unknown{kind}", kinds, remedy, file=path
     )
 
 

@@ -48,7 +48,7 @@ def read_cmtsolutions(path: str | Path) -> list[SeismicEvent]:
     lines = read_lines(path, _WHAT)
     blocks: list[tuple[int, dict[str, Entry]]] = []
     for number, line in enumerate(lines, start=1):
-        if not line.strip():
+        if not line.strip() or line.lstrip().startswith(("#", "!")):
             continue
         key = _key_of(line)
         if key is None and (not blocks or _begins_event(line, blocks[-1][1])):

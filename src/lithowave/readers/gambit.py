@@ -24,6 +24,7 @@ from lithowave.readers.cell_tables import (
     text_numbers,
     whole_numbers,
 )
+from lithowave.readers.text import UTF8_MARK
 
 # Vertices of faces 1 to 4 of a tetrahedron.
 GAMBIT_FACES = np.array([[1, 0, 2], [0, 1, 3], [1, 2, 3], [2, 0, 3]])
@@ -37,7 +38,6 @@ _CORNERS = {1: 2, 2: 4, 3: 3, 4: 8, 5: 6, 6: 4, 7: 5}
 _CODES = {"101": "free", "105": "absorbing"}
 _REFUSED_CODES = {
     "102": "a free surface with gravity",
-    "103": "dynamic rupture",
     "104": "a Dirichlet condition",
     "106": "a periodic boundary",
     "107": "an analytical solution",
@@ -59,7 +59,7 @@ def read_gambit(path: Path) -> CellFile:
 
     ValueError: the file is damaged. InputError: an unknown boundary condition.
     """
-    sections = list(gambit_sections(path.read_bytes()))
+    sections = list(gambit_sections(path.read_bytes().removeprefix(UTF8_MARK)))
     control = _only(sections, "CONTROL INFO")
     node_count, element_count, group_count, set_count, dimensions = _counts(control)
     if dimensions != 3:

@@ -18,6 +18,7 @@ from lithowave.errors import InputError
 from lithowave.readers.array_files import ArrayEntry, ArrayFile, unused_names
 from lithowave.readers.gridded_model import (
     GriddedModel,
+    first_not_monotonic,
     quality_names,
     read_property,
     require_shear_quality,
@@ -102,7 +103,8 @@ def read_geographic_model(entries: ArrayFile, path: Path) -> GriddedModel:
         raise InputError("vp", f"has no {missing[0]}", f"expected {wanted}; it has {has}", file=path)
     notes: list[str] = []
     axes = {
-        roles[role]: read_geographic_axis(by_name, role, roles[role], entries.attributes, path) for role in AXIS_NAMES
+        roles[role]: read_geographic_axis(by_name, role, roles[role], entries.attributes, path, repeated=True)
+        for role in AXIS_NAMES
     }
     arrays = {name: read_property(entry, name, axes, path) for name, entry in properties.items()}
     factors = quality_names(by_name, path)
@@ -229,9 +231,10 @@ def _perturbation(name: str, got: str, path: Path) -> InputError:
 
 
 def read_geographic_axis(
-    by_name: Mapping[str, ArrayEntry], role: str, name: str, attributes: Mapping[str, Any], path: Path
-) -> np.ndarray:
-    """Return coordinates in the order of the file: degrees, or z in m."""
+    by_name: Mapping[str, ArrayEntry], role: str, name: str, attributes: Mapping[str, Any], path: Path,
+    repeated: bool = False,
+) -> np.ndarray:  # fmt: skip
+    """Return coordinates in the order of the file: degrees, or z in m, which may appear twice if ``repeated``."""
     if name not in by_name:
         raise InputError(name, "the axis has no coordinates", f"expected a variable {name}({name})", file=path)
     entry = by_name[name]
@@ -242,9 +245,7 @@ def read_geographic_axis(
         raise InputError(name, "has a coordinate without a value", "all must be finite", file=path)
     if role == "longitude":
         values = _unwrapped(values)
-    steps = np.diff(values)
-    if not ((steps > 0).all() or (steps < 0).all()):
-        at = int(np.flatnonzero(steps * np.sign(steps[0]) <= 0)[0]) + 1 if steps[0] else 1
+    if (at := first_not_monotonic(values, repeated and role == "z")) is not None:
         raise InputError(name, f"the coordinates are not monotonic: {values[at]:.12g} at index {at}", file=path)
     if role == "z":
         return _heights(entry, name, values, attributes, path)

@@ -25,6 +25,7 @@ from lithowave.readers.cell_tables import (
     text_numbers,
     whole_numbers,
 )
+from lithowave.readers.text import UTF8_MARK
 
 # Names and node counts of Gmsh's element types, with the VTK names of meshio.
 # fmt: off
@@ -89,7 +90,7 @@ def read_gmsh(path: Path) -> CellFile:
     ValueError: the file is damaged. InputError: another version of the format, a partitioned mesh, a volume or surface
     in several physical groups.
     """
-    sections = gmsh_sections(path.read_bytes())
+    sections = gmsh_sections(path.read_bytes().removeprefix(UTF8_MARK))
     for name in ("MeshFormat", "Nodes", "Elements"):
         if name not in sections:
             raise ValueError(f"there is no section ${name}")

@@ -8,7 +8,7 @@ coordinates, only the ends of the region, and rows from North to South.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -27,7 +27,7 @@ _NO_UNITS = ("user_x_unit", "user_y_unit", "user_z_unit", "")
 class Grid:
     """Elevations in m, (second, first), on ascending axes: longitude and latitude in degrees, or x and y in m.
 
-    Values may be missing (NaN).
+    Values may be missing (NaN). unstated : True for axes x and y without a unit, which may be degrees.
     """
 
     first: np.ndarray
@@ -35,6 +35,7 @@ class Grid:
     elevation: np.ndarray
     is_geographic: bool
     unused: tuple[str, ...]
+    unstated: bool = False
 
 
 def find_grid(entries: ArrayFile, path: Path) -> Grid | None:
@@ -61,7 +62,8 @@ def find_grid(entries: ArrayFile, path: Path) -> Grid | None:
             axes = {roles[role]: _axis(by_name, roles[role], entries, path, pair[0] == "longitude") for role in pair}
             values = _heights(entry, name, axes, path)
             used = [entry, *(by_name[each] for each in axes)]
-            return _ascending(*axes.values(), values, pair[0] == "longitude", unused_names(entries, used))
+            grid = _ascending(*axes.values(), values, pair[0] == "longitude", unused_names(entries, used))
+            return replace(grid, unstated=pair[0] == "x" and not any(_stated(by_name[each]) for each in axes))
     there = ", ".join(candidates)
     raise InputError(name, f"has the axes {there}", "expected longitude and latitude, or x and y", file=path)
 
@@ -125,6 +127,11 @@ def _values(entry: ArrayEntry, name: str, path: Path) -> np.ndarray:
         raise InputError(name, f"cannot be read: {error}", hint="check that the file is complete", file=path) from None
 
 
+def _stated(entry: ArrayEntry) -> bool:
+    """True if an axis has a unit."""
+    return str(entry.attributes.get("units", "")).strip().lower() not in _NO_UNITS
+
+
 def _factor(entry: ArrayEntry, name: str, path: Path) -> float:
     units = str(entry.attributes.get("units", "")).strip()
     if units.lower() in _NO_UNITS:
@@ -169,4 +176,5 @@ def _old_grid(entries: ArrayFile, by_name: Mapping[str, ArrayEntry], path: Path)
         raise InputError("y_range", "only one of x_range and y_range is in degrees", file=path)
     values = (_values(z, "z", path) * _factor(z, "z", path)).reshape(ny, nx)[::-1]
     used = [by_name[name] for name in (*_OLD, "z_range", "spacing") if name in by_name]
-    return Grid(axes[0], axes[1], np.ascontiguousarray(values), geographic[0], unused_names(entries, used))
+    unstated = not any(_stated(by_name[name]) for name in ("x_range", "y_range"))
+    return Grid(axes[0], axes[1], np.ascontiguousarray(values), geographic[0], unused_names(entries, used), unstated)

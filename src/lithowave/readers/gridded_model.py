@@ -5,7 +5,8 @@ The file contains the variables ``vp``, ``vs`` and ``rho``, for attenuation also
 axis with coordinates of the same name. The dimensions of a variable may be in any order if the file names them: NetCDF
 does, ``.npz`` and plain HDF5 files do with an entry ``axes``, for example ``["x", "y", "z"]``. Without names the order
 must follow from the shape, so the axes must have different numbers of points. The default units are SI; ``units``
-attributes override them. ``depth`` and an axis with ``positive: down`` become z = -depth. Axes may descend.
+attributes override them. ``depth`` and an axis with ``positive: down`` become z = -depth. Axes may descend. A depth
+that appears twice in succession is a discontinuity, with the values above and below it.
 """
 
 from __future__ import annotations
@@ -48,6 +49,7 @@ class GriddedModel:
     quality : (nx, ny, nz) quality factors by name, ``qp`` and ``qs`` or ``qkappa`` and ``qmu``; empty without them.
     units : unit of each variable as the file states it; variables without one are missing.
     unused : names of the other variables of the file.
+    unstated : True if the file states no unit of x and y, which may then be degrees.
     """
 
     path: Path
@@ -64,6 +66,7 @@ class GriddedModel:
     top: np.ndarray | None = None
     bottom: np.ndarray | None = None
     notes: tuple[str, ...] = ()
+    unstated: bool = False
 
     @property
     def axes(self) -> dict[str, np.ndarray]:
@@ -124,7 +127,8 @@ def local_model(entries: Mapping[str, ArrayEntry], path: Path) -> GriddedModel:
     require_shear_quality(quality, arrays["vs"], path)
     units = {name: text for name in _PROPERTIES if (text := stated_units(by_name[name]))}
     unused = unused_names(entries, [by_name[name] for name in (*axes, *_PROPERTIES, *quality)])
-    return replace(_ascending(path, axes, arrays, quality), units=units, unused=unused)
+    unstated = not any(stated_units(by_name[name]) for name in ("x", "y"))
+    return replace(_ascending(path, axes, arrays, quality), units=units, unused=unused, unstated=unstated)
 
 
 def quality_names(entries: Mapping[str, ArrayEntry], path: Path) -> tuple[str, ...]:
@@ -226,13 +230,36 @@ def _read_axis(entries: Mapping[str, ArrayEntry], name: str, path: Path) -> np.n
     values = stored_values(entry, name, path).astype(np.float64) * unit_factor(entry, name, LENGTH, path)
     if not np.isfinite(values).all():
         raise InputError(name, "has a coordinate without a value", "all must be finite", file=path)
-    steps = np.diff(values)
-    if not ((steps > 0).all() or (steps < 0).all()):
-        at = int(np.flatnonzero(steps * np.sign(steps[0]) <= 0)[0]) + 1 if steps[0] else 1
+    if (at := first_not_monotonic(values, name in ("z", "depth"))) is not None:
         raise InputError(
             name, f"the coordinates are not monotonic: {values[at]:z.12g} m at index {at}", file=path
         )
     return 0.0 - values if name in ("z", "depth") and _points_down(entry, name, values, path) else values
+
+
+def first_not_monotonic(values: np.ndarray, repeated: bool) -> int | None:
+    """Return the index of the first coordinate that does not continue the direction of an axis; None if all do.
+
+    repeated : a coordinate may appear twice in succession, at the two sides of a discontinuity.
+    """
+    steps = np.diff(values) * np.sign(values[-1] - values[0])
+    wrong = steps <= 0.0
+    if repeated and steps.any():
+        twice = steps == 0.0
+        wrong = (steps < 0.0) | (twice & np.append(False, twice[:-1]))
+    return int(np.flatnonzero(wrong)[0]) + 1 if wrong.any() else None
+
+
+def blocks_of(model: GriddedModel) -> tuple[GriddedModel, ...]:
+    """Return a model in blocks from the top down, which are separated where z appears twice."""
+    ends = [0, *(np.flatnonzero(np.diff(model.z) == 0.0) + 1).tolist(), model.z.size]
+    if len(ends) == 2:
+        return (model,)
+    levels = [slice(*pair) for pair in zip(ends, ends[1:], strict=False) if pair[1] - pair[0] > 1]
+    return tuple(
+        model.with_values({name: values[:, :, part] for name, values in model.properties.items()}, z=model.z[part])
+        for part in reversed(levels)
+    )
 
 
 def _points_down(entry: ArrayEntry, name: str, values: np.ndarray, path: Path) -> bool:

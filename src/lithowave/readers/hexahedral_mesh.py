@@ -1,4 +1,4 @@
-"""Hexahedral meshes in files of other programs: Gmsh .msh, VTU and Exodus II.
+"""Hexahedral meshes in files of other programs: Gmsh .msh, VTU, Exodus II, and the folder of SPECFEM3D.
 
 The contents are returned as plain arrays, 27 nodes always in Gmsh's order;
 :func:`lithowave.mesh.mesh_reading.read_hexahedral_mesh` makes a checked mesh of them. Lengths are in meters.
@@ -9,35 +9,27 @@ no names: an integer cell array ``gmsh:physical`` or ``material`` numbers the vo
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from lithowave.errors import InputError, MissingPackageError
-from lithowave.readers.array_files import DAMAGE, ArrayEntry, open_arrays
-from lithowave.readers.cell_tables import CellBlock
+from lithowave.readers.array_files import DAMAGE
+from lithowave.readers.cell_tables import CellBlock, CellFile
+from lithowave.readers.exodus import EXODUS, read_exodus
+from lithowave.readers.foreign_formats import foreign_text
 from lithowave.readers.gmsh import read_gmsh
-
-SURFACE_NAMES = (
-    *("x_min", "x_max", "y_min", "y_max", "z_min", "z_max"),
-    *("top", "bottom", "sides", "free", "absorbing", "rigid"),
-)
+from lithowave.readers.specfem_mesh import MESH_FILE, read_specfem_mesh
 
 # nodes_gmsh = nodes[ORDER]
 FROM_VTK = np.argsort(
     [0, 1, 2, 3, 4, 5, 6, 7, 8, 11, 13, 9, 16, 18, 19, 17, 10, 12, 14, 15, 22, 23, 21, 24, 20, 25, 26]
 )
-FROM_EXODUS = np.array(
-    [0, 1, 2, 3, 4, 5, 6, 7, 8, 11, 12, 9, 13, 10, 14, 15, 16, 19, 17, 18, 21, 25, 23, 24, 26, 22, 20]
-)
-# Corners of an Exodus hexahedron's sides 1 to 6.
-EXODUS_SIDES = np.array([[0, 1, 5, 4], [1, 2, 6, 5], [2, 3, 7, 6], [0, 3, 7, 4], [0, 1, 2, 3], [4, 5, 6, 7]])
 
-_GMSH, _VTU, _EXODUS = (".msh",), (".vtu",), (".e", ".exo", ".ex2", ".exodus", ".g", ".gen")
+_GMSH, _VTU = (".msh",), (".vtu",)
 _HEXAHEDRA = ("hexahedron", "hexahedron27")
 _SURFACES = {"quad", "quad8", "quad9"}
 _IGNORED = {"vertex", "line", "line3"}
@@ -74,28 +66,39 @@ def read_mesh_file(path: str | Path) -> MeshFile:
     ------
     InputError
             with the file: a damaged file, cells that are not hexahedra, no hexahedra, both hexahedra of 8 and of 27
-            nodes, hexahedra without a group although others have one, surfaces with an unknown name.
+            nodes, hexahedra without a group although others have one.
         MissingPackageError
             if meshio is not installed and the file is VTU.
     """
     path = Path(path)
     suffix = path.suffix.lower()
-    if suffix in _EXODUS:
+    if suffix in EXODUS:
         return _read_exodus(path)
     if suffix in _VTU:
         return _read_vtu(path)
     if suffix in _GMSH:
-        return _read_gmsh(path)
-    known = ", ".join((*_GMSH, *_VTU, *_EXODUS))
-    raise InputError(_WHAT, f"the file extension {suffix or '(none)'} is not known", f"allowed: {known}", file=path)
+        return _read_by(read_gmsh, path)
+    if path.name == MESH_FILE:
+        return _read_by(read_specfem_mesh, path)
+    known = f"{', '.join((*_GMSH, *_VTU, *EXODUS))}, and {MESH_FILE} of SPECFEM3D"
+    kind, remedy = foreign_text(path)
+    got = f"the file extension {suffix or '(none)'} is not known{kind}"
+    raise InputError(_WHAT, got, f"allowed: {known}", remedy, file=path)
 
 
-def _read_gmsh(path: Path) -> MeshFile:
+def _read_by(read: Callable[[Path], CellFile], path: Path) -> MeshFile:
     try:
-        return _assembled(path, *read_gmsh(path))
+        return _assembled(path, *read(path))
     except InputError as error:
         raise error.located(path, None) from None
     except DAMAGE as error:
+        raise unreadable(path, error) from None
+
+
+def _read_exodus(path: Path) -> MeshFile:
+    try:
+        return _assembled(path, *read_exodus(path))
+    except (IndexError, TypeError, AttributeError) as error:
         raise unreadable(path, error) from None
 
 
@@ -148,7 +151,7 @@ def _assembled(
     refuse_unused_groups(path, "volume", volume_names, tags)
     refuse_unused_groups(path, "surface", surface_names, face_tags)
     materials, groups = grouped(path, tags, volume_names)
-    surfaces = named_surfaces(path, corners, face_tags, surface_names)
+    surfaces = named_surfaces(corners, face_tags, surface_names)
     ids = [part.ids for part in volumes if part.ids is not None]
     complete = sum(len(part) for part in ids) == len(elements)
     return MeshFile(path, positions, elements, materials, groups, surfaces, np.concatenate(ids) if complete else None)
@@ -174,14 +177,11 @@ def refuse_unused_groups(path: Path, kind: str, names: Mapping[int, str], tags: 
         raise InputError(_WHAT, got, hint="In Gmsh save with Mesh.SaveAll = 0", file=path)
 
 
-def named_surfaces(
-    path: Path, corners: np.ndarray, tags: np.ndarray, names: Mapping[int, str]
-) -> dict[str, np.ndarray]:
+def named_surfaces(corners: np.ndarray, tags: np.ndarray, names: Mapping[int, str]) -> dict[str, np.ndarray]:
     """Return the corners of the faces of each surface group by its name, by default its number; tag 0 is no group."""
     surfaces: dict[str, np.ndarray] = {}
     for tag in np.unique(tags[tags != 0]).tolist():
         name = names.get(tag, str(tag))
-        _check_surface_name(path, name)
         surfaces[name] = np.concatenate([surfaces.get(name, corners[:0]), corners[tags == tag]])
     return surfaces
 
@@ -219,83 +219,3 @@ def _counted(kind: str, count: int) -> str:
     if base == "tetra":
         return f"{count} tetrahedr{'on' if count == 1 else 'a'}"
     return f"{count} {base}{'s' * (count > 1)}" if base != "vertex" else f"{count} single nodes"
-
-
-def _check_surface_name(path: Path, name: str) -> None:
-    """InputError: the name of a surface does not specify a boundary condition."""
-    if name in SURFACE_NAMES:
-        return
-    close = get_close_matches(name.lower().replace(" ", "_").replace("-", "_"), SURFACE_NAMES, n=1, cutoff=0.5)
-    hint = f"Did you mean '{close[0]}'?" if close else ""
-    allowed = f"allowed: {', '.join(SURFACE_NAMES)}"
-    raise InputError(_WHAT, f"the surface group '{name}' has a name that is not known", allowed, hint, file=path)
-
-
-# Exodus II
-
-
-def _read_exodus(path: Path) -> MeshFile:
-    """Read an Exodus file without meshio, which ignores the names of blocks, side sets and element IDs."""
-    try:
-        with open_arrays(path) as entries:
-            return _from_exodus(path, entries)
-    except InputError as error:
-        if error.where == _WHAT:
-            raise
-        raise InputError(_WHAT, error.got, error.allowed, error.hint, file=path) from None
-    except (IndexError, TypeError, AttributeError) as error:
-        raise unreadable(path, error) from None
-
-
-def _from_exodus(path: Path, entries: Mapping[str, ArrayEntry]) -> MeshFile:
-    if "coord" in entries:
-        positions = entries["coord"].values().T
-    else:
-        positions = np.stack([entries[name].values() for name in ("coordx", "coordy", "coordz")], axis=-1)
-    cells: list[CellBlock] = []
-    volume_names, surface_names = {}, {}
-    blocks = [name for name in entries if name.startswith("connect") and name[7:].isdigit()]
-    labels = _labels(entries, "eb", len(blocks))
-    ids = entries["elem_num_map"].load().astype(np.int64) if "elem_num_map" in entries else None
-    count = 0
-    corners: list[np.ndarray] = []  # of all elements in the order of the file, to which side sets refer
-    for name in sorted(blocks, key=lambda name: int(name[7:])):
-        tag, nodes = int(name[7:]), entries[name].load().astype(np.int64) - 1
-        kind = _exodus_kind(str(entries[name].attributes.get("elem_type", "")), nodes.shape[1])
-        nodes = nodes[:, FROM_EXODUS] if kind == "hexahedron27" else nodes
-        own_ids = None if ids is None else ids[count : count + len(nodes)]
-        cells.append(CellBlock(kind, own_ids, nodes, np.full(len(nodes), tag)))
-        count += len(nodes)
-        (surface_names if kind in _SURFACES else volume_names)[tag] = labels[tag - 1]
-        corners.append(nodes[:, :8] if kind.startswith("hex") else np.full((len(nodes), 8), -1))
-    sets = [name for name in entries if name.startswith("elem_ss") and name[7:].isdigit()]
-    set_labels = _labels(entries, "ss", len(sets))
-    for name in sets:
-        number = int(name[7:])
-        element, side = (entries[f"{part}_ss{number}"].load().astype(np.int64) - 1 for part in ("elem", "side"))
-        faces = np.concatenate(corners)[element[:, None], EXODUS_SIDES[side]]
-        cells.append(CellBlock("quad", None, faces, np.full(len(faces), len(blocks) + number)))
-        surface_names[len(blocks) + number] = set_labels[number - 1]
-    return _assembled(path, positions, cells, volume_names, surface_names)
-
-
-def _exodus_kind(name: str, count: int) -> str:
-    """Return meshio's name for a block of elements with this name and number of nodes."""
-    stems = {"hex": "hexahedron", "she": "quad", "qua": "quad", "tet": "tetra", "wed": "wedge", "pyr": "pyramid"}
-    stems |= {"tri": "triangle", "bar": "line", "bea": "line", "tru": "line", "edg": "line", "sph": "vertex"}
-    stems |= {"cir": "vertex", "poi": "vertex", "nod": "vertex"}
-    stem = stems.get(name.lower()[:3], name or "unknown")
-    least = {"hexahedron": 8, "quad": 4, "line": 2, "vertex": 1, "tetra": 4, "wedge": 6, "pyramid": 5, "triangle": 3}
-    return stem if count == least.get(stem, count) else f"{stem}{count}"
-
-
-def _labels(entries: Mapping[str, ArrayEntry], prefix: str, count: int) -> list[str]:
-    """Return the names of the blocks ("eb") or side sets ("ss"); default: their numbers."""
-    properties = entries.get(f"{prefix}_prop1")
-    numbers = np.arange(1, count + 1) if properties is None else properties.load().reshape(-1)
-    labels = [str(number) for number in numbers.tolist()]
-    if f"{prefix}_names" in entries:
-        for place, row in enumerate(entries[f"{prefix}_names"].load()):
-            text = b"".join(np.asarray(row, "S1").tolist()).split(b"\0")[0].decode("utf-8", "replace").strip()
-            labels[place] = text or labels[place]
-    return labels

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from lithowave.errors import InputError
-from lithowave.readers.array_files import ArrayEntry, ArrayFile, open_arrays, unused_names
+from lithowave.readers.array_files import ArrayEntry, ArrayFile, named_by_coordinates, open_arrays, unused_names
 from lithowave.readers.geographic_model import AXIS_NAMES, axis_roles, read_geographic_axis, stated_extent
 from lithowave.readers.gridded_model import read_property, stated_units
 
@@ -69,7 +69,7 @@ def read_perturbation_model(path: str | Path) -> PerturbationModel:
     """
     path = Path(path)
     with open_arrays(path, "perturbations") as entries:
-        return _model(entries, path)
+        return _model(named_by_coordinates(entries), path)
 
 
 def _model(entries: ArrayFile, path: Path) -> PerturbationModel:

@@ -26,6 +26,7 @@ import numpy as np
 from lithowave.earth.radial_model import COLUMNS, RADIUS, RadialModel
 from lithowave.earth.reference_models import table_model
 from lithowave.errors import InputError
+from lithowave.readers.text import decoded, is_text
 from lithowave.readers.units import DENSITY, LENGTH, SPEED, si_factor
 from lithowave.rheology.quality import inverse_bulk_quality
 
@@ -80,10 +81,10 @@ def read_radial_model(path: str | Path) -> RadialModel:
         cannot be, or a surface that is not that of the Earth.
     """
     path = Path(path)
-    try:
-        text = path.read_bytes().decode("utf-8")
-    except UnicodeDecodeError:
-        raise InputError("file", "is not text", f"expected {_FORMATS}", file=path) from None
+    data = path.read_bytes()
+    if data and not is_text(data[:4096]):
+        raise InputError("file", "is not text", f"expected {_FORMATS}", file=path)
+    text = decoded(data)
     lines = list(_lines(text))
     if not lines:
         raise InputError("file", "is empty", f"expected {_FORMATS}", file=path)

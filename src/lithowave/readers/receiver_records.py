@@ -44,6 +44,7 @@ class ReceiverTable:
     ----------
     geographic : True for longitudes and latitudes, False for x and y.
     native : True if x and y are in the unit of their coordinate reference system, False if they are in m.
+    unstated : True if the file states no unit of x and y, which may then be longitudes and latitudes.
     notes : clauses on content of the file that is not used, or was interpreted.
     """
 
@@ -51,6 +52,7 @@ class ReceiverTable:
     geographic: bool
     native: bool = False
     notes: tuple[str, ...] = ()
+    unstated: bool = False
 
 
 def raise_together(problems: list[InputError], path: Path) -> None:

@@ -20,7 +20,6 @@ if the offsets confirm the positions.
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.util import find_spec
@@ -32,6 +31,7 @@ import numpy as np
 from lithowave.errors import InputError, MissingPackageError
 from lithowave.readers.array_files import DAMAGE
 from lithowave.readers.receiver_records import ReceiverRecord, ReceiverTable
+from lithowave.readers.segy_bytes import open_segy
 from lithowave.readers.segy_section import coordinate_factors
 
 _WHAT = "SEG-Y geometry"
@@ -61,6 +61,7 @@ class SegyGeometry:
     offsets : (n,) signed offsets of the headers, m; 0 where missing.
     field_records : (n,) field record numbers.
     notes : clauses on interpretations and deviations.
+    unstated : True if the headers state neither the unit of coordinates nor a system of lengths other than meters.
     """
 
     path: Path
@@ -73,6 +74,7 @@ class SegyGeometry:
     field_records: np.ndarray
     geographic: bool
     notes: tuple[str, ...]
+    unstated: bool = False
 
 
 @dataclass(frozen=True)
@@ -130,6 +132,7 @@ def _read(path: Path, changed: int, size: int) -> SegyGeometry:
     geometry = SegyGeometry(
         path, traces, sources, points("Group", headers["ReceiverGroupElevation"] * vertical), depths,
         surfaces, headers["offset"] * length, headers["FieldRecord"].astype(int), unit != _LENGTH, (),
+        unstated=system != _FEET and not headers["CoordinateUnits"].any(),
     )  # fmt: skip
     _check_degrees(geometry)
     notes = _checked_notes(geometry, headers, int(np.count_nonzero(~kept)), system)
@@ -150,7 +153,7 @@ def segy_receivers(path: str | Path) -> ReceiverTable:
             _names(number), geometry.groups[first], geometry.traces[first], strict=True
         )
     )
-    return ReceiverTable(records, geometry.geographic, notes=geometry.notes)
+    return ReceiverTable(records, geometry.geographic, notes=geometry.notes, unstated=geometry.unstated)
 
 
 def _distinct(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -194,11 +197,9 @@ def _headers(path: Path) -> tuple[dict[str, np.ndarray], int]:
     import segyio
 
     try:
-        with warnings.catch_warnings():  # segyio's remarks on unused headers
-            warnings.simplefilter("ignore")
-            with segyio.open(str(path), ignore_geometry=True) as file:
-                names = {name: file.attributes(getattr(segyio.TraceField, name))[:] for name in _FIELDS}
-                return {name: np.asarray(values) for name, values in names.items()}, _system(file)
+        with open_segy(path) as file:
+            names = {name: file.attributes(getattr(segyio.TraceField, name))[:] for name in _FIELDS}
+            return {name: np.asarray(values) for name, values in names.items()}, _system(file)
     except (*DAMAGE, IndexError) as error:  # IndexError: a file without traces
         reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
         hint = "check that the file is complete"
@@ -252,8 +253,9 @@ def _offsets_agree(geometry: SegyGeometry) -> np.ndarray:
 
 
 def _confirmed(geometry: SegyGeometry) -> bool:
-    """True if offsets are given and agree with all positions."""
-    return bool(geometry.offsets.any() and _offsets_agree(geometry).all())
+    """True if offsets are given and agree with all positions, which are not all 0: these confirm no place."""
+    placed = geometry.groups[:, :2].any() or geometry.sources[:, :2].any()
+    return bool(placed and geometry.offsets.any() and _offsets_agree(geometry).all())
 
 
 def _missing(geometry: SegyGeometry, kind: str, bytes_: str) -> InputError:

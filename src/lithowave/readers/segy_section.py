@@ -6,7 +6,6 @@ of a millisecond, then is in thousandths of a meter.
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,6 +14,7 @@ import numpy as np
 
 from lithowave.errors import InputError, MissingPackageError
 from lithowave.readers.array_files import DAMAGE
+from lithowave.readers.segy_bytes import open_segy
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,15 +50,13 @@ def read_segy_section(path: str | Path) -> SegySection:
 
     field = segyio.TraceField
     try:
-        with warnings.catch_warnings():  # segyio's remarks on unused headers
-            warnings.simplefilter("ignore")
-            with segyio.open(str(path), ignore_geometry=True) as file:
-                values = np.asarray(file.trace.raw[:], dtype=np.float32)
-                scalars, x, y = (
-                    np.asarray(file.attributes(key)[:], dtype=np.float64)
-                    for key in (field.SourceGroupScalar, field.CDP_X, field.CDP_Y)
-                )
-                interval = int(file.bin[segyio.BinField.Interval])
+        with open_segy(path) as file:
+            values = np.asarray(file.trace.raw[:], dtype=np.float32)
+            scalars, x, y = (
+                np.asarray(file.attributes(key)[:], dtype=np.float64)
+                for key in (field.SourceGroupScalar, field.CDP_X, field.CDP_Y)
+            )
+            interval = int(file.bin[segyio.BinField.Interval])
     except DAMAGE as error:
         reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
         hint = "check that the file is complete"

@@ -24,9 +24,10 @@ import numpy as np
 
 from lithowave.errors import InputError
 from lithowave.faults.subfaults import FaultPlane, FiniteFault
+from lithowave.readers.foreign_formats import naming_foreign
 from lithowave.readers.srf_hdf5 import is_hdf5, read_hdf5_tables
 from lithowave.readers.srf_tables import PLANE_FIELDS, POINT_FIELDS, SLIP_FIELDS, WHAT, SrfTables, fault_of, plane_of
-from lithowave.readers.text import digit_pattern, parse_number
+from lithowave.readers.text import UTF8_MARK, digit_pattern, parse_number
 
 _SAMPLES_AT_ONCE = 1 << 17
 """Number of samples whose text is stored before it is converted."""
@@ -38,16 +39,23 @@ Line = tuple[int, bytes, list[bytes]]
 def read_srf(path: str | Path) -> FiniteFault:
     """Read a finite fault from a text or HDF5 file.
 
-    If the stated slip of a subfault and the integral of its slip rate differ by more than 2%, the slip rate is scaled
-    to the stated slip, and a `LithowaveWarning` states the number of these subfaults and the largest difference.
+    The integral of the slip rate is the sum of its samples times DT, as in the generators of the format, or that of the
+    trapezoidal rule if this one is closer to the stated slip. If both differ from it by more than 2%, the slip rate
+    is scaled to the stated slip, and a `LithowaveWarning` states the number of these subfaults and the largest
+    difference. Another one states the moment of subfaults without samples, or with zeros, which are omitted.
 
     Raises
     ------
     InputError
         with the file and the line, or the subfault of an HDF5 file: truncated files, text that is not a number, values
-        out of range, numbers of samples or subfaults that do not match, slip without samples.
+        out of range, numbers of samples or subfaults that do not match.
     """
     path = Path(path)
+    with naming_foreign(path, WHAT):
+        return _read(path)
+
+
+def _read(path: Path) -> FiniteFault:
     try:
         tables = read_hdf5_tables(path) if is_hdf5(path) else _read_text(path)
     except OSError as error:
@@ -74,7 +82,8 @@ class _TextReader:
 
     def _words(self, file: BinaryIO) -> Iterator[Line]:
         """Yield the lines with words; an error if the last number of the file may be truncated."""
-        for number, text in enumerate(file, start=1):
+        for number, line in enumerate(file, start=1):
+            text = line.removeprefix(UTF8_MARK) if number == 1 else line
             if b"\0" in text:
                 raise InputError(WHAT, "the file is neither text nor HDF5", file=self.path, line=number)
             if b"#" in text:

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from lithowave.errors import InputError, issue_warning
-from lithowave.faults.segments import trapezoids
+from lithowave.faults.segments import segment_sums, trapezoids
 from lithowave.faults.subfaults import COMPONENTS, SLIP_TOLERANCE, FaultPlane, FiniteFault, SubfaultError, slip_mismatch
 
 WHAT = "SRF"
@@ -37,6 +37,8 @@ _CM_PER_M = 100
 
 _SLOWEST = 50.0
 """Least S-wave velocity in m/s; a smaller value suggests that VS is not in cm/s."""
+_SLIP_DIGITS = 1e-3
+"""Relative difference of slip below which the digits of a file may not distinguish two rules of integration."""
 _AREA_TOLERANCE = 0.2
 """Relative difference between the area of the planes and of the subfaults that is worth a warning."""
 
@@ -98,8 +100,11 @@ def plane_of(values: Mapping[str, float], path: Path, where: str, line: int | No
 def fault_of(tables: SrfTables) -> FiniteFault:
     """Return the fault in SI units.
 
-    The samples are converted in their array. A slip rate that differs from the stated slip by more than 2% is scaled
-    to it, with a warning.
+    The samples are converted in their array. The generators of the format integrate the slip rate as the sum of the
+    samples times DT, which is the integral of a function that rises from 0 within DT before its first sample and falls
+    to 0 within DT after the last one: these zeros are added, unless the trapezoidal rule is closer to the stated slip.
+    A slip rate that differs from the stated slip by more than 2% is scaled to it, with a warning. Slip whose
+    samples are missing or zero is omitted, with a warning that states its moment.
 
     Raises
     ------
@@ -130,15 +135,22 @@ def fault_of(tables: SrfTables) -> FiniteFault:
         raise tables.error(
             "VS", index, got, f"must be at least {_SLOWEST:g} m/s, or 0 if unknown", "convert VS to cm/s"
         )
+    if (early := si["start"] < 0.0).any():
+        index = int(np.argmax(early))
+        raise tables.error("TINIT", index, f"{si['start'][index]:.12g} s", "must be at least 0 s")
+    _omit_silent(tables, slip, si)
+    offsets = tables.offsets
     if (si["interval"] > 0.0).all():
-        _match_slip(tables, slip, si["interval"])
+        rates, offsets, led = with_end_samples(rates, offsets, slip, si["interval"])
+        si["start"] = si["start"] - led * si["interval"]
+        _match_slip(tables, rates, offsets, slip, si["interval"])
     try:
         fault = FiniteFault(
             geographic=True,
             horizontal=horizontal,
             slip=slip,
             rates=rates,
-            offsets=tables.offsets,
+            offsets=offsets,
             planes=tables.planes,
             **si,
         )
@@ -159,9 +171,65 @@ def _require_finite_rates(tables: SrfTables) -> None:
         raise tables.error(f"NT{component + 1}", subfault, got)
 
 
-def _match_slip(tables: SrfTables, slip: np.ndarray, interval: np.ndarray) -> None:
+def _omit_silent(tables: SrfTables, slip: np.ndarray, si: Mapping[str, np.ndarray]) -> None:
+    """Set the slip (n, 3) of components without samples other than zeros to 0, with a warning."""
+    silent = (slip != 0.0) & (segment_sums(tables.rates != 0, tables.offsets) == 0).reshape(-1, 3)
+    if not silent.any():
+        return
+    # A fault whose area is not valid is refused below.
+    potency = si["area"] * np.where(silent, np.abs(slip), 0.0).sum(axis=1)
+    part = potency.sum() / max((si["area"][:, np.newaxis] * np.abs(slip)).sum(), np.finfo(float).tiny)
+    shear = si["density"] * si["vs"] ** 2
+    known = not np.isnan(shear[silent.any(axis=1)]).any()
+    size = f"moment {np.nansum(shear * potency):.4g} N m" if known else f"area times slip {potency.sum():.4g} m^3"
+    subfault, component = (int(index) for index in np.argwhere(silent)[0])
+    where, line = tables.locate(f"SLIP{component + 1}", subfault)
+    issue_warning(
+        f"{tables.path}: {silent.sum()} of {np.count_nonzero(slip)} slip components have no samples of the slip rate, "
+        f"or zeros only, and are omitted: {size}, {100.0 * part:.3g}% of the area times slip of the file. The first is "
+        f"{where}{f' (line {line})' if line else ''}, {100 * slip[subfault, component]:.6g} cm."
+    )
+    slip[silent] = 0.0
+
+
+def with_end_samples(
+    rates: np.ndarray, offsets: np.ndarray, slip: np.ndarray, interval: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return slip rates with zeros before and after those whose sum times the interval is their slip.
+
+    Parameters
+    ----------
+    rates, offsets : samples (total,) and offsets (3 n + 1,) as in `FiniteFault`.
+    slip : (n, 3) stated slip, m. interval : (n,) s.
+
+    Returns
+    -------
+    Samples, their offsets, and a mask (n,) of subfaults whose slip rates begin one interval earlier. Segments are
+    unchanged if they begin and end with 0, or if the trapezoidal rule is closer to their slip.
+    """
+    counts = np.diff(offsets)
+    filled = np.flatnonzero(counts)
+    first, last = np.zeros(counts.size, bool), np.zeros(counts.size, bool)
+    first[filled] = rates[offsets[:-1][filled]] != 0.0
+    last[filled] = rates[offsets[1:][filled] - 1] != 0.0
+    stated, intervals = slip.ravel(), np.repeat(interval, 3)
+    by_sum = np.abs(intervals * segment_sums(rates, offsets) - stated)
+    by_trapezoids = np.abs(trapezoids(rates, offsets, intervals) - stated)
+    summed = (first | last) & (by_sum < by_trapezoids) & (by_trapezoids > _SLIP_DIGITS * np.abs(stated))
+    led = (summed & first).reshape(-1, 3).any(axis=1)
+    before, after = np.repeat(led, 3) & (counts > 0), summed & last
+    if not (before.any() or after.any()):
+        return rates, offsets, led
+    ends = np.concatenate([[0], np.cumsum(counts + before + after)])
+    extended = np.zeros(ends[-1], dtype=rates.dtype)
+    extended[np.arange(rates.size) + np.repeat(ends[:-1] + before - offsets[:-1], counts)] = rates
+    return extended, ends, led
+
+
+def _match_slip(
+    tables: SrfTables, rates: np.ndarray, offsets: np.ndarray, slip: np.ndarray, interval: np.ndarray
+) -> None:
     """Scale the slip rates that do not release the stated slip, with a warning; an error if this is impossible."""
-    rates, offsets = tables.rates, tables.offsets
     mismatch = slip_mismatch(slip, rates, offsets, interval)
     if not mismatch.any():
         return

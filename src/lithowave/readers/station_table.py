@@ -85,7 +85,8 @@ def read_station_table(path: str | Path) -> ReceiverTable:
     unknown = [column.title for column in columns if column.name is None]
     notes = (f"columns that are not used: {', '.join(unknown)}",) if unknown else ()
     horizontal = [column for column in columns if column.name in ("x", "y")]
-    return ReceiverTable(tuple(records), not horizontal, not any(column.unit for column in horizontal), notes)
+    native = not any(column.unit for column in horizontal)
+    return ReceiverTable(tuple(records), not horizontal, native, notes, unstated=bool(horizontal) and native)
 
 
 def _expected() -> str:

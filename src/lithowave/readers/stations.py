@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lithowave.errors import InputError
+from lithowave.readers.foreign_formats import naming_foreign
 from lithowave.readers.text import digit_pattern, parse_number, read_lines
 
 _WHAT = "stations"
@@ -49,6 +50,11 @@ def read_stations(path: str | Path) -> list[StationRecord]:
         two lines cannot be distinguished from a shorter file.
     """
     path = Path(path)
+    with naming_foreign(path, _WHAT):
+        return _read(path)
+
+
+def _read(path: Path) -> list[StationRecord]:
     lines = read_lines(path, _WHAT)
     records: list[StationRecord] = []
     problems: list[InputError] = []

@@ -17,7 +17,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from lithowave.errors import InputError
-from lithowave.readers.array_files import DAMAGE, ArrayEntry, dimension_names, open_arrays, unused_names
+from lithowave.readers.array_files import (
+    DAMAGE,
+    ArrayEntry,
+    dimension_names,
+    named_by_coordinates,
+    open_arrays,
+    unused_names,
+)
 from lithowave.readers.gmt_grid import Grid, find_grid
 from lithowave.readers.missing_values import nearest_complete
 from lithowave.readers.units import LENGTH, si_factor
@@ -44,6 +51,7 @@ class Surface:
     x, y : the axes in m, ascending.
     elevation : elevations in m, of shape (ny, nx).
     unused : names of the other variables of the file.
+    unstated : True if the file states no unit of the axes, which may then be degrees.
     """
 
     path: Path
@@ -51,6 +59,7 @@ class Surface:
     y: np.ndarray
     elevation: np.ndarray
     unused: tuple[str, ...] = ()
+    unstated: bool = False
 
     @property
     def concurrent(self) -> bool:
@@ -74,6 +83,36 @@ class Surface:
     def extent(self) -> tuple[tuple[float, float], tuple[float, float]]:
         """((x_min, x_max), (y_min, y_max)) of the grid, m."""
         return (float(self.x[0]), float(self.x[-1])), (float(self.y[0]), float(self.y[-1]))
+
+    @property
+    def can_be_geographic(self) -> bool:
+        """True if the axes are within the ranges of longitudes and latitudes."""
+        span = self.x[-1] - self.x[0]
+        return bool(np.abs(self.x).max() <= 540.0 and span <= 360.0 + 1e-6 and np.abs(self.y).max() <= 90.0)
+
+    def covers(self, x: tuple[float, float], y: tuple[float, float]) -> bool:
+        """True if the grid covers a rectangle with these ends, in the unit of its axes."""
+        pairs = zip((self.x, self.y), (x, y), strict=True)
+        return all(bool(axis[0] <= low and axis[-1] >= high) for axis, (low, high) in pairs)
+
+    def is_in_degrees(
+        self, x: tuple[float, float], y: tuple[float, float], to_geographic: ToGeographic
+    ) -> bool:
+        """True if axes without a unit cover the center of a rectangle, in degrees, but not the rectangle in m.
+
+        x, y : ends of the rectangle in m.
+        """
+        if not self.unstated or not self.can_be_geographic or self.covers(x, y):
+            return False
+        middle = np.array([0.5 * sum(x)]), np.array([0.5 * sum(y)])
+        longitude, latitude = (float(np.asarray(each)[0]) for each in to_geographic(*middle))
+        turned = self.x[0] + (longitude - self.x[0]) % 360.0
+        return bool(turned <= self.x[-1] and self.y[0] <= latitude <= self.y[-1])
+
+    @property
+    def geographic(self) -> GeographicSurface:
+        """The surface with its axes as longitude and latitude in degrees."""
+        return GeographicSurface(self.path, self.x, self.y, self.elevation, self.unused)
 
     @property
     def low(self) -> float:
@@ -254,6 +293,7 @@ def read_surface(path: str | Path) -> Surface:
     """
     path = Path(path)
     with open_arrays(path, _WHAT) as entries:
+        entries = named_by_coordinates(entries)
         grid = find_grid(entries, path)
         if grid is not None:
             return _surface_of(grid, path)
@@ -267,7 +307,8 @@ def read_surface(path: str | Path) -> Surface:
         x, y = (_read_axis(by_name[name], name, path) for name in ("x", "y"))
         elevation = _read_elevation(by_name["elevation"], {"x": x, "y": y}, path)
         unused = unused_names(entries, [by_name[name] for name in _NAMES])
-    return Surface(path, x, y, elevation, unused)
+        unstated = not any(str(by_name[name].attributes.get("units", "")).strip() for name in ("x", "y"))
+    return Surface(path, x, y, elevation, unused, unstated)
 
 
 def _values(entry: ArrayEntry, name: str, path: Path) -> np.ndarray:
@@ -319,7 +360,7 @@ def _surface_of(grid: Grid, path: Path) -> Surface:
     if grid.is_geographic:
         return GeographicSurface(path, grid.first, grid.second, grid.elevation, grid.unused)
     _require_complete(grid.elevation, {"x": grid.first, "y": grid.second}, path)
-    return Surface(path, grid.first, grid.second, grid.elevation, grid.unused)
+    return Surface(path, grid.first, grid.second, grid.elevation, grid.unused, grid.unstated)
 
 
 def _require_complete(heights: np.ndarray, axes: Mapping[str, np.ndarray], path: Path) -> None:

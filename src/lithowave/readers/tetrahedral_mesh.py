@@ -1,14 +1,15 @@
-"""Tetrahedral meshes in files of other programs: Gmsh .msh, GAMBIT .neu and VTU.
+"""Tetrahedral meshes in files of other programs: Gmsh .msh, GAMBIT .neu, VTU and Exodus II.
 
 The contents are returned as plain arrays; :func:`lithowave.mesh.tetrahedral_reading.read_tetrahedral_mesh` makes a
 checked mesh of them. Lengths are in meters. Names of volumes and surfaces are those of physical groups (Gmsh), and of
-element groups and boundary conditions (GAMBIT). VTU has no names: an integer cell array ``gmsh:physical`` or
-``material`` numbers the volumes.
+element groups and boundary conditions (GAMBIT), and of blocks and side sets (Exodus). VTU has no names: an integer cell
+array ``gmsh:physical`` or ``material`` numbers the volumes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,8 @@ import numpy as np
 from lithowave.errors import InputError, MissingPackageError
 from lithowave.readers.array_files import DAMAGE
 from lithowave.readers.cell_tables import CellBlock, CellFile
+from lithowave.readers.exodus import EXODUS, read_exodus
+from lithowave.readers.foreign_formats import foreign_text
 from lithowave.readers.gambit import read_gambit
 from lithowave.readers.gmsh import read_gmsh
 from lithowave.readers.hexahedral_mesh import MeshFile, grouped, named_surfaces, refuse_unused_groups, unreadable
@@ -34,28 +37,42 @@ _WHAT = "mesh"
 
 
 def read_tetrahedra_file(path: str | Path) -> MeshFile:
-    """Read a mesh of tetrahedra from a .msh, .neu or .vtu file.
+    """Read a mesh of tetrahedra from a .msh, .neu, .vtu or Exodus file.
 
     Raises
     ------
     InputError
             with the file: a damaged file, cells that are not tetrahedra of four nodes, no tetrahedra, tetrahedra
-            without a group although others have one, surfaces with an unknown name.
+            without a group although others have one.
         MissingPackageError
             if meshio is not installed and the file is VTU.
     """
     path = Path(path)
-    readers = {".msh": read_gmsh, ".neu": read_gambit, ".vtu": _read_vtu}
+    readers = {".msh": read_gmsh, ".neu": read_gambit, ".vtu": _read_vtu, **dict.fromkeys(EXODUS, _read_exodus)}
     suffix = path.suffix.lower()
     if suffix not in readers:
-        got = f"the file extension {suffix or '(none)'} is not known"
-        raise InputError(_WHAT, got, f"allowed: {', '.join(readers)}", file=path)
+        kind, remedy = foreign_text(path)
+        got = f"the file extension {suffix or '(none)'} is not known{kind}"
+        raise InputError(_WHAT, got, f"allowed: {', '.join(readers)}", remedy, file=path)
     try:
         return assembled(path, *readers[suffix](path))
     except InputError as error:
         raise error.located(path, None) from None
     except DAMAGE as error:
         raise unreadable(path, error) from None
+
+
+def _read_exodus(path: Path) -> CellFile:
+    try:
+        positions, blocks, volume_names, surface_names = read_exodus(path)
+    except (IndexError, TypeError, AttributeError) as error:
+        raise unreadable(path, error) from None
+    numbered, count = [], 0
+    for block in blocks:
+        ids = np.arange(count, count + len(block.nodes)) + 1 if block.ids is None else block.ids
+        numbered.append(replace(block, ids=ids))
+        count += len(block.nodes)
+    return positions, numbered, volume_names, surface_names
 
 
 def _read_vtu(path: Path) -> CellFile:
@@ -108,7 +125,7 @@ def assembled(
         got = f"{np.count_nonzero(tags == 0)} of {len(tags)} tetrahedra are in no group, the first is element {first}"
         raise InputError(_WHAT, got, "either all tetrahedra must be in a group, or none", file=path)
     materials, groups = grouped(path, tags, volume_names)
-    surfaces = named_surfaces(path, corners, face_tags, surface_names)
+    surfaces = named_surfaces(corners, face_tags, surface_names)
     return MeshFile(path, positions, elements, materials, groups, surfaces, ids)
 
 

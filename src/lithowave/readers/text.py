@@ -8,6 +8,9 @@ from pathlib import Path
 
 from lithowave.errors import InputError
 
+UTF8_MARK = b"\xef\xbb\xbf"
+"""Bytes with which some programs begin files of UTF-8."""
+
 _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eEdD][-+]?\d+)?")
 
 
@@ -27,12 +30,20 @@ def read_lines(path: Path, what: str) -> list[str]:
         raise InputError(what, "the file is empty", file=path)
     if b"\0" in data:
         raise InputError(what, "the file is not text", file=path)
+    return re.split(r"\r\n|\n|\r", decoded(data))
+
+
+def decoded(data: bytes) -> str:
+    """Return text in UTF-8, with or without its mark, or else in Latin-1, of which every byte is a character."""
     try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        # Place names in old catalogs: every byte is a character of this encoding.
-        text = data.decode("latin-1")
-    return re.split(r"\r\n|\n|\r", text)
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:  # place names in old catalogs
+        return data.removeprefix(UTF8_MARK).decode("latin-1")
+
+
+def is_text(head: bytes) -> bool:
+    """True if the first bytes of a file are text, which has no control characters other than blanks and line ends."""
+    return bool(head) and all(byte in b"\t\n\r\f" or (byte >= 32 and byte != 127) for byte in head)
 
 
 def parse_number(text: str) -> float | None:

@@ -2,7 +2,8 @@
 
 The names of the columns are in the first line, with or without ``#``, or in the last comment before the first point, as
 in ``# lon lat depth vp vs rho``. A unit may follow a name in parentheses or brackets: ``depth(km) vp[m/s]``.
-Columns are separated by spaces, tabulators, commas or semicolons.
+Columns are separated by spaces, tabulators, commas or semicolons. Text after ``#``, ``%`` or ``!`` is a comment. The
+``tomography_model.xyz`` of SPECFEM3D is recognized by its header of four lines of numbers.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import numpy as np
 
 from lithowave.errors import InputError
 from lithowave.readers.array_files import ArrayEntry, ArrayFile
+from lithowave.readers.text import parse_number, read_lines
 
 _KNOWN = {
     "longitude": "longitude", "lon": "longitude", "latitude": "latitude", "lat": "latitude", "x": "x", "y": "y",
@@ -28,11 +30,6 @@ _LARGEST = 500_000_000
 """Bytes of text above which a model should be in a binary format."""
 
 
-def is_text(head: bytes) -> bool:
-    """True if the first bytes of a file are printable ASCII text."""
-    return bool(head) and all(byte in b"\t\n\r\f" or 32 <= byte < 127 for byte in head)
-
-
 def read_text_model(path: Path) -> ArrayFile:
     """Return the axes and arrays of a text file, as those of a binary file.
 
@@ -44,8 +41,8 @@ def read_text_model(path: Path) -> ArrayFile:
     """
     if path.stat().st_size > _LARGEST:
         raise InputError("file", f"has {path.stat().st_size} bytes", "expected a NetCDF or HDF5 file", file=path)
-    lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
-    names, units, start = _columns(lines, path)
+    lines = read_lines(path, "file")
+    names, units, start = _tomography_columns(lines, path) or _columns(lines, path)
     table = _table(lines, start, names, path)
     horizontal = next((pair for pair in _HORIZONTAL if all(name in names for name in pair)), None)
     vertical = [name for name in _VERTICAL if name in names]
@@ -94,6 +91,30 @@ def _columns(lines: list[str], path: Path) -> tuple[list[str], Mapping[str, str]
     return found
 
 
+def _tomography_columns(lines: list[str], path: Path) -> tuple[list[str], Mapping[str, str], int] | None:
+    """Return names, units and the last line of the header of a SPECFEM tomography file; None for other files.
+
+    The header has four lines: the ends of the axes (6 numbers), the spacings (3), the numbers of points (3) and the
+    ranges of vp, vs and rho (6). Points follow, with x, y, z in m, vp, vs in m/s, rho in kg/m^3, and perhaps Qp and Qs.
+    """
+    header: list[tuple[int, list[str]]] = []
+    for number, line in enumerate(lines, start=1):
+        text = re.split("[#%!]", line, maxsplit=1)[0].split()
+        if text:
+            header.append((number, text))
+        if len(header) == 5:
+            break
+    counts = [len(words) for _, words in header]
+    if counts[:4] != [6, 3, 3, 6] or not all(parse_number(word) is not None for _, words in header for word in words):
+        return None
+    if counts[4:] not in ([6], [8]):
+        got = "the points after the header of a SPECFEM tomography file have another number of columns"
+        allowed = "expected x y z vp vs rho, or x y z vp vs rho qp qs"
+        raise InputError("columns", got, allowed, file=path, line=header[-1][0])
+    names = ["x", "y", "z", "vp", "vs", "rho", "qp", "qs"][: counts[4]]
+    return names, {}, header[3][0]
+
+
 def _words(text: str) -> list[str]:
     """Return the words of a line; a unit in parentheses belongs to the word before."""
     joined = re.sub(r"\s+(?=[\[(])", "", text)
@@ -109,8 +130,8 @@ def _table(lines: list[str], start: int, names: list[str], path: Path) -> np.nda
     """Return the numbers, (n_points, n_columns)."""
     rows = []
     for number, line in enumerate(lines[start:], start=start + 1):
-        text = line.strip()
-        if not text or text[0] in "#%!":
+        text = re.split("[#%!]", line, maxsplit=1)[0].strip()
+        if not text:
             continue
         words = [word for word in re.split(r"[\s,;]+", text) if word]
         if len(words) != len(names):

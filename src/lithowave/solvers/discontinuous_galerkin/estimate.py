@@ -25,7 +25,7 @@ def estimate_memory(simulation: Simulation, backend: Any) -> MemoryEstimate:
     if solver.mesh is None:
         count = TETRAHEDRA * built_box(simulation).plan.element_count
     else:
-        count = file_elements(solver.mesh, FILE_BYTES)
+        count = file_elements(solver.mesh.file, FILE_BYTES)
     value_bytes = 4 if simulation.compute.precision == "single" else 8
     layout, numbers = device_layout(backend.name, backend.precision), LAW_NUMBERS[False] + 4 * FACE_NUMBERS[False]
     if simulation.anelasticity is not None:

@@ -120,7 +120,8 @@ def made_of(simulation: Simulation, mesh: TetrahedralMesh, box: BuiltBox) -> Mes
 
 def _imported(simulation: Simulation) -> MeshedModel:
     """Return the mesh of the file with its absorbing layer, whose elements have the material of those they continue."""
-    mesh = read_tetrahedral_mesh(simulation.solver.mesh, "solver.mesh")
+    given = simulation.solver.mesh
+    mesh = read_tetrahedral_mesh(given.file, "solver.mesh", given.surfaces)
     materials, layer, size = _materials(simulation, mesh), None, None
     sides, no_layer = layer_sides(simulation, mesh)
     if sides is not None:

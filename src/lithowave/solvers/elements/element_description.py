@@ -68,13 +68,13 @@ def group_materials(simulation: Simulation, mesh: Any) -> tuple[list[Any], np.nd
     missing = [name for name in wanted if name not in groups]
     if missing:
         raise InputError(
-            "material.groups", f"there is no material for the group {missing[0]!r} of {simulation.solver.mesh}",
+            "material.groups", f"there is no material for the group {missing[0]!r} of {simulation.solver.mesh.file}",
             f"groups of the mesh: {', '.join(wanted)}", f"groups of material.groups: {', '.join(groups)}",
         )  # fmt: skip
     unknown = [name for name in groups if name not in wanted]
     if unknown:
         raise InputError(
-            f"material.groups.{unknown[0]}", f"the mesh {simulation.solver.mesh} has no such group",
+            f"material.groups.{unknown[0]}", f"the mesh {simulation.solver.mesh.file} has no such group",
             f"groups of the mesh: {', '.join(wanted)}",
         )  # fmt: skip
     names = list(groups)

@@ -189,7 +189,7 @@ def plan_entries(simulation: Simulation) -> dict[str, Any]:
     return {
         "max_frequency": solver.max_frequency, "domain": simulation.domain,
         "face_kinds": None if solver.mesh else simulation.boundaries.faces,
-        "mesh_file": str(solver.mesh) if solver.mesh else None,
+        "mesh_file": str(solver.mesh.file) if solver.mesh else None,
     }  # fmt: skip
 
 

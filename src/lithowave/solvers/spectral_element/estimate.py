@@ -27,7 +27,7 @@ def estimate_memory(simulation: Simulation, backend: Any) -> MemoryEstimate:
     """Return a lower bound of the memory of all ranks; the arrays of a generated mesh need up to 28% more."""
     solver = simulation.solver
     box = built_box(simulation) if solver.mesh is None else None
-    count = file_elements(solver.mesh, FILE_BYTES) if box is None else box.plan.element_count
+    count = file_elements(solver.mesh.file, FILE_BYTES) if box is None else box.plan.element_count
     curved = box is not None and box.cells.level_map is not None
     varying = is_sampled(simulation)
     kind = ElementKind("triquadratic" if curved else "affine", False, varying)

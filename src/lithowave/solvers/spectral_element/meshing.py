@@ -93,7 +93,8 @@ def _read(simulation: Simulation, ranks: Ranks) -> MeshedModel:
     def read() -> tuple[HexahedralMesh | None, np.ndarray | None, tuple]:
         if not ranks.is_root:
             return None, None, ()
-        mesh = read_hexahedral_mesh(simulation.solver.mesh, "solver.mesh")
+        given = simulation.solver.mesh
+        mesh = read_hexahedral_mesh(given.file, "solver.mesh", given.surfaces)
         if grouped:  # A part may lack groups: materials are numbered in the order of the simulation file.
             mesh = replace(mesh, materials=group_materials(simulation, mesh)[1])
         size = typical_size(mesh)

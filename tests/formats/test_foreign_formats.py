@@ -1,0 +1,51 @@
+"""Files of formats that are not read: the error states what the file is and how to convert it."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from lithowave.errors import InputError
+from lithowave.mesh.mesh_reading import read_hexahedral_mesh
+from lithowave.mesh.tetrahedral_reading import read_tetrahedral_mesh
+from lithowave.readers.events import read_events
+from lithowave.readers.model_files import read_model
+from lithowave.readers.srf import read_srf
+from lithowave.readers.stations import read_stations
+from lithowave.readers.surfaces import read_surface
+
+NDK = b"MLI  1976/01/01 01:29:39.6 -28.61 -177.64  59.0 6.2 0.0 KERMADEC ISLANDS REGION\n"
+ESRI = b"ncols 3\nnrows 2\nxllcorner 0\nyllcorner 0\ncellsize 1\n1 2 3\n4 5 6\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "read", "words"),
+    [
+        ("dem.tif", b"II*\0" + bytes(99), read_surface, ("a TIFF image", "gdal_translate -of netCDF dem.tif dem.nc")),
+        ("dem.asc", ESRI, read_surface, ("it is a text grid of Esri", "gdal_translate")),
+        ("dem.asc", ESRI, read_model, ("the file is a text grid of Esri", "gdal_translate")),
+        ("a.mat", b"MATLAB 5.0 MAT-file, \0\1IM", read_model, ("it is a MATLAB file", "scipy.io.loadmat('a.mat')")),
+        ("m.nc.gz", gzip.compress(b"CDF"), read_model, ("it is compressed by gzip", "gunzip m.nc.gz")),
+        ("a.inp", b"*HEADING\n", read_tetrahedral_mesh, ("it is a mesh of Abaqus", "meshio convert a.inp a.vtu")),
+        ("a.stl", b"solid a\n", read_hexahedral_mesh, ("it is an STL surface", "Gmsh")),
+        ("catalog.ndk", NDK, read_events, ("a catalog of the Global CMT project (ndk)", "read_events")),
+        ("catalog", NDK, read_events, ("the file is a catalog of the Global CMT project (ndk)", "QUAKEML")),
+        ("s.fsp", b"% ---- FINITE-SOURCE RUPTURE MODEL\n", read_srf, ("is a finite source of SRCMOD", ".srf")),
+        ("STATIONS", gzip.compress(b"A B 1 2 3 4"), read_stations, ("is compressed by gzip", "gunzip STATIONS")),
+    ],
+)  # fmt: skip
+def test_the_format_is_named(tmp_path: Path, name: str, content: bytes, read, words) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(InputError) as refused:
+        read(tmp_path / name)
+    assert all(word in str(refused.value) for word in words), str(refused.value)
+    assert refused.value.file == tmp_path / name
+
+
+def test_errors_of_own_formats_keep_their_line(tmp_path: Path) -> None:
+    """The end of a name decides nothing for text: a list of stations may have any."""
+    (tmp_path / "a.asc").write_text("A XX 1 2 3\n")
+    with pytest.raises(InputError, match="a.asc:1: stations: the line ends after 5 of 6 columns"):
+        read_stations(tmp_path / "a.asc")
