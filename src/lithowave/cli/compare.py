@@ -16,7 +16,7 @@ def compare(
         Path,
         typer.Argument(
             metavar="DIR_OR_DATA",
-            help="The folder of the reference run, or observed seismograms: a file or folder of MiniSEED, SAC or ASDF.",
+            help="The folder of the reference run, or a file or folder of observed data (MiniSEED, SAC, SEG-Y, ASDF).",
         ),
     ],
     figure: Annotated[Path | None, typer.Option(metavar="PATH", help="Draw the comparison to this file.")] = None,

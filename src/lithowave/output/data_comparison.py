@@ -157,7 +157,7 @@ def compare_data(
     Parameters
     ----------
     run : the run folder, or its ``seismograms.h5``.
-    observed : a file or folder of MiniSEED, SAC or ASDF, or an ObsPy Stream; in m, m/s or m/s^2.
+    observed : a file or folder of MiniSEED, SAC, SEG-Y or ASDF, or an ObsPy Stream; in m, m/s or m/s^2.
     quantity : of the data: ``displacement``, ``velocity`` or ``acceleration``; default: that of the run.
     origin_time : UTC origin time of the event in ISO 8601; default: that of the run, which has one if its source is
         from a file.

@@ -1,4 +1,4 @@
-"""Observed seismograms: MiniSEED, SAC and other files that ObsPy reads, ASDF files, and ObsPy Streams.
+"""Observed seismograms: MiniSEED, SAC, SEG-Y and other files of seismograms, ASDF files, and ObsPy Streams.
 
 Nothing is filled in: samples in gaps are NaN, so that a comparison can refuse them.
 """
@@ -10,14 +10,16 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
 from lithowave.errors import InputError, MissingPackageError, OutputError
 from lithowave.output import hdf5
+from lithowave.readers.waveform_formats import HEAD_BYTES, NAMES, waveform_format
 
 RUN_FILES = ("seismograms.h5", "run.json", "simulation.yaml")
+_EXPECTED = f"expected {NAMES} or ASDF"
 _NANOSECONDS = 1_000_000_000
 _JOINT = 0.1
 """Fraction of the sampling interval by which the start of a trace may differ from the end of the one before."""
@@ -104,7 +106,7 @@ def read_observed(source: Any) -> tuple[list[ObservedTrace], list[str]]:
         for file in files:
             traces += _from_file(file, notes, alone=not path.is_dir())
     if not traces:
-        raise InputError(str(source), "contains no seismograms", "expected MiniSEED, SAC or ASDF", " ".join(notes[:3]))
+        raise InputError(str(source), "contains no seismograms", _EXPECTED, " ".join(notes[:3]))
     return sorted(traces, key=lambda trace: (trace.code, trace.start)), notes
 
 
@@ -116,18 +118,34 @@ def _from_file(path: Path, notes: list[str], alone: bool) -> list[ObservedTrace]
             return list(_from_asdf(path))
         reason = "is an HDF5 file, but not ASDF"
     else:
-        if find_spec("obspy") is None:
-            raise MissingPackageError("obspy", f"Reading {path}", "formats")
-        from obspy import read
-
         try:
-            return list(_from_stream(read(str(path))))
+            with path.open("rb") as file:
+                kind = waveform_format(file.read(HEAD_BYTES))
+                if kind is not None:
+                    return list(_from_stream(_read_stream(file, kind, path)))
+                reason = "is damaged, or not a file of seismograms: its format is unknown"
+        except MissingPackageError:
+            raise
         except Exception as error:  # readers of ObsPy raise errors of any class
             reason = f"is damaged, or not a file of seismograms ({type(error).__name__}: {error})"
     if alone:
-        raise InputError(str(path), reason, "expected MiniSEED, SAC or ASDF")
+        hint = "read other formats with ObsPy and pass the Stream to lithowave.compare_data"
+        raise InputError(str(path), reason, _EXPECTED, hint)
     notes.append(f"{path.name} was not read: it {reason}.")
     return []
+
+
+def _read_stream(file: IO[bytes], kind: str, path: Path) -> Iterable[Any]:
+    """Return the ObsPy Stream of an open file of a known format.
+
+    ObsPy would expand wildcards in a name, unpack archives and try formats that execute code from the file.
+    """
+    if find_spec("obspy") is None:
+        raise MissingPackageError("obspy", f"Reading {path}", "formats")
+    from obspy import read
+
+    file.seek(0)
+    return read(file, format=kind)
 
 
 def _from_stream(stream: Iterable[Any]) -> Iterator[ObservedTrace]:

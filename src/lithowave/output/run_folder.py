@@ -257,9 +257,12 @@ def read_report(path: Path) -> dict[str, Any]:
     OutputError : run.json is missing or cannot be read.
     """
     try:
-        return json.loads((path / REPORT).read_text(encoding="utf-8"))
-    except (OSError, json.JSONDecodeError) as error:
+        report = json.loads((path / REPORT).read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:  # ValueError: neither UTF-8 nor JSON, or an endless number
         raise OutputError(f"{path}: is not a run folder: {REPORT} cannot be read ({error}).") from error
+    if not isinstance(report, dict):
+        raise OutputError(f"{path}: is not a run folder: {REPORT} contains no entries.")
+    return report
 
 
 def state_in_words(path: Path) -> str:
