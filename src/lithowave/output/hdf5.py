@@ -25,6 +25,12 @@ from lithowave.backends.pending import PendingCopy
 from lithowave.errors import OutputError
 from lithowave.output.paged import PagedFile, write_fully
 
+DAMAGE = (
+    OSError, RuntimeError, ValueError, KeyError, IndexError, TypeError, AttributeError, OverflowError, MemoryError,
+    ZeroDivisionError,
+)  # fmt: skip
+"""Exceptions that h5py, and code that interprets the entries of a file, raise for damaged files."""
+
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 PRECISIONS = {"single": np.float32, "double": np.float64}
 
@@ -140,7 +146,7 @@ def open_file(path: Path) -> Any:
         raise OutputError(f"{path}: the file does not exist.")
     try:
         return h5py.File(path, "r", locking=False)
-    except OSError as error:
+    except DAMAGE as error:
         raise OutputError(f"{path}: is damaged or not an HDF5 file: {error}") from error
 
 

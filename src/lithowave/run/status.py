@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import json
 import platform
 import re
 import time
@@ -13,8 +12,10 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
+from lithowave.errors import OutputError
 from lithowave.output.checkpoint import FILE_NAME as CHECKPOINT
 from lithowave.output.run_folder import DESCRIPTION, LOG, PROGRESS, REPORT, read_report
+from lithowave.output.stored_entries import ProgressEntries, read_entries
 from lithowave.run.check import duration_text
 from lithowave.run.progress import rate_key, rate_text
 
@@ -137,8 +138,8 @@ def is_resumable(path: Path) -> bool:
 
 
 def _read_progress(path: Path) -> dict[str, Any]:
-    with suppress(OSError, json.JSONDecodeError):
-        return json.loads((path / PROGRESS).read_text(encoding="utf-8"))
+    with suppress(OSError, OutputError):
+        return read_entries(path / PROGRESS, ProgressEntries)
     return {}
 
 
