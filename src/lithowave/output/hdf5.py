@@ -24,6 +24,7 @@ import numpy as np
 from lithowave.backends.pending import PendingCopy
 from lithowave.errors import OutputError
 from lithowave.output.paged import PagedFile, write_fully
+from lithowave.readers.hdf5_files import refuse_references
 
 DAMAGE = (
     OSError, RuntimeError, ValueError, KeyError, IndexError, TypeError, AttributeError, OverflowError, MemoryError,
@@ -145,7 +146,13 @@ def open_file(path: Path) -> Any:
     if not path.is_file():
         raise OutputError(f"{path}: the file does not exist.")
     try:
-        return h5py.File(path, "r", locking=False)
+        file = h5py.File(path, "r", locking=False)
+        try:
+            refuse_references(file)
+        except BaseException:
+            file.close()
+            raise
+        return file
     except DAMAGE as error:
         raise OutputError(f"{path}: is damaged or not an HDF5 file: {error}") from error
 

@@ -16,6 +16,9 @@ import numpy as np
 
 from lithowave.errors import InputError, MissingPackageError, OutputError
 from lithowave.output import hdf5
+from lithowave.output.hdf5 import DAMAGE
+from lithowave.readers.budget import ExpandedSize
+from lithowave.readers.hdf5_files import read_dataset
 from lithowave.readers.waveform_formats import HEAD_BYTES, NAMES, waveform_format
 
 RUN_FILES = ("seismograms.h5", "run.json", "simulation.yaml")
@@ -67,7 +70,7 @@ def is_asdf(path: Path) -> bool:
     try:
         with h5py.File(path, "r") as file:
             return _text(file.attrs.get("file_format", b"")) == "ASDF"
-    except OSError:
+    except DAMAGE:
         return False
 
 
@@ -161,6 +164,7 @@ def _from_stream(stream: Iterable[Any]) -> Iterator[ObservedTrace]:
 
 def _from_asdf(path: Path) -> Iterator[ObservedTrace]:
     """Yield the waveforms of an ASDF file: /Waveforms/NET.STA/NET.STA.LOC.CHA__START__END__TAG."""
+    size = ExpandedSize(path)
     with hdf5.open_file(path) as file:
         try:
             for group in file["Waveforms"].values():
@@ -170,10 +174,10 @@ def _from_asdf(path: Path) -> Iterator[ObservedTrace]:
                         continue
                     network, station, location, channel = codes
                     rate, start = float(dataset.attrs["sampling_rate"]), int(dataset.attrs["starttime"])
-                    data = np.asarray(dataset[:], dtype=float)
+                    data = np.asarray(read_dataset(dataset, size), dtype=float)
                     if len(data):
                         yield ObservedTrace(network, station, _location(location), channel, start, 1.0 / rate, data)
-        except (KeyError, OSError, ValueError, ZeroDivisionError) as error:
+        except DAMAGE as error:
             raise OutputError(f"{path}: is damaged or not an ASDF file: {error}") from error
 
 

@@ -21,6 +21,7 @@ from lithowave.errors import InputError, MissingPackageError
 from lithowave.readers.array_files import DAMAGE, ArrayEntry, open_arrays
 from lithowave.readers.cell_tables import CellBlock
 from lithowave.readers.gmsh import read_gmsh
+from lithowave.readers.vtu_size import require_size
 
 SURFACE_NAMES = (
     *("x_min", "x_max", "y_min", "y_max", "z_min", "z_max"),
@@ -105,6 +106,7 @@ def _read_vtu(path: Path) -> MeshFile:
     except ImportError:
         raise MissingPackageError("meshio", f"Reading a mesh of format {path.suffix}", "meshes") from None
     try:
+        require_size(path)
         mesh = meshio.vtu.read(path)
         tags = next((mesh.cell_data[name] for name in ("gmsh:physical", "material") if name in mesh.cell_data), None)
         cells = [

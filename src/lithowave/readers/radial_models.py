@@ -26,6 +26,7 @@ import numpy as np
 from lithowave.earth.radial_model import COLUMNS, RADIUS, RadialModel
 from lithowave.earth.reference_models import table_model
 from lithowave.errors import InputError
+from lithowave.readers.text import require_lines
 from lithowave.readers.units import DENSITY, LENGTH, SPEED, si_factor
 from lithowave.rheology.quality import inverse_bulk_quality
 
@@ -81,7 +82,9 @@ def read_radial_model(path: str | Path) -> RadialModel:
     """
     path = Path(path)
     try:
-        text = path.read_bytes().decode("utf-8")
+        data = path.read_bytes()
+        require_lines(data, "earth model", path)
+        text = data.decode("utf-8")
     except UnicodeDecodeError:
         raise InputError("file", "is not text", f"expected {_FORMATS}", file=path) from None
     lines = list(_lines(text))

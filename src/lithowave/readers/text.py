@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 from lithowave.errors import InputError
+from lithowave.readers.budget import LINE_BYTES
 
 _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eEdD][-+]?\d+)?")
 
@@ -27,12 +28,24 @@ def read_lines(path: Path, what: str) -> list[str]:
         raise InputError(what, "the file is empty", file=path)
     if b"\0" in data:
         raise InputError(what, "the file is not text", file=path)
+    require_lines(data, what, path)
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
         # Place names in old catalogs: every byte is a character of this encoding.
         text = data.decode("latin-1")
     return re.split(r"\r\n|\n|\r", text)
+
+
+def require_lines(data: bytes, what: str, path: Path) -> None:
+    """Refuse text with a line that is longer than the budget."""
+    start = 0
+    while len(data) - start > LINE_BYTES:
+        end = max(data.rfind(mark, start, start + LINE_BYTES) for mark in (b"\n", b"\r"))
+        if end < 0:
+            number = data.count(b"\n", 0, start) + 1
+            raise InputError(what, f"the line has more than {LINE_BYTES} characters", file=path, line=number)
+        start = end + 1
 
 
 def parse_number(text: str) -> float | None:

@@ -15,6 +15,7 @@ import numpy as np
 
 from lithowave.errors import InputError
 from lithowave.readers.array_files import ArrayEntry, ArrayFile
+from lithowave.readers.text import require_lines
 
 _KNOWN = {
     "longitude": "longitude", "lon": "longitude", "latitude": "latitude", "lat": "latitude", "x": "x", "y": "y",
@@ -44,7 +45,9 @@ def read_text_model(path: Path) -> ArrayFile:
     """
     if path.stat().st_size > _LARGEST:
         raise InputError("file", f"has {path.stat().st_size} bytes", "expected a NetCDF or HDF5 file", file=path)
-    lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    data = path.read_bytes()
+    require_lines(data, "file", path)
+    lines = data.decode("utf-8", "replace").splitlines()
     names, units, start = _columns(lines, path)
     table = _table(lines, start, names, path)
     horizontal = next((pair for pair in _HORIZONTAL if all(name in names for name in pair)), None)
