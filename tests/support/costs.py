@@ -1,4 +1,4 @@
-"""Time and memory of a call in a process of its own."""
+"""Processor time and memory of a call in a process of its own."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PATIENCE = 20.0
 
 
 def refusal_cost(call: Callable[[], Any]) -> tuple[str, float, float]:
-    """The error of lithowave that a call raises (else what it does), its time in s, and its additional memory in MB."""
+    """The error of lithowave that a call raises (else what it does), its processor time, s, and its memory, MB."""
     receive, send = os.pipe()
     child = os.fork()
     if not child:
@@ -41,7 +41,7 @@ def _call(call: Callable[[], Any], send: int) -> None:
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.setitimer(signal.ITIMER_REAL, PATIENCE)
     resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
-    before, begin = _peak(), time.perf_counter()
+    before, begin = _peak(), time.process_time()
     try:
         call()
         text = "not refused"
@@ -49,7 +49,7 @@ def _call(call: Callable[[], Any], send: int) -> None:
         text = str(error)
     except BaseException as error:
         text = f"traceback: {type(error).__name__}: {error}"
-    seconds = time.perf_counter() - begin
+    seconds = time.process_time() - begin
     os.write(send, f"{seconds} {_peak() - before}\n{text[:2000]}".encode())
     os._exit(0)
 

@@ -15,10 +15,11 @@ from typing import Any
 
 import yaml
 from yaml.constructor import ConstructorError
+from yaml.scanner import ScannerError
 
 from lithowave.description.refusals import shown
 from lithowave.errors import InputError
-from lithowave.readers.budget import DESCRIPTION_BYTES, DIGITS, REPEATED_ENTRIES
+from lithowave.readers.budget import DESCRIPTION_BYTES, DIGITS, NESTING, REPEATED_ENTRIES
 
 EntryPath = tuple[str | int, ...]
 
@@ -33,6 +34,11 @@ class _Loader(yaml.SafeLoader):
         if node is not None:
             _refuse_repetition(node)
         return node
+
+    def fetch_flow_collection_start(self, token: Any) -> None:
+        if self.flow_level >= NESTING:
+            raise ScannerError(None, None, "there are too many nested groups", self.get_mark())
+        super().fetch_flow_collection_start(token)
 
     def construct_scalar(self, node: yaml.ScalarNode) -> str:
         text: str = super().construct_scalar(node)

@@ -15,10 +15,9 @@ from typing import IO, Any
 import numpy as np
 
 from lithowave.errors import InputError, MissingPackageError, OutputError
-from lithowave.output import hdf5
 from lithowave.output.hdf5 import DAMAGE
 from lithowave.readers.budget import ExpandedSize
-from lithowave.readers.hdf5_files import read_dataset
+from lithowave.readers.hdf5_files import open_hdf5, read_dataset, require_heaps
 from lithowave.readers.waveform_formats import HEAD_BYTES, NAMES, waveform_format
 
 RUN_FILES = ("seismograms.h5", "run.json", "simulation.yaml")
@@ -68,6 +67,7 @@ def is_asdf(path: Path) -> bool:
     import h5py
 
     try:
+        require_heaps(path)
         with h5py.File(path, "r") as file:
             return _text(file.attrs.get("file_format", b"")) == "ASDF"
     except DAMAGE:
@@ -165,8 +165,8 @@ def _from_stream(stream: Iterable[Any]) -> Iterator[ObservedTrace]:
 def _from_asdf(path: Path) -> Iterator[ObservedTrace]:
     """Yield the waveforms of an ASDF file: /Waveforms/NET.STA/NET.STA.LOC.CHA__START__END__TAG."""
     size = ExpandedSize(path)
-    with hdf5.open_file(path) as file:
-        try:
+    try:
+        with open_hdf5(path) as file:
             for group in file["Waveforms"].values():
                 for name, dataset in group.items():
                     codes = name.split("__")[0].split(".")
@@ -177,8 +177,8 @@ def _from_asdf(path: Path) -> Iterator[ObservedTrace]:
                     data = np.asarray(read_dataset(dataset, size), dtype=float)
                     if len(data):
                         yield ObservedTrace(network, station, _location(location), channel, start, 1.0 / rate, data)
-        except DAMAGE as error:
-            raise OutputError(f"{path}: is damaged or not an ASDF file: {error}") from error
+    except DAMAGE as error:
+        raise OutputError(f"{path}: is damaged or not an ASDF file: {error}") from error
 
 
 def _location(code: Any) -> str:

@@ -14,6 +14,9 @@ DESCRIPTION_BYTES = 64 << 20
 REPEATED_ENTRIES = 100_000
 """Most entries that the aliases of a YAML text may repeat."""
 
+NESTING = 100
+"""Most brackets and braces of a YAML text within each other."""
+
 DIGITS = 300
 """Most digits of an integer; larger values exceed the range of floating-point numbers."""
 

@@ -29,13 +29,13 @@ def open_hdf5(path: Path) -> Iterator[Any]:
     """
     import h5py
 
-    _require_heaps(path)
+    require_heaps(path)
     with h5py.File(path, "r") as file:
         refuse_references(file)
         yield file
 
 
-def _require_heaps(path: Path) -> None:
+def require_heaps(path: Path) -> None:
     """Raise ValueError for a damaged heap of texts, in which the HDF5 library would search without end.
 
     A heap begins with GCOL, its version and its size, followed by objects: number (0: free space), three other entries

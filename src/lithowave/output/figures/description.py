@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from lithowave.description.yaml_text import read_document
 from lithowave.errors import InputError
 from lithowave.sphere import RADIUS, ChunkMap
 
@@ -17,6 +16,8 @@ TAUP_MODELS = ("prem", "ak135", "iasp91")
 
 def read_description(directory: Path) -> Mapping[str, Any]:
     """Return the contents of the run's ``simulation.yaml``; empty if it is missing or unreadable."""
+    from lithowave.description.yaml_text import read_document
+
     try:
         return read_document((directory / FILE_NAME).read_text(encoding="utf-8")).data
     except (OSError, UnicodeDecodeError, InputError):
