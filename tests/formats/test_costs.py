@@ -5,6 +5,8 @@ from __future__ import annotations
 import base64
 import io
 import os
+import time
+import tracemalloc
 import zipfile
 import zlib
 
@@ -18,6 +20,7 @@ from input_readers import ENTRIES
 from lithowave.readers import budget
 from lithowave.readers.model_files import read_model
 from small_run import SMALL
+from small_survey import survey_text
 
 SECONDS, MEGABYTES = 2.0, 500.0
 
@@ -81,6 +84,41 @@ def test_nesting(count):
 def test_receivers(entry, words):
     text = SMALL.replace("receivers:\n", f"receivers:\n  - {{network: XX, {entry}}}\n")
     assert_refused(lambda: lw.Simulation.from_text(text), words, "receivers[0]", f"allowed: {budget.RECEIVERS}")
+
+
+@pytest.mark.parametrize(
+    ("shots", "words"),
+    [
+        ("{line: {start: [-200, 0, -300], end: [200, 0, -300], count: 1000000000000}}", "count: makes 1e+12 shots"),
+        ("{line: {start: [-200, 0, -300], end: [200, 0, -300], step: 1e-300}}", "line.step: makes"),
+        ("{plane: {start: [-200, -9, -300], end: [200, 9, -300], counts: [3000, 3000]}}", "plane.counts: makes 9e+06"),
+    ],
+)
+def test_shots(shots, words):
+    assert_refused(lambda: lw.Simulation.from_text(survey_text(shots)), words)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"solver.spacing": 1e-6}, "domain.x: the extent has 1.2e+09 grid points"),
+        ({"solver.spacing": 1e-320}, "domain.x: the extent has inf grid points"),
+        ({"boundaries.layer.cells": 10**8}, "domain.x"),
+        ({"domain.x": [-1e9, 1e9]}, "domain.x: the extent has 2e+07 grid points"),
+        ({"solver": {"method": "spectral_element", "max_frequency": 1e9}}, "mesh: layer 1: has"),
+        ({"solver": {"method": "discontinuous_galerkin", "max_frequency": 1e9}}, "mesh: layer 1: has"),
+    ],
+)
+def test_grids_and_meshes(changes, words):
+    """Counts beyond any computer; smaller ones are compared with its memory."""
+    simulation = lw.Simulation.from_text(SMALL).with_overrides(changes)
+    tracemalloc.start()
+    begin = time.process_time()
+    with pytest.raises(lw.InputError) as found:
+        simulation.check()
+    seconds, size = time.process_time() - begin, tracemalloc.get_traced_memory()[1] / 1e6
+    tracemalloc.stop()
+    assert words in str(found.value) and seconds < SECONDS and size < MEGABYTES, (seconds, size)
 
 
 def grid(count: int, zeros) -> dict[str, np.ndarray]:

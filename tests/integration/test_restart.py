@@ -279,6 +279,7 @@ def test_a_damaged_checkpoint_is_refused_and_the_previous_one_gives_the_same_res
     assert words[0] == "mv"
     os.replace(words[1], words[2])
     monkeypatch.undo()
+    assert "resumes from step 45" in lithowave("status", folder)
     restart_run(folder)
     assert report_of(folder)["restarts"][-1]["step"] == 45
     assert_same_results(folder, tmp_path / "whole")

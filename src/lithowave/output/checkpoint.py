@@ -344,6 +344,17 @@ def _verify(path: Path) -> None:
         raise _DamageError(f"{path}: is damaged, or from another version of lithowave: {error}") from error
 
 
+def checkpoint_step(folder: Path) -> int | None:
+    """Return the step of the last checkpoint without reading its state; None if it is missing or damaged."""
+    path = folder / FILE_NAME
+    try:
+        require_sealed(path)
+        with open_file(path) as file:
+            return int(str(file.attrs["folder"]).split("_")[1])
+    except (OutputError, *DAMAGE):
+        return None
+
+
 def remedy(folder: Path) -> str:
     """Return how a run continues whose last checkpoint is damaged: from the previous one if it is intact."""
     path = folder / PREVIOUS

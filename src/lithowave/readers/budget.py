@@ -32,6 +32,9 @@ EXPANSION = 50
 RECEIVERS = 1_000_000
 """Most receivers of a simulation."""
 
+SHOTS = 1_000_000
+"""Most shots of a survey."""
+
 
 class ExpandedSize:
     """The size of the contents of one file, as far as they are read."""
