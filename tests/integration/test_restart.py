@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import signal
 import time
+from pathlib import Path
 
 import pytest
 import yaml
@@ -12,6 +15,7 @@ import lithowave as lw
 from lithowave.output.checkpoint import FILE_NAME as CHECKPOINT
 from lithowave.output.figures.description import domain_of, read_description
 from lithowave.output.figures.plot import plot_run
+from lithowave.output.run_folder import read_report
 from lithowave.run.launch import restart_run, run_simulation
 from lithowave.run.stop_signals import SignalHandler, stop_signals
 from small_run import (
@@ -37,6 +41,16 @@ def whole(tmp_path_factory):
     folder = tmp_path_factory.mktemp("whole")
     lithowave("run", write_small(folder), "--output", folder / "run", *settings(*EVERYTHING))
     assert report_of(folder / "run")["exit_state"] == "finished"
+    return folder / "run"
+
+
+@pytest.fixture(scope="module")
+def stopped_run(tmp_path_factory):
+    """A run that was stopped after its first checkpoint."""
+    folder = tmp_path_factory.mktemp("stopped")
+    with pytest.MonkeyPatch.context() as patch:
+        stop_at(patch, 71)
+        result_of(run_simulation, lw.Simulation.from_file(write_small(folder)), folder / "run")
     return folder / "run"
 
 
@@ -241,3 +255,74 @@ def test_a_run_with_a_python_material_is_drawn_and_compared(tmp_path):
     assert (tmp_path / "b" / "figures" / "record_section.png") in plot_run(tmp_path / "b")
     comparison = lw.compare_runs(tmp_path / "a", tmp_path / "b")
     assert comparison.methods == ("finite difference (order 4)",) * 2 and comparison.overall_l2 < 1e-6
+
+
+def flip(path: Path, position: int) -> None:
+    content = bytearray(path.read_bytes())
+    content[position] ^= 0x40
+    path.write_bytes(content)
+
+
+def test_a_damaged_checkpoint_is_refused_and_the_previous_one_gives_the_same_result(tmp_path, monkeypatch):
+    simulation = lw.Simulation.from_file(write_small(tmp_path))
+    run_simulation(simulation, tmp_path / "whole")
+    assert [path.name for path in (tmp_path / "whole" / "checkpoint").glob("*.h5")] == ["checkpoint.h5"]
+    stop_at(monkeypatch, 71)
+    folder = tmp_path / "run"
+    result_of(run_simulation, simulation, folder)
+    (part,) = (folder / "checkpoint" / "step_000000071").iterdir()
+    flip(part, part.stat().st_size // 2)  # a velocity or a stress
+    text = " ".join(lithowave("restart", folder, status=1).split())
+    assert "rank_0000.h5: is damaged" in text and "Traceback" not in text
+    assert "The previous checkpoint, of step 45, is intact" in text
+    words = text[text.index("`mv ") + 1 :].split("`")[0].split()
+    assert words[0] == "mv"
+    os.replace(words[1], words[2])
+    monkeypatch.undo()
+    assert "resumes from step 45" in lithowave("status", folder)
+    restart_run(folder)
+    assert report_of(folder)["restarts"][-1]["step"] == 45
+    assert_same_results(folder, tmp_path / "whole")
+
+
+DAMAGE = {
+    "not UTF-8": b"\xff\xfe{}", "truncated": b'{"exit_state": "stop', "a list": b"[]", "a number": b"3", "empty": b"",
+    "deep": b"[" * 100_000, "endless": b'{"steps": ' + b"9" * 5000 + b"}", "words": b'{"wall_s": "x"}',
+    "state": b'{"exit_state": ["stopped"]}', "plan": b'{"exit_state": "stopped", "plan": 3}',
+    "inputs": b'{"exit_state": "stopped", "inputs": ["a"]}', "phases": b'{"exit_state": "finished", "phases": [3]}',
+    "times": b'{"exit_state": "finished", "unit": "points", "rate_points_per_s": "fast", "wall_s": null}',
+    "restarts": b'{"exit_state": "stopped", "restarts": 3}',
+    "numbers": b'{"exit_state": "finished", "plan": {"steps": "x"}}',
+}  # fmt: skip
+
+
+def test_a_damaged_report_is_refused_with_its_name(tmp_path):
+    for name, content in DAMAGE.items():
+        (tmp_path / "run.json").write_bytes(content)
+        with pytest.raises(lw.OutputError, match=r"run\.json: is damaged: "):
+            read_report(tmp_path)
+            pytest.fail(name)
+
+
+def assert_no_traceback(folder: Path, *commands: str, named: str = "") -> None:
+    for command in commands:
+        text = " ".join(lithowave(command, folder, status=None).split())
+        assert "Traceback" not in text and named in text, (command, text)
+
+
+@pytest.mark.parametrize("damage", ["not UTF-8", "plan"])
+def test_commands_name_a_damaged_report(stopped_run, tmp_path, damage):
+    shutil.copytree(stopped_run, tmp_path / "run")
+    (tmp_path / "run" / "run.json").write_bytes(DAMAGE[damage])
+    assert_no_traceback(tmp_path / "run", "restart", "status", "report", named="run.json: is damaged")
+    assert_no_traceback(tmp_path / "run", "plot")
+
+
+@pytest.mark.parametrize("name", ["simulation.yaml", "seismograms.h5", "log.txt", "progress.json", CHECKPOINT])
+def test_damaged_files_of_a_run_have_no_traceback(stopped_run, tmp_path, name):
+    folder = tmp_path / "run"
+    for content in (b"\xff\xfe\x00", b"", b"\x89HDF\r\n\x1a\n" + bytes(100)):
+        shutil.copytree(stopped_run, folder)
+        (folder / name).write_bytes(content)
+        assert_no_traceback(folder, "restart", "status", *(["report"] if name == "simulation.yaml" else []))
+        shutil.rmtree(folder)

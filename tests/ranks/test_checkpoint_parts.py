@@ -108,9 +108,12 @@ def test_one_checkpoint_takes_the_place_of_another(tmp_path):
     write(tmp_path, 3)
     write(tmp_path, 2, step=150, factor=3.0)
     assert_whole(tmp_path, 2, 150, 3.0)
-    assert steps_kept(tmp_path) == ["checkpoint.h5", "step_000000150"]
+    assert steps_kept(tmp_path) == ["checkpoint.h5", "previous.h5", "step_000000120", "step_000000150"]
     # of the same step: never into the files that the checkpoint names
     write(tmp_path, 4, step=150, factor=5.0)
+    assert_whole(tmp_path, 3, 150, 5.0)
+    assert steps_kept(tmp_path) == ["checkpoint.h5", "previous.h5", "step_000000150", "step_000000150_2"]
+    module.remove_previous(tmp_path)
     assert_whole(tmp_path, 3, 150, 5.0)
     assert steps_kept(tmp_path) == ["checkpoint.h5", "step_000000150_2"]
 
@@ -202,6 +205,86 @@ def test_a_damaged_or_foreign_checkpoint_is_named(tmp_path):
         open_checkpoint(tmp_path, "identity")
 
 
+def flip(path: Path, position: int, bit: int = 0) -> None:
+    content = bytearray(path.read_bytes())
+    content[position] ^= 1 << bit
+    path.write_bytes(content)
+
+
+def zero(path: Path, position: int) -> None:
+    content = path.read_bytes()
+    path.write_bytes(content[:position] + bytes(512) + content[position + 512 :])
+
+
+@pytest.mark.parametrize("name", ["checkpoint.h5", "step_000000150/rank_0001.h5"])
+def test_any_changed_bit_is_found_and_the_previous_checkpoint_is_the_remedy(tmp_path, name):
+    """Values, positions of values, names and the checksum itself."""
+    write(tmp_path, 3)
+    write(tmp_path, 3, 150, 2.0)
+    path = tmp_path / FOLDER / name
+    content = path.read_bytes()
+    values = content.index(np.float64(1.5).tobytes() if name == "checkpoint.h5" else (2 * LAYER[3, 1]).tobytes())
+    positions = [*np.random.default_rng(0).integers(0, len(content), 40).tolist(), values + 6, len(content) - 1]
+    for position in positions:
+        flip(path, position, position % 8)
+        with pytest.raises(OutputError, match=rf"{path.name}: is damaged") as found:
+            open_checkpoint(tmp_path, "identity")
+        assert "The previous checkpoint, of step 120, is intact: `mv " in str(found.value), position
+        path.write_bytes(content)
+    for harm in (lambda path: zero(path, values - values % 512), cut_short, spoil, lambda path: path.write_bytes(b"")):
+        harm(path)
+        with pytest.raises(OutputError, match=rf"{path.name}: .*previous checkpoint, of step 120"):
+            open_checkpoint(tmp_path, "identity")
+        path.write_bytes(content)
+    assert_whole(tmp_path, 2, 150, 2.0)
+    spoil(path)
+    os.replace(tmp_path / module.PREVIOUS, tmp_path / FILE_NAME)
+    assert_whole(tmp_path, 2)
+
+
+def test_a_damaged_previous_checkpoint_is_no_remedy(tmp_path):
+    write(tmp_path, 2)
+    write(tmp_path, 2, 150)
+    flip(tmp_path / FOLDER / "step_000000150" / "rank_0000.h5", 3000)
+    flip(tmp_path / FOLDER / "step_000000120" / "rank_0001.h5", 3000)
+    with pytest.raises(OutputError, match=r"rank_0000\.h5: is damaged.*Run the simulation again"):
+        open_checkpoint(tmp_path, "identity")
+
+
+@pytest.mark.parametrize("readers", [1, 2, 3])
+def test_ranks_share_the_verification_and_all_learn_of_damage(tmp_path, readers):
+    write(tmp_path, 3)
+    flip(tmp_path / FOLDER / "step_000000120" / "rank_0002.h5", 3000)
+
+    def attempt(ranks) -> str:
+        with pytest.raises(OutputError) as caught:
+            open_checkpoint(tmp_path, "identity", ranks)
+        return str(caught.value)
+
+    assert all("rank_0002.h5: is damaged" in text for text in on_ranks(readers, attempt))
+
+
+def test_a_manifest_with_wrong_entries_is_damaged(tmp_path):
+    """Entries of wrong types with a valid checksum."""
+    write(tmp_path, 1)
+    path = tmp_path / FILE_NAME
+    content = path.read_bytes()[: -module.SEAL_BYTES]
+    changes = (
+        lambda file: file.__delitem__("common/clock/step"),
+        lambda file: file.attrs.create("folder", 3),
+        lambda file: file.attrs.create("format_version", "4"),
+        lambda file: file.__delitem__("sizes"),
+        lambda file: file.attrs.__delitem__("folder"),
+    )
+    for change in changes:
+        path.write_bytes(content)
+        with h5py.File(path, "r+") as file:
+            change(file)
+        module.seal(path)
+        with pytest.raises(OutputError, match=r"checkpoint|rank_0000"):
+            open_checkpoint(tmp_path, "identity")
+
+
 def full_on(rank: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """From now on the files of a rank find no room, when half of them is written."""
     fill = module._fill
@@ -288,7 +371,9 @@ def killed_at(folder: Path, place: Callable, count: int, behind: bool) -> None:
         (module._fill, 2, False, False),
         (module._fill, 2, True, False),
         (os.replace, 1, False, False),
-        (os.replace, 1, True, True),
+        (os.replace, 1, True, False),
+        (os.replace, 2, False, False),
+        (os.replace, 2, True, True),
         (module._write_manifest, 1, True, True),
         (module._remove_unnamed, 2, False, True),
         (module._remove_unnamed, 2, True, True),
@@ -303,7 +388,7 @@ def test_killed_at_any_moment_the_last_one_stays(tmp_path, place, count, behind,
     assert_whole(tmp_path, 2, *((150, 2.0) if done else (120, 1.0)))
     write(tmp_path, 2, 150, 4.0)
     assert_whole(tmp_path, 3, 150, 4.0)
-    assert len(steps_kept(tmp_path)) == 2, "what was left is gone"
+    assert len(steps_kept(tmp_path)) == 4, "what was left is gone, except two checkpoints"
 
 
 def test_the_names_are_on_the_disk_before_the_checkpoint_is(tmp_path, monkeypatch):
@@ -318,13 +403,14 @@ def test_the_names_are_on_the_disk_before_the_checkpoint_is(tmp_path, monkeypatc
         return noted
 
     write(tmp_path, 1)
+    write(tmp_path, 1, 130)
     monkeypatch.setattr(os, "fsync", note("fsync", os.fsync))
     monkeypatch.setattr(os, "replace", note("replace", os.replace))
     monkeypatch.setattr(shutil, "rmtree", note("rmtree", shutil.rmtree))
     write(tmp_path, 1, 150)
-    at = order.index("replace")
-    assert order[:at].count("fsync") >= 4, "pieces, both folders, the new checkpoint.h5"
-    assert order[at:] == ["replace", "fsync", "rmtree"]
+    assert order == ["rmtree", *["fsync"] * 3, "replace", "fsync", "replace", "fsync"], (
+        "the oldest checkpoint; the pieces and both folders; the copy of the last checkpoint.h5, and the new one"
+    )
 
 
 def test_pieces_that_do_not_fit_their_place_are_refused(tmp_path):

@@ -11,6 +11,7 @@ from lithowave.output.run_folder import (
     fingerprint,
     input_hashes,
     read_report,
+    read_text,
     source_commit,
 )
 from lithowave.run.status import WAITING, run_state
@@ -24,7 +25,7 @@ def difference_from(run: PlannedRun) -> str:
     report = read_report(run.directory)
     if run.simulation.material.python_key:
         return "the material contains Python objects, which cannot be compared"
-    stored = (run.directory / DESCRIPTION).read_text(encoding="utf-8")
+    stored = read_text(run.directory / DESCRIPTION)
     if fingerprint(stored) != fingerprint(recorded_yaml(run.simulation)):
         return "with another description"
     if report.get("inputs", {}) != input_hashes(run.simulation.input_files()):

@@ -16,7 +16,7 @@ def compare(
         Path,
         typer.Argument(
             metavar="DIR_OR_DATA",
-            help="The folder of the reference run, or observed seismograms: a file or folder of MiniSEED, SAC, "
+            help="The folder of the reference run, or observed seismograms: a file or folder of MiniSEED, SAC, SEG-Y, "
             "ASDF or text of SPECFEM (.semd, .semv, .sema).",
         ),
     ],

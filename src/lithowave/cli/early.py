@@ -7,6 +7,7 @@ from pathlib import Path
 
 from lithowave.backends.cuda_driver import begin_context
 from lithowave.parallel.launchers import launched
+from lithowave.readers.budget import DESCRIPTION_BYTES
 
 # A run with one of these words in its file or options may not use the first device of this process.
 ELSEWHERE = ("cpu", "survey")
@@ -23,7 +24,8 @@ def begin_device(file: Path, options: Sequence[str]) -> bool:
     options : values of options of the command line that replace its entries.
     """
     try:
-        texts = [file.read_text(encoding="utf-8"), *options]
+        with file.open(encoding="utf-8") as stream:
+            texts = [stream.read(DESCRIPTION_BYTES), *options]
     except (OSError, ValueError):  # reported when the file is read
         return False
     if launched() or any(word in text.lower() for text in texts for word in ELSEWHERE):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import accumulate
 from typing import TypeVar
 
 import numpy as np
@@ -15,6 +16,7 @@ from lithowave.description.receiver import Receiver
 from lithowave.description.receivers import Receivers
 from lithowave.description.sources import PointSource, Source
 from lithowave.errors import InputError
+from lithowave.readers.budget import RECEIVERS
 
 Entry = TypeVar("Entry")
 Point = TypeVar("Point")
@@ -67,9 +69,18 @@ def resolve(
 ) -> Acquisition:
     """Return the acquisition of the entries of a description; files are read, and geographic positions projected."""
     errors: dict[tuple[str, int], Exception] = {}
+    totals = accumulate(entry.stated_count for entry in receivers)
+    counts = {f"receivers[{index}]": total for index, total in enumerate(totals)}
+
+    def placed(entry: Receivers, where: str) -> Sequence[Receiver]:
+        if counts[where] > RECEIVERS:
+            got = f"the entries up to this one have {counts[where]} receivers"
+            raise InputError(where, got, f"allowed: {RECEIVERS} in total")
+        return entry.receivers(domain, where)
+
     return Acquisition(
         tuple(_groups("sources", sources, lambda entry, where: entry.point_sources(domain, material, where), errors)),
-        tuple(_groups("receivers", receivers, lambda entry, where: entry.receivers(domain, where), errors)),
+        tuple(_groups("receivers", receivers, placed, errors)),
         errors,
     )
 

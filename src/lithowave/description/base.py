@@ -42,6 +42,9 @@ class DescriptionModel(BaseModel):
     def _group_of_keys(cls, value: Any) -> Any:
         if is_obspy_object(value):  # pydantic would report each attribute of an event as an unknown key
             raise PydanticKnownError("model_type", {"class_name": cls.__name__})
+        for key, item in value.items() if isinstance(value, dict) else ():
+            if isinstance(item, str) and "\0" in item:
+                raise refusal("contains a NUL character", "expected text", at=(key,))
         return value
 
 

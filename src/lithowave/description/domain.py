@@ -27,6 +27,10 @@ SWAP_QUESTION = "did you swap longitude and latitude?"
 FACES = ("x_min", "x_max", "y_min", "y_max", "z_min", "z_max")
 
 
+_FARTHEST = 1e9
+"""Largest distance of the ends of a box from the origin, m: a hundred times the radius of the Earth."""
+
+
 class GeographicOrigin(DescriptionModel):
     """The point of the Earth (WGS84) at which x = y = 0."""
 
@@ -104,6 +108,9 @@ class Domain(DescriptionModel):
     @classmethod
     def _ends_in_order(cls, value: tuple[float, float], info: Any) -> tuple[float, float]:
         low, high = value
+        if max(-low, high) > _FARTHEST:
+            got = f"{with_unit(max(-low, high), 'length')} is too far from the origin"
+            raise refusal(got, f"allowed: at most {_FARTHEST:g} m")
         if low < high:
             return value
         hint = f"did you mean [{high:.12g}, {low:.12g}]?" if low > high else ""

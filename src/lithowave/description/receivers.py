@@ -240,6 +240,12 @@ class Receivers(DescriptionModel):
                 raise refusal(f"{key} is given without a file", "it applies to files of receivers", at=(key,))
 
     @property
+    def stated_count(self) -> int:
+        """Number of receivers that the entry states; 0 for a file."""
+        grid = self.line or self.plane
+        return grid.count if grid is not None else int(self.file is None)
+
+    @property
     def kind(self) -> str:
         """The key that says where the receivers are: position, longitude, line, plane or file."""
         kinds = ("line", "plane", "file", "position")

@@ -48,6 +48,7 @@ from lithowave.description.validation import find_problems
 from lithowave.description.yaml_errors import input_error
 from lithowave.description.yaml_text import Document, parse_path, read_document
 from lithowave.errors import InputError
+from lithowave.readers.budget import DESCRIPTION_BYTES
 from lithowave.readers.segy_limits import default_interval
 from lithowave.utc import shifted_time
 
@@ -116,7 +117,8 @@ class Simulation(DescriptionModel):
         """
         path = Path(path)
         try:
-            text = path.read_text(encoding="utf-8")
+            with path.open(encoding="utf-8") as file:
+                text = file.read(DESCRIPTION_BYTES + 1)
         except UnicodeDecodeError:
             raise InputError("description", "is not text in UTF-8", file=path) from None
         except OSError as error:

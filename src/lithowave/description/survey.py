@@ -35,6 +35,7 @@ from lithowave.description.unstated_coordinates import Coordinates
 from lithowave.description.validation import misplacement, refused, surface_heights
 from lithowave.description.yaml_text import Document
 from lithowave.errors import InputError
+from lithowave.readers.budget import SHOTS
 from lithowave.readers.segy_geometry import segy_shots
 
 if TYPE_CHECKING:
@@ -94,6 +95,8 @@ class ShotLine(DescriptionModel):
         if (self.count is None) == (self.step is None):
             got = "count and step are both given" if self.count else "neither count nor step is given"
             raise refusal(got, "give one of them: how many shots, or their distance")
+        stated = self.count or math.dist(self.start, self.end) / float(self.step or 1.0)
+        _check_count(stated, "count" if self.count else "step")
         return self
 
     def points(self) -> Iterator[tuple[float, ...]]:
@@ -126,6 +129,7 @@ class ShotPlane(DescriptionModel):
         _check_ends(self.start, self.end)
         if len(self._sides) != 2:
             raise refusal("start and end are not corners of a plane", "they differ in exactly two of x, y and z")
+        _check_count(self.counts[0] * self.counts[1], "counts")
         return self
 
     @property
@@ -139,6 +143,12 @@ class ShotPlane(DescriptionModel):
             fractions = [0.0] * len(self.start)
             fractions[first], fractions[second] = i / (self.counts[0] - 1), j / (self.counts[1] - 1)
             yield _between(self.start, self.end, tuple(fractions))
+
+
+def _check_count(count: float, key: str) -> None:
+    if not count <= SHOTS:
+        text = f"{count:.3g}" if count < 1e300 else "more than 1e300"
+        raise refusal(f"makes {text} shots", f"allowed: at most {SHOTS}", at=(key,))
 
 
 def _check_ends(start: tuple[float, ...], end: tuple[float, ...]) -> None:

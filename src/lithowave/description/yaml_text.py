@@ -14,17 +14,60 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from yaml.constructor import ConstructorError
+from yaml.scanner import ScannerError
 
 from lithowave.description.refusals import shown
 from lithowave.errors import InputError
+from lithowave.readers.budget import DESCRIPTION_BYTES, DIGITS, NESTING, REPEATED_ENTRIES
 
 EntryPath = tuple[str | int, ...]
 
 
 class _Loader(yaml.SafeLoader):
-    """SafeLoader with the plain-word rules of the YAML 1.2 core schema."""
+    """SafeLoader with the plain-word rules of the YAML 1.2 core schema, within the budget of `lithowave.readers`."""
 
     yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}
+
+    def get_single_node(self) -> yaml.Node | None:
+        node = super().get_single_node()
+        if node is not None:
+            _refuse_repetition(node)
+        return node
+
+    def fetch_flow_collection_start(self, token: Any) -> None:
+        if self.flow_level >= NESTING:
+            raise ScannerError(None, None, "there are too many nested groups", self.get_mark())
+        super().fetch_flow_collection_start(token)
+
+    def construct_scalar(self, node: yaml.ScalarNode) -> str:
+        text: str = super().construct_scalar(node)
+        if "\0" in text:
+            raise ConstructorError(None, None, "there is a NUL character", node.start_mark)
+        return text
+
+
+def _refuse_repetition(root: yaml.Node) -> None:
+    """Raise an error if aliases repeat more entries than the budget permits; an alias within its own group is
+    refused elsewhere."""
+    sizes: dict[int, int] = {}  # entries of each node, with those that aliases repeat
+
+    def size(node: yaml.Node) -> int:
+        if id(node) not in sizes:
+            sizes[id(node)] = 1
+            parts = node.value if isinstance(node, yaml.CollectionNode) else ()
+            sizes[id(node)] = 1 + sum(sum(map(size, part)) if isinstance(part, tuple) else size(part) for part in parts)
+        return sizes[id(node)]
+
+    repeated = size(root) - len(sizes)
+    if repeated > REPEATED_ENTRIES:
+        problem = f"aliases repeat {_shown_count(repeated)} entries; allowed: {REPEATED_ENTRIES}"
+        raise ConstructorError(None, None, problem, root.start_mark)
+
+
+def _shown_count(count: int) -> str:
+    """Return a count, of any size, as text."""
+    return str(count) if count < 10**9 else "more than a billion"
 
 
 _Loader.add_implicit_resolver(
@@ -46,7 +89,11 @@ _Loader.add_implicit_resolver("tag:yaml.org,2002:merge", re.compile(r"^<<$"), ["
 
 
 def _whole_number(loader: _Loader, node: yaml.ScalarNode) -> int:
-    return int(loader.construct_scalar(node))  # leading zeros are decimal, never octal
+    text = loader.construct_scalar(node)
+    if len(text) > DIGITS:
+        problem = f"the integer has {len(text)} digits; allowed: {DIGITS}"
+        raise ConstructorError(None, None, problem, node.start_mark)
+    return int(text)  # leading zeros are decimal, never octal
 
 
 def _decimal_number(loader: _Loader, node: yaml.ScalarNode) -> float:
@@ -97,8 +144,12 @@ def read_document(text: str, file: Path | None = None) -> Document:
     InputError
         for text that is no YAML, for a key that stands twice, and when the top level is no group of keys.
     """
-    loader = _Loader(text)
+    if len(text) > DESCRIPTION_BYTES:
+        got, allowed = f"has {len(text)} characters", f"allowed: {DESCRIPTION_BYTES}; list many points in files"
+        raise InputError("description", got, allowed, file=file)
+    loader = None
     try:
+        loader = _Loader(text)
         node = loader.get_single_node()
         if node is None:
             raise InputError(
@@ -109,12 +160,15 @@ def read_document(text: str, file: Path | None = None) -> Document:
         data = loader.construct_document(node)
     except yaml.MarkedYAMLError as error:
         raise _syntax_error(error, text, file) from None
+    except RecursionError:
+        raise InputError("description", "has too many nested groups", file=file) from None
     except yaml.YAMLError as error:
         raise InputError(
             "description", f"is not readable as YAML: {error}".replace("\n", " "), file=file
         ) from None
     finally:
-        loader.dispose()
+        if loader is not None:
+            loader.dispose()
     if not isinstance(data, dict):
         raise InputError(
             "description",
@@ -217,6 +271,8 @@ def parse_overrides(arguments: Iterable[str]) -> dict[str, Any]:
 def _parse_value(key: str, text: str) -> Any:
     try:
         return yaml.load(text, Loader=_Loader)
+    except RecursionError:
+        raise InputError(f"--set {key}", "has too many nested groups") from None
     except yaml.YAMLError as error:
         problem = getattr(error, "problem", None) or str(error)
         raise InputError(f"--set {key}", f"{shown(text)} is not readable as YAML: {problem}") from None

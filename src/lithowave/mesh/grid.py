@@ -7,7 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from lithowave.errors import InputError
+
 AXES = ("x", "y", "z")
+_MOST_NODES = 10_000_000  # along an axis
 NodeRanges = Sequence[tuple[int, int]]  # (first, end) along x, y, z
 
 
@@ -88,7 +91,17 @@ def build_grid(
 
     If an extent is not a multiple of the spacing, the grid extends beyond the domain at high x, high y and the bottom,
     by less than one grid spacing.
+
+    Raises
+    ------
+    InputError : there are more nodes along an axis than any computer can store.
     """
+    for axis, (low, high), pair in zip(AXES, bounds, layers, strict=True):
+        count = (high - low) / spacing + sum(pair)
+        if not count <= _MOST_NODES:
+            got = f"the extent has {count:.3g} grid points at a spacing of {spacing:g} m"
+            hint = "use a larger spacing (solver.max_frequency, points_per_wavelength or spacing) or a smaller domain"
+            raise InputError(f"domain.{axis}", got, f"allowed: at most {_MOST_NODES:,} with the layers", hint)
     cells = [int(np.ceil((high - low) / spacing - 1e-6)) for low, high in bounds]
     shape = tuple(count + 1 + sum(pair) for count, pair in zip(cells, layers, strict=True))
     corner = [bounds[0][0], bounds[1][0], bounds[2][1] - cells[2] * spacing]

@@ -155,12 +155,17 @@ def layer_thicknesses(
     return found
 
 
+_MOST_SLABS = 1_000_000  # of a layer
+
+
 def layer_plans(
     widest: Sequence[float], thicknesses: Sequence[float], vertical: Sequence[float]
 ) -> tuple[list[list[Slab]], int]:
     """Return the slabs of each layer from its top, and the number of doublings of the horizontal size in total.
 
     widest : largest horizontal size of the layer and of all layers below, m, in ascending order.
+
+    InputError: a layer has more slabs than any computer can store.
     """
     level, plans = 0, []
     for layer, (thickness, tallest) in enumerate(zip(thicknesses, vertical, strict=True)):
@@ -175,6 +180,10 @@ def layer_plans(
             plan += [Slab("x", height), Slab("y", height)]
             rest -= 2 * height
             level += 1
+        if not rest / tallest <= _MOST_SLABS:
+            got = f"has {rest / tallest:.3g} elements of {tallest:.3g} m from its top to its bottom"
+            hint = "use larger elements (solver.max_frequency or points_per_wavelength)"
+            raise InputError(f"mesh: layer {layer + 1}", got, f"allowed: at most {_MOST_SLABS:,}", hint)
         even = int(np.ceil(rest / tallest - 1e-6))
         if plan and rest < tallest / 4:
             even = 0  # the doublings are stretched

@@ -2,8 +2,10 @@
 
 ``checkpoint/step_000000120/rank_0000.h5`` ... contain the fields of each rank, and their positions in the global arrays
 (`lithowave.solvers.array_sections`). ``checkpoint/checkpoint.h5`` contains the data that all ranks share and the names
-of those files. It is replaced atomically after all of them are complete and on the disk, and only then are the previous
-files deleted: a run that is killed at any moment leaves its last checkpoint intact.
+of those files. It is replaced atomically after all of them are complete and on the disk: a run that is killed at any
+moment leaves its last checkpoint intact. All files end with a checksum (`lithowave.output.sealed`), which is verified
+before a run resumes from them. The checkpoint before, ``checkpoint/previous.h5`` and its files, remains until the next
+one is begun, so that a run whose last checkpoint is damaged can resume from it.
 """
 
 from __future__ import annotations
@@ -15,19 +17,30 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import numpy as np
 
 from lithowave.errors import OutputError
 from lithowave.output import hdf5
-from lithowave.output.hdf5 import laying_out, open_file, preallocate, replaced, require_space, sync_folder, writing
+from lithowave.output.hdf5 import (
+    DAMAGE,
+    laying_out,
+    open_file,
+    preallocate,
+    replaced,
+    require_space,
+    sync_folder,
+    writing,
+)
+from lithowave.output.sealed import SEAL_BYTES, require_sealed, seal
 from lithowave.parallel.collective import collective_section
 from lithowave.parallel.ranks import SINGLE_RANK, Ranks
 from lithowave.solvers.array_sections import ArraySection, Hyperslab, RowSelection, Selection
 
-FOLDER, FILE_NAME = "checkpoint", "checkpoint/checkpoint.h5"
-FORMAT_VERSION = 3
+FOLDER, FILE_NAME, PREVIOUS = "checkpoint", "checkpoint/checkpoint.h5", "checkpoint/previous.h5"
+FORMAT_VERSION = 4
 BLOCK_BYTES = 32 << 20  # copied at a time
 
 RERUN_HINT = "Run the simulation again."
@@ -63,19 +76,22 @@ class Checkpoint:
         for file_name in self.files:
             path = self.folder / FOLDER / file_name
             with open_file(path) as file:
-                if file.attrs.get("fingerprint") != self.fingerprint or file.attrs.get("step") != self.step:
-                    raise OutputError(f"{path}: does not belong to the checkpoint of step {self.step}. {RERUN_HINT}")
                 try:
-                    for name, gathering in found.items():
+                    known = file.attrs.get("fingerprint") == self.fingerprint and file.attrs.get("step") == self.step
+                    for name, gathering in found.items() if known else ():
                         if name in file and not gathering.complete:
                             gathering.take(file[name])
-                except (KeyError, OSError, ValueError) as error:
-                    raise OutputError(f"{path}: is damaged: {error}. {RERUN_HINT}") from error
+                except DAMAGE as error:
+                    raise OutputError(f"{path}: is damaged: {error}. {remedy(self.folder)}") from error
+                if not known:
+                    text = f"{path}: does not belong to the checkpoint of step {self.step}"
+                    raise OutputError(f"{text}. {remedy(self.folder)}")
             if all(gathering.complete for gathering in found.values()):
                 break
         for name, gathering in found.items():
             if gathering.is_incomplete:
-                raise OutputError(f"{self.folder / FOLDER}: the checkpoint lacks values of {name}. {RERUN_HINT}")
+                text = f"{self.folder / FOLDER}: the checkpoint lacks values of {name}"
+                raise OutputError(f"{text}. {remedy(self.folder)}")
         return {name: gathering.result() for name, gathering in found.items()}
 
 
@@ -179,7 +195,7 @@ def _gathering(name: str, place: Selection) -> _HyperslabReader | _RowReader:
 
 
 class CheckpointWriter:
-    """A checkpoint that is being written, while the previous one remains valid until `complete`.
+    """A checkpoint that is being written, while the last one remains valid, also after `complete`.
 
     Creating and completing it are collective calls of all ranks; another thread may call the other methods.
 
@@ -205,6 +221,7 @@ class CheckpointWriter:
             if ranks.is_root:
                 with writing(self._place):
                     self._place.mkdir(parents=True, exist_ok=True)
+                (folder / PREVIOUS).unlink(missing_ok=True)
                 _remove_unnamed(self._place)
                 require_space(folder / FILE_NAME, needed)
                 self._name = _new_folder(self._place, f"step_{step:09d}")
@@ -219,22 +236,24 @@ class CheckpointWriter:
         self._state = {}
 
     def sync(self) -> None:
-        """Wait until the state is on the disk; `complete` raises the errors."""
+        """Add the checksum and wait until the state is on the disk; `complete` raises the errors."""
         if self._problem is None:
             try:
-                with writing(self._path, UNCHANGED), open(self._path, "rb") as file:
-                    os.fsync(file.fileno())
+                with writing(self._path, UNCHANGED):
+                    seal(self._path)
+                    with open(self._path, "rb") as file:
+                        os.fsync(file.fileno())
             except OutputError as problem:
                 self._problem = problem
 
     def complete(self, common: State) -> None:
-        """Replace the previous checkpoint, which is deleted only now that this one is complete on all ranks.
+        """Replace the last checkpoint, which remains as the previous one, now that this one is complete on all ranks.
 
         common : arrays by part and name, with ``clock``, of rank 0.
 
         Raises
         ------
-        OutputError : on all ranks, if one of them cannot write; the previous checkpoint remains.
+        OutputError : on all ranks, if one of them cannot write; the last checkpoint remains.
         """
         problem, self._problem = self._problem, None
         try:
@@ -246,12 +265,13 @@ class CheckpointWriter:
                 if sizes is not None:
                     sync_folder(self._place / self._name)
                     sync_folder(self._place)
+                    _keep_previous(self.folder)
                     _write_manifest(self.folder / FILE_NAME, common, self._name, sizes, self.fingerprint)
                     sync_folder(self._place)
         finally:
             problem = None  # its traceback refers to this frame
             if self.ranks.is_root:
-                _remove_unnamed(self._place)  # the previous checkpoint, or the rest of this one if it failed
+                _remove_unnamed(self._place)  # the rest of this checkpoint if it failed
 
     @property
     def _path(self) -> Path:
@@ -268,32 +288,94 @@ def write_checkpoint(
     writer.complete(common)
 
 
-def open_checkpoint(folder: Path, fingerprint: str) -> Checkpoint | None:
-    """Open the last checkpoint; return None without a checkpoint.
+def open_checkpoint(folder: Path, fingerprint: str, ranks: Ranks = SINGLE_RANK) -> Checkpoint | None:
+    """Open the last checkpoint and verify its files, a part of them on each rank; return None without a checkpoint.
 
     Raises
     ------
-    OutputError : the checkpoint is damaged, belongs to another description, or lacks files.
+    OutputError : on all ranks, if the checkpoint is damaged, belongs to another description, or lacks files; the text
+        names the previous checkpoint if it is intact.
     """
-    path = folder / FILE_NAME
+    found: Checkpoint | None = None
+    with collective_section(ranks):
+        try:
+            found = _read_checkpoint(folder, folder / FILE_NAME, fingerprint, ranks)
+        except _DamageError as error:
+            raise OutputError(f"{error}. {remedy(folder)}") from error
+    return found
+
+
+class _DamageError(Exception):
+    """A file of a checkpoint is missing or damaged; the text names it."""
+
+
+def _read_checkpoint(folder: Path, path: Path, fingerprint: str, ranks: Ranks) -> Checkpoint | None:
+    """Return the checkpoint of a manifest, after a verification of this rank's share of its files."""
     if not path.exists():
         return None
-    with open_file(path) as file:
-        if file.attrs.get("format_version") != FORMAT_VERSION or file.attrs.get("fingerprint") != fingerprint:
-            raise OutputError(
-                f"{path}: this checkpoint belongs to another description or another version of lithowave. "
-                "Run the simulation again in another folder."
-            )
-        common: State = {}
-        try:
-            for name, array in _arrays(file["common"]):
+    _verify(path)
+    try:
+        with open_file(path) as file:
+            version, written_by = file.attrs.get("format_version"), file.attrs.get("fingerprint")
+            common: State = {}
+            for name, array in _arrays(file["common"]) if version == FORMAT_VERSION else ():
                 part, _, rest = name.partition("/")
                 common.setdefault(part, {})[rest] = array
             sizes = {_file_name(file.attrs["folder"], rank): int(size) for rank, size in enumerate(file["sizes"][()])}
-        except (KeyError, OSError) as error:
-            raise OutputError(f"{path}: is damaged: {error}. {RERUN_HINT}") from error
+            checkpoint = Checkpoint(folder, common, tuple(sizes), fingerprint)
+            checkpoint.step  # noqa: B018
+    except (OutputError, *DAMAGE) as error:
+        raise _DamageError(f"{path}: is damaged: {error}") from error
+    if version != FORMAT_VERSION or written_by != fingerprint:
+        raise OutputError(
+            f"{path}: this checkpoint belongs to another description or another version of lithowave. "
+            "Run the simulation again in another folder."
+        )
     _require_files(folder / FOLDER, sizes)
-    return Checkpoint(folder, common, tuple(sizes), fingerprint)
+    for name in [*sizes][ranks.rank :: ranks.size]:
+        _verify(folder / FOLDER / name)
+    return checkpoint
+
+
+def _verify(path: Path) -> None:
+    try:
+        require_sealed(path)
+    except OutputError as error:
+        raise _DamageError(f"{path}: is damaged, or from another version of lithowave: {error}") from error
+
+
+def checkpoint_step(folder: Path) -> int | None:
+    """Return the step of the last checkpoint without reading its state; None if it is missing or damaged."""
+    path = folder / FILE_NAME
+    try:
+        require_sealed(path)
+        with open_file(path) as file:
+            return int(str(file.attrs["folder"]).split("_")[1])
+    except (OutputError, *DAMAGE):
+        return None
+
+
+def remedy(folder: Path) -> str:
+    """Return how a run continues whose last checkpoint is damaged: from the previous one if it is intact."""
+    path = folder / PREVIOUS
+    try:
+        with open_file(path) as file:
+            fingerprint = str(file.attrs.get("fingerprint"))
+        previous = _read_checkpoint(folder, path, fingerprint, SINGLE_RANK)
+        assert previous is not None
+    except (OutputError, _DamageError, *DAMAGE):
+        return RERUN_HINT
+    return (
+        f"The previous checkpoint, of step {previous.step}, is intact: "
+        f"`mv {quote(str(path))} {quote(str(folder / FILE_NAME))}`, then `lithowave restart {quote(str(folder))}`."
+    )
+
+
+def remove_previous(folder: Path) -> None:
+    """Remove the previous checkpoint of a complete run."""
+    with suppress(OSError):
+        (folder / PREVIOUS).unlink(missing_ok=True)
+        _remove_unnamed(folder / FOLDER)
 
 
 def _require_files(place: Path, sizes: Mapping[str, int]) -> None:
@@ -302,10 +384,9 @@ def _require_files(place: Path, sizes: Mapping[str, int]) -> None:
         try:
             found = (place / name).stat().st_size
         except OSError as error:
-            problem = f"the checkpoint requires this file: {error.strerror}"
-            raise OutputError(f"{place / name}: {problem}. {RERUN_HINT}") from error
+            raise _DamageError(f"{place / name}: the checkpoint requires this file: {error.strerror}") from error
         if found != size:
-            raise OutputError(f"{place / name}: is damaged: it has {found} bytes, not {size}. {RERUN_HINT}")
+            raise _DamageError(f"{place / name}: is damaged: it has {found} bytes, not {size}")
 
 
 def _file_name(folder: str, rank: int) -> str:
@@ -335,7 +416,7 @@ def _write_pieces(path: Path, state: Mapping[str, ArraySection], fingerprint: st
             for name, piece in state.items():
                 _note_place(name, file[name], piece)
         _fill(path, arrays)
-        return path.stat().st_size
+        return path.stat().st_size + SEAL_BYTES
 
 
 def _note_place(name: str, group: Any, piece: ArraySection) -> None:
@@ -362,6 +443,15 @@ def _write_manifest(path: Path, common: State, folder: str, sizes: list[int], fi
             for name, array in named.items():
                 preallocate(file, name, array.shape, array.dtype)
         _fill(temporary, named)
+        seal(temporary)
+
+
+def _keep_previous(folder: Path) -> None:
+    """Copy the manifest of the last checkpoint, which is about to be replaced. Without it, its files are deleted."""
+    temporary = folder / FOLDER / ".previous.part"
+    with suppress(OSError):
+        shutil.copyfile(folder / FILE_NAME, temporary)
+        os.replace(temporary, folder / PREVIOUS)
 
 
 def _fill(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
@@ -397,16 +487,17 @@ def _arrays(group: Any) -> Iterator[tuple[str, np.ndarray]]:
 
 
 def _remove_unnamed(place: Path) -> None:
-    """Remove the files of previous checkpoints, and of incomplete ones."""
-    kept, manifest = None, place.parent / FILE_NAME
-    if manifest.exists():
-        try:
-            with open_file(manifest) as file:
-                kept = file.attrs.get("folder")
-        except OutputError:
-            return  # the files that it names may still be valid
+    """Remove the files that no checkpoint names: those of earlier checkpoints, and of incomplete ones."""
+    kept = set()
+    for manifest in (place.parent / FILE_NAME, place.parent / PREVIOUS):
+        if manifest.exists():
+            try:
+                with open_file(manifest) as file:
+                    kept.add(file.attrs.get("folder"))
+            except (OutputError, *DAMAGE):
+                return  # the files that it names may still be valid
     for path in place.glob("step_*"):
-        if path.name != kept:
+        if path.name not in kept:
             with suppress(OSError):
                 shutil.rmtree(path)
     for path in place.glob(".*.part"):  # left by a killed process

@@ -389,7 +389,7 @@ def _method_text(directory: str | Path) -> str:
     try:
         plan = read_report(_folder(directory))["plan"]
         name = plan["method"].replace("_", " ")
-    except (OutputError, UnicodeDecodeError, KeyError, TypeError, AttributeError):
+    except (OutputError, KeyError):
         return ""
     accuracy = [f"{key} {plan[key]}" for key in ("order", "degree") if plan.get(key) is not None]
     return f"{name} ({', '.join(accuracy)})" if accuracy else name

@@ -160,8 +160,8 @@ def compare_data(
     Parameters
     ----------
     run : the run folder, or its ``seismograms.h5``.
-    observed : a file or folder of MiniSEED, SAC, ASDF or text of SPECFEM (``.semd``, ``.semv``, ``.sema``, with times
-        after the origin time), or an ObsPy Stream; in m, m/s or m/s^2.
+    observed : a file or folder of MiniSEED, SAC, SEG-Y, ASDF or text of SPECFEM (``.semd``, ``.semv``, ``.sema``, with
+        times after the origin time), or an ObsPy Stream; in m, m/s or m/s^2.
     quantity : of the data: ``displacement``, ``velocity`` or ``acceleration``; default: that of the run, or that which
         the files of SPECFEM have.
     origin_time : UTC origin time of the event in ISO 8601; default: that of the run, which has one if its source is

@@ -24,6 +24,13 @@ import numpy as np
 from lithowave.backends.pending import PendingCopy
 from lithowave.errors import OutputError
 from lithowave.output.paged import PagedFile, write_fully
+from lithowave.readers.hdf5_files import refuse_references
+
+DAMAGE = (
+    OSError, RuntimeError, ValueError, KeyError, IndexError, TypeError, AttributeError, OverflowError, MemoryError,
+    ZeroDivisionError,
+)  # fmt: skip
+"""Exceptions that h5py, and code that interprets the entries of a file, raise for damaged files."""
 
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 PRECISIONS = {"single": np.float32, "double": np.float64}
@@ -134,17 +141,21 @@ def _paged(path: Path, mode: str) -> Iterator[Any]:
 
 def open_file(path: Path) -> Any:
     """Open an existing HDF5 file for reading, without a lock; raise OutputError if it is missing or damaged."""
-    import h5py
-
     if not path.is_file():
         raise OutputError(f"{path}: the file does not exist.")
     try:
-        return h5py.File(path, "r", locking=False)
-    except OSError as error:
+        return _open(path)
+    except DAMAGE as error:
         # HDF5 does not open a file in another mode, or with another lock, while the same process has it open.
-        with suppress(OSError):
+        with suppress(*DAMAGE):
             return _open_stream(path)
         raise OutputError(f"{path}: is damaged or not an HDF5 file: {error}") from error
+
+
+def _open(path: Path) -> Any:
+    import h5py
+
+    return _checked(h5py.File(path, "r", locking=False))
 
 
 def _open_stream(path: Path) -> Any:
@@ -158,10 +169,20 @@ def _open_stream(path: Path) -> Any:
 
     stream = open(path, "rb")
     try:
-        return StreamedFile(stream, "r")
+        return _checked(StreamedFile(stream, "r"))
     except BaseException:
         stream.close()
         raise
+
+
+def _checked(file: Any) -> Any:
+    """Return an HDF5 file, which refers to no other files; else close it."""
+    try:
+        refuse_references(file)
+    except BaseException:
+        file.close()
+        raise
+    return file
 
 
 def preallocate(group: Any, name: str, shape: tuple[int, ...], dtype: Any, **attributes: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Observed seismograms: MiniSEED, SAC and other files that ObsPy reads, ASDF, text of SPECFEM, and ObsPy Streams.
+"""Observed seismograms: MiniSEED, SAC, SEG-Y and other files of seismograms, ASDF, text of SPECFEM, and ObsPy Streams.
 
 Nothing is filled in: samples in gaps are NaN, so that a comparison can refuse them.
 """
@@ -10,15 +10,19 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
 from lithowave.errors import InputError, MissingPackageError, OutputError
-from lithowave.output import hdf5
+from lithowave.output.hdf5 import DAMAGE
 from lithowave.output.specfem_traces import read_specfem_samples, specfem_name
+from lithowave.readers.budget import ExpandedSize
+from lithowave.readers.hdf5_files import open_hdf5, read_dataset, require_heaps
+from lithowave.readers.waveform_formats import HEAD_BYTES, NAMES, waveform_format
 
 RUN_FILES = ("seismograms.h5", "run.json", "simulation.yaml")
+_EXPECTED = f"expected {NAMES} or ASDF"
 _NANOSECONDS = 1_000_000_000
 _JOINT = 0.1
 """Fraction of the sampling interval by which the start of a trace may differ from the end of the one before."""
@@ -67,9 +71,10 @@ def is_asdf(path: Path) -> bool:
     import h5py
 
     try:
+        require_heaps(path)
         with h5py.File(path, "r") as file:
             return _text(file.attrs.get("file_format", b"")) == "ASDF"
-    except OSError:
+    except DAMAGE:
         return False
 
 
@@ -108,7 +113,7 @@ def read_observed(source: Any) -> tuple[list[ObservedTrace], list[str]]:
         for file in files:
             traces += _from_file(file, notes, alone=not path.is_dir())
     if not traces:
-        raise InputError(str(source), "contains no seismograms", "expected MiniSEED, SAC or ASDF", " ".join(notes[:3]))
+        raise InputError(str(source), "contains no seismograms", _EXPECTED, " ".join(notes[:3]))
     return sorted(traces, key=lambda trace: (trace.code, trace.start)), notes
 
 
@@ -125,18 +130,34 @@ def _from_file(path: Path, notes: list[str], alone: bool) -> list[ObservedTrace]
             return list(_from_asdf(path))
         reason = "is an HDF5 file, but not ASDF"
     else:
-        if find_spec("obspy") is None:
-            raise MissingPackageError("obspy", f"Reading {path}", "formats")
-        from obspy import read
-
         try:
-            return list(_from_stream(read(str(path))))
+            with path.open("rb") as file:
+                kind = waveform_format(file.read(HEAD_BYTES))
+                if kind is not None:
+                    return list(_from_stream(_read_stream(file, kind, path)))
+                reason = "is damaged, or not a file of seismograms: its format is unknown"
+        except MissingPackageError:
+            raise
         except Exception as error:  # readers of ObsPy raise errors of any class
             reason = f"is damaged, or not a file of seismograms ({type(error).__name__}: {error})"
     if alone:
-        raise InputError(str(path), reason, "expected MiniSEED, SAC or ASDF")
+        hint = "read other formats with ObsPy and pass the Stream to lithowave.compare_data"
+        raise InputError(str(path), reason, _EXPECTED, hint)
     notes.append(f"{path.name} was not read: it {reason}.")
     return []
+
+
+def _read_stream(file: IO[bytes], kind: str, path: Path) -> Iterable[Any]:
+    """Return the ObsPy Stream of an open file of a known format.
+
+    ObsPy would expand wildcards in a name, unpack archives and try formats that execute code from the file.
+    """
+    if find_spec("obspy") is None:
+        raise MissingPackageError("obspy", f"Reading {path}", "formats")
+    from obspy import read
+
+    file.seek(0)
+    return read(file, format=kind)
 
 
 def _from_stream(stream: Iterable[Any]) -> Iterator[ObservedTrace]:
@@ -152,8 +173,9 @@ def _from_stream(stream: Iterable[Any]) -> Iterator[ObservedTrace]:
 
 def _from_asdf(path: Path) -> Iterator[ObservedTrace]:
     """Yield the waveforms of an ASDF file: /Waveforms/NET.STA/NET.STA.LOC.CHA__START__END__TAG."""
-    with hdf5.open_file(path) as file:
-        try:
+    size = ExpandedSize(path)
+    try:
+        with open_hdf5(path) as file:
             for group in file["Waveforms"].values():
                 for name, dataset in group.items():
                     codes = name.split("__")[0].split(".")
@@ -161,11 +183,11 @@ def _from_asdf(path: Path) -> Iterator[ObservedTrace]:
                         continue
                     network, station, location, channel = codes
                     rate, start = float(dataset.attrs["sampling_rate"]), int(dataset.attrs["starttime"])
-                    data = np.asarray(dataset[:], dtype=float)
+                    data = np.asarray(read_dataset(dataset, size), dtype=float)
                     if len(data):
                         yield ObservedTrace(network, station, _location(location), channel, start, 1.0 / rate, data)
-        except (KeyError, OSError, ValueError, ZeroDivisionError) as error:
-            raise OutputError(f"{path}: is damaged or not an ASDF file: {error}") from error
+    except DAMAGE as error:
+        raise OutputError(f"{path}: is damaged or not an ASDF file: {error}") from error
 
 
 def _location(code: Any) -> str:

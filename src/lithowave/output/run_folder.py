@@ -20,6 +20,7 @@ from typing import Any
 from lithowave.backends.cpu import processor_name
 from lithowave.errors import InputError, OutputError
 from lithowave.output.hdf5 import writing
+from lithowave.output.stored_entries import RunEntries, read_entries
 from lithowave.version import __version__
 
 DESCRIPTION, REPORT, LOG, PROGRESS = "simulation.yaml", "run.json", "log.txt", "progress.json"
@@ -254,12 +255,25 @@ def read_report(path: Path) -> dict[str, Any]:
 
     Raises
     ------
-    OutputError : run.json is missing or cannot be read.
+    OutputError : run.json is missing or damaged.
     """
     try:
-        return json.loads((path / REPORT).read_text(encoding="utf-8"))
-    except (OSError, json.JSONDecodeError) as error:
-        raise OutputError(f"{path}: is not a run folder: {REPORT} cannot be read ({error}).") from error
+        return read_entries(path / REPORT, RunEntries)
+    except FileNotFoundError as error:
+        raise OutputError(f"{path}: is not a run folder: {REPORT} cannot be read, it does not exist.") from error
+
+
+def read_text(path: Path) -> str:
+    """Return the content of a text file of a run folder.
+
+    Raises
+    ------
+    OutputError : the file cannot be read, or is not UTF-8.
+    """
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise OutputError(f"{path}: is damaged: {error}.") from error
 
 
 def state_in_words(path: Path) -> str:

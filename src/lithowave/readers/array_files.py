@@ -6,6 +6,7 @@ of all arrays with more than one dimension.
 
 from __future__ import annotations
 
+import math
 import struct
 import zipfile
 import zlib
@@ -19,7 +20,9 @@ from typing import Any
 import numpy as np
 
 from lithowave.errors import InputError
+from lithowave.readers.budget import ExpandedSize
 from lithowave.readers.foreign_formats import foreign_text
+from lithowave.readers.hdf5_files import open_hdf5, read_dataset
 
 DAMAGE = (
     OSError,
@@ -38,9 +41,6 @@ DAMAGE = (
 _DEFAULT_FILL = 9.9692e36
 """Slightly less than the value that NetCDF stores for missing floating-point values."""
 
-
-_LARGEST_COMPRESSION = 1100
-"""Deflate, the usual compression of these formats, makes data at most 1032 times smaller."""
 
 AXES = "axes"
 """Entry of ``.npz`` and HDF5 files with the names of the dimensions, for example ``["x", "y", "z"]``."""
@@ -229,13 +229,13 @@ def _opener(head: bytes, path: Path, what: str) -> Callable[[Path], Any]:
 def _open_hdf5(path: Path) -> Iterator[ArrayFile]:
     import h5py
 
-    with h5py.File(path, "r") as file:
+    with open_hdf5(path) as file:
         datasets = {name: item for name, item in file.items() if isinstance(item, h5py.Dataset)}
         datasets |= {item.name.strip("/"): item for item in _nested_datasets(file) if item not in datasets.values()}
-        limit = _LARGEST_COMPRESSION * path.stat().st_size
+        size = ExpandedSize(path)
         entries = {
             name: ArrayEntry(
-                item.shape, _hdf5_dimensions(item), lambda item=item: _read_hdf5(item, limit), _hdf5_attributes(item)
+                item.shape, _hdf5_dimensions(item), lambda item=item: read_dataset(item, size), _hdf5_attributes(item)
             )
             for name, item in datasets.items()
             if not _is_bare_dimension(item)
@@ -245,14 +245,6 @@ def _open_hdf5(path: Path) -> Iterator[ArrayFile]:
             lambda name, item: groups.update({name: _hdf5_attributes(item)}) if isinstance(item, h5py.Group) else None
         )
         yield ArrayFile(entries, _hdf5_attributes(file), groups)
-
-
-def _read_hdf5(dataset: Any, limit: int) -> np.ndarray:
-    """Return the values of a dataset; ValueError for more bytes than the limit, which the file cannot hold."""
-    size = dataset.size * dataset.dtype.itemsize
-    if size > limit:
-        raise ValueError(f"it declares {size} bytes, more than the file can contain")
-    return dataset[()]
 
 
 def _nested_datasets(file: Any) -> list[Any]:
@@ -306,8 +298,23 @@ def _open_classic_netcdf(path: Path) -> Iterator[ArrayFile]:
 def _open_npz(path: Path) -> Iterator[ArrayFile]:
     # The file is opened here because NumPy does not close a damaged file.
     with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
+        size = ExpandedSize(path)
+        for item in file.zip.infolist():
+            size.add(_array_bytes(file.zip, item))
         arrays = {name: file[name] for name in file.files}
     yield ArrayFile({name: ArrayEntry(array.shape, None, lambda array=array: array) for name, array in arrays.items()})
+
+
+def _array_bytes(archive: zipfile.ZipFile, item: zipfile.ZipInfo) -> int:
+    """Return the size of an array in an archive; ValueError if it differs from the size in the archive."""
+    with archive.open(item) as stream:
+        version = np.lib.format.read_magic(stream)
+        read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        shape, _, dtype = read(stream)
+    size = math.prod(shape) * dtype.itemsize
+    if size > item.file_size:
+        raise ValueError(f"{item.filename} declares {size} bytes, but has {item.file_size}")
+    return item.file_size
 
 
 def _plain(value: Any) -> Any:

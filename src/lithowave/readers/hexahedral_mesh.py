@@ -23,6 +23,7 @@ from lithowave.readers.exodus import EXODUS, read_exodus
 from lithowave.readers.foreign_formats import foreign_text
 from lithowave.readers.gmsh import read_gmsh
 from lithowave.readers.specfem_mesh import MESH_FILE, read_specfem_mesh
+from lithowave.readers.vtu_size import require_size
 
 # nodes_gmsh = nodes[ORDER]
 FROM_VTK = np.argsort(
@@ -108,6 +109,7 @@ def _read_vtu(path: Path) -> MeshFile:
     except ImportError:
         raise MissingPackageError("meshio", f"Reading a mesh of format {path.suffix}", "meshes") from None
     try:
+        require_size(path)
         mesh = meshio.vtu.read(path)
         tags = next((mesh.cell_data[name] for name in ("gmsh:physical", "material") if name in mesh.cell_data), None)
         cells = [

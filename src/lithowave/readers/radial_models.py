@@ -26,7 +26,7 @@ import numpy as np
 from lithowave.earth.radial_model import COLUMNS, RADIUS, RadialModel
 from lithowave.earth.reference_models import table_model
 from lithowave.errors import InputError
-from lithowave.readers.text import decoded, is_text
+from lithowave.readers.text import decoded, is_text, require_lines
 from lithowave.readers.units import DENSITY, LENGTH, SPEED, si_factor
 from lithowave.rheology.quality import inverse_bulk_quality
 
@@ -82,6 +82,7 @@ def read_radial_model(path: str | Path) -> RadialModel:
     """
     path = Path(path)
     data = path.read_bytes()
+    require_lines(data, "earth model", path)
     if data and not is_text(data[:4096]):
         raise InputError("file", "is not text", f"expected {_FORMATS}", file=path)
     text = decoded(data)

@@ -57,7 +57,7 @@ def read_segy_section(path: str | Path) -> SegySection:
                 for key in (field.SourceGroupScalar, field.CDP_X, field.CDP_Y)
             )
             interval = int(file.bin[segyio.BinField.Interval])
-    except DAMAGE as error:
+    except (*DAMAGE, IndexError) as error:  # IndexError: a file without traces
         reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
         hint = "check that the file is complete"
         raise InputError("section", f"cannot be read as SEG-Y: {reason}", hint=hint, file=path) from None

@@ -24,6 +24,7 @@ import numpy as np
 
 from lithowave.errors import InputError
 from lithowave.faults.subfaults import FaultPlane, FiniteFault
+from lithowave.readers.budget import DIGITS, LINE_BYTES
 from lithowave.readers.foreign_formats import naming_foreign
 from lithowave.readers.srf_hdf5 import is_hdf5, read_hdf5_tables
 from lithowave.readers.srf_tables import PLANE_FIELDS, POINT_FIELDS, SLIP_FIELDS, WHAT, SrfTables, fault_of, plane_of
@@ -82,7 +83,9 @@ class _TextReader:
 
     def _words(self, file: BinaryIO) -> Iterator[Line]:
         """Yield the lines with words; an error if the last number of the file may be truncated."""
-        for number, line in enumerate(file, start=1):
+        for number, line in enumerate(iter(lambda: file.readline(LINE_BYTES), b""), start=1):
+            if len(line) >= LINE_BYTES:
+                raise InputError(WHAT, f"the line has {LINE_BYTES} characters or more", file=self.path, line=number)
             text = line.removeprefix(UTF8_MARK) if number == 1 else line
             if b"\0" in text:
                 raise InputError(WHAT, "the file is neither text nor HDF5", file=self.path, line=number)
@@ -162,7 +165,7 @@ class _TextReader:
         return keyword, self._count(words[1], keyword, least=1)
 
     def _count(self, word: bytes, name: str, least: int = 0) -> int:
-        if word.isdigit() and int(word) >= least:
+        if word.isdigit() and len(word) <= DIGITS and int(word) >= least:
             return int(word)
         raise self._error(name, f"{_text(word)} is not valid", f"must be an integer of at least {least}")
 

@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 
 from lithowave.errors import InputError
+from lithowave.readers.budget import ExpandedSize
+from lithowave.readers.hdf5_files import open_hdf5, read_dataset
 from lithowave.readers.srf_tables import PLANE_FIELDS, POINT_FIELDS, SLIP_FIELDS, WHAT, SrfTables, plane_of
 
 _SIGNATURE = b"\x89HDF\r\n\x1a\n"
@@ -36,15 +38,14 @@ def read_hdf5_tables(path: Path) -> SrfTables:
         if attributes, datasets or fields are missing or of the wrong type, if the file is damaged, or if the numbers of
         samples do not match.
     """
-    import h5py
-
+    size = ExpandedSize(path)
     try:
-        with h5py.File(path, "r") as file:
+        with open_hdf5(path) as file:
             version = _version(file, path)
-            points = _table(file, "POINTS", (*POINT_FIELDS[version], *SLIP_FIELDS), path)
-            planes = _table(file.attrs, "PLANE", PLANE_FIELDS, path) if "PLANE" in file.attrs else {}
+            points = _table(file, "POINTS", (*POINT_FIELDS[version], *SLIP_FIELDS), path, size)
+            planes = _table(file.attrs, "PLANE", PLANE_FIELDS, path, size) if "PLANE" in file.attrs else {}
             counts = _counts(points, path)
-            samples = [_samples(file, component, counts[:, component], path) for component in range(3)]
+            samples = [_samples(file, component, counts[:, component], path, size) for component in range(3)]
     except (OSError, RuntimeError, KeyError, TypeError, ValueError) as error:
         raise InputError(WHAT, f"the HDF5 file cannot be read: {error}", file=path) from None
     rows = zip(*(planes[name] for name in PLANE_FIELDS), strict=True) if planes else ()
@@ -73,11 +74,12 @@ def _version(file: Any, path: Path) -> str:
         raise InputError("VERSION", f"{text!r}", f"available: {' and '.join(POINT_FIELDS)}", file=path) from None
 
 
-def _table(container: Any, key: str, names: tuple[str, ...], path: Path) -> dict[str, np.ndarray]:
+def _table(container: Any, key: str, names: tuple[str, ...], path: Path, size: ExpandedSize) -> dict[str, np.ndarray]:
     """Return the fields of a compound dataset or attribute."""
     if key not in container:
         raise InputError(key, "is missing", "expected a table with one element per subfault", file=path)
-    data = np.atleast_1d(np.asarray(container[key][()] if hasattr(container[key], "id") else container[key])).ravel()
+    item = container[key]
+    data = np.atleast_1d(np.asarray(read_dataset(item, size) if hasattr(item, "id") else item)).ravel()
     if data.dtype.names is None:
         raise InputError(key, f"has the type {data.dtype}", f"expected a compound type: {', '.join(names)}", file=path)
     columns = {}
@@ -103,7 +105,7 @@ def _counts(points: dict[str, np.ndarray], path: Path) -> np.ndarray:
     return counts.astype(np.int64)
 
 
-def _samples(file: Any, component: int, counts: np.ndarray, path: Path) -> np.ndarray:
+def _samples(file: Any, component: int, counts: np.ndarray, path: Path, size: ExpandedSize) -> np.ndarray:
     name, expected = f"SR{component + 1}", int(counts.sum())
     if name not in file:
         if expected == 0:
@@ -116,7 +118,7 @@ def _samples(file: Any, component: int, counts: np.ndarray, path: Path) -> np.nd
     if data.size != expected:
         got = f"has {data.size} samples, while NT{component + 1} of the subfaults add up to {expected}"
         raise InputError(name, got, "the numbers must agree", "check that the file is complete", file=path)
-    return data[()].ravel()
+    return read_dataset(data, size).ravel()
 
 
 def _interleaved(samples: list[np.ndarray], counts: np.ndarray) -> np.ndarray:

@@ -22,6 +22,7 @@ from lithowave.readers.foreign_formats import foreign_text
 from lithowave.readers.gambit import read_gambit
 from lithowave.readers.gmsh import read_gmsh
 from lithowave.readers.hexahedral_mesh import MeshFile, grouped, named_surfaces, refuse_unused_groups, unreadable
+from lithowave.readers.vtu_size import require_size
 
 # fmt: off
 # Singular and plural of each kind, and its number of corners.
@@ -81,6 +82,7 @@ def _read_vtu(path: Path) -> CellFile:
     except ImportError:
         raise MissingPackageError("meshio", f"Reading a mesh of format {path.suffix}", "meshes") from None
     try:
+        require_size(path)
         mesh = meshio.vtu.read(path)
         name = next((name for name in ("gmsh:physical", "material") if name in mesh.cell_data), None)
         blocks, count = [], 0

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 from lithowave.errors import InputError
+from lithowave.readers.budget import LINE_BYTES
 
 UTF8_MARK = b"\xef\xbb\xbf"
 """Bytes with which some programs begin files of UTF-8."""
@@ -30,6 +31,7 @@ def read_lines(path: Path, what: str) -> list[str]:
         raise InputError(what, "the file is empty", file=path)
     if b"\0" in data:
         raise InputError(what, "the file is not text", file=path)
+    require_lines(data, what, path)
     return re.split(r"\r\n|\n|\r", decoded(data))
 
 
@@ -44,6 +46,17 @@ def decoded(data: bytes) -> str:
 def is_text(head: bytes) -> bool:
     """True if the first bytes of a file are text, which has no control characters other than blanks and line ends."""
     return bool(head) and all(byte in b"\t\n\r\f" or (byte >= 32 and byte != 127) for byte in head)
+
+
+def require_lines(data: bytes, what: str, path: Path) -> None:
+    """Refuse text with a line that is longer than the budget."""
+    start = 0
+    while len(data) - start > LINE_BYTES:
+        end = max(data.rfind(mark, start, start + LINE_BYTES) for mark in (b"\n", b"\r"))
+        if end < 0:
+            number = data.count(b"\n", 0, start) + 1
+            raise InputError(what, f"the line has more than {LINE_BYTES} characters", file=path, line=number)
+        start = end + 1
 
 
 def parse_number(text: str) -> float | None:

@@ -6,18 +6,22 @@ the formats of seismology do not use them.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 from xml.parsers import expat
 
 from lithowave.errors import InputError
+from lithowave.readers.budget import LINE_BYTES
 
 _DEEPEST = 100
 """Depth of nested elements at which a file is refused."""
 
+_LONG_TAG = re.compile(rb"<[^>]{%d}" % LINE_BYTES)
 
-@dataclass
+
+@dataclass(slots=True)
 class Element:
     """An element. name : without its namespace. namespace : URI, or empty. line : of its start tag, from 1."""
 
@@ -70,6 +74,8 @@ def parse_xml(data: bytes, what: str, path: Path | None = None, skipped: Collect
     """
     if not data.strip():
         raise InputError(what, "the file is empty", file=path)
+    if _LONG_TAG.search(data):
+        raise InputError(what, f"has a tag with more than {LINE_BYTES} characters", file=path)
     builder = _Builder(path, what, frozenset(skipped))
     try:
         builder.parser.Parse(data, True)
@@ -89,6 +95,8 @@ class _Builder:
         self.path, self.what, self.skipped = path, what, skipped
         self.root: Element | None = None
         self.open: list[Element] = []
+        self.texts: list[list[str]] = []  # of the open elements
+        self.lengths: list[int] = []
         self.ignored = 0  # depth within a skipped element
         self.parser = expat.ParserCreate(namespace_separator=" ")
         self.parser.buffer_text = True
@@ -111,16 +119,23 @@ class _Builder:
         else:
             self.root = element
         self.open.append(element)
+        self.texts.append([])
+        self.lengths.append(0)
 
     def end(self, tag: str) -> None:
         if self.ignored:
             self.ignored -= 1
         else:
-            self.open.pop()
+            self.open.pop().text = "".join(self.texts.pop())
+            self.lengths.pop()
 
     def characters(self, text: str) -> None:
         if self.open and not self.ignored:
-            self.open[-1].text += text
+            self.texts[-1].append(text)
+            self.lengths[-1] += len(text)
+            if self.lengths[-1] > LINE_BYTES:
+                got = f"the element {self.open[-1].name} has more than {LINE_BYTES} characters of text"
+                raise InputError(self.what, got, file=self.path, line=self.open[-1].line)
 
     def refuse_doctype(self, *_: object) -> None:
         got, line = "has a document type declaration (DOCTYPE)", self.parser.CurrentLineNumber

@@ -10,7 +10,7 @@ import numpy as np
 
 from lithowave.description.simulation import Simulation
 from lithowave.output.background import ImmediateJobs
-from lithowave.output.checkpoint import Checkpoint, CheckpointWriter, State
+from lithowave.output.checkpoint import Checkpoint, CheckpointWriter, State, remove_previous
 from lithowave.output.recorders import OUTPUTS, Recorder
 from lithowave.output.run_folder import RunFolder
 from lithowave.phases import phase
@@ -133,9 +133,11 @@ class CheckpointManager(Callback):
         self.folder.log(f"step {checkpoint.writer.step}: checkpoint")
 
     def finish(self, solver: GatheredSolver, clock: Clock) -> None:
-        """Complete the open checkpoint."""
+        """Complete the open checkpoint; a complete run needs no previous one."""
         if self._open is not None:
             self._complete()
+        if solver.ranks.is_root:
+            remove_previous(self.folder.path)
 
     def close(self) -> None:
         """Complete the open checkpoint of a failed run, to resume from it; a failed rank cannot agree with others."""

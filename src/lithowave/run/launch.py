@@ -39,6 +39,7 @@ from lithowave.output.run_folder import (
     fingerprint,
     input_hashes,
     provenance,
+    read_text,
 )
 from lithowave.output.segy import write_segy
 from lithowave.output.seismograms import load_seismograms, mark_complete
@@ -176,7 +177,7 @@ def restart_run(
     users = user_callbacks(callbacks, ranks)
     with RunFolder.reopen(path) if ranks.is_root else NonRootRunFolder(path, ranks) as folder:
         folder.report = ranks.broadcast(folder.report)
-        description = (path / DESCRIPTION).read_text(encoding="utf-8")
+        description = read_text(path / DESCRIPTION)
         if not folder.report.get("restartable", True):
             raise InputError(
                 str(path), "the material of this run contains a Python function",
@@ -188,7 +189,7 @@ def restart_run(
         _require_same_inputs(path, simulation, folder.report.get("inputs", {}))
         require_packages(simulation.output.formats, replaceable=False)
         device, plan = _planned(simulation, ranks, folder.report.get("plan"))
-        checkpoint = open_checkpoint(path, fingerprint(description))
+        checkpoint = open_checkpoint(path, fingerprint(description), ranks)
         folder.record_restart(checkpoint.step if checkpoint else 0)
         changed = _changed_callbacks(folder.report.get("callbacks", []), users)
         with phase("warnings"):

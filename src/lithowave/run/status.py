@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import json
 import platform
 import re
 import time
@@ -13,8 +12,11 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
+from lithowave.errors import OutputError
 from lithowave.output.checkpoint import FILE_NAME as CHECKPOINT
+from lithowave.output.checkpoint import checkpoint_step
 from lithowave.output.run_folder import DESCRIPTION, LOG, PROGRESS, REPORT, read_report
+from lithowave.output.stored_entries import ProgressEntries, read_entries
 from lithowave.run.check import duration_text
 from lithowave.run.progress import rate_key, rate_text
 
@@ -122,9 +124,12 @@ def is_locked(path: Path) -> bool:
 
 
 def last_checkpoint(path: Path) -> int:
-    """Return the step of the last checkpoint according to the log; 0 without a checkpoint."""
+    """Return the step of the last checkpoint, if it is damaged that of the log; 0 without a checkpoint."""
     if not (path / CHECKPOINT).is_file():
         return 0
+    step = checkpoint_step(path)
+    if step is not None:
+        return step
     with suppress(OSError):
         found = CHECKPOINT_LINE.findall((path / LOG).read_text(encoding="utf-8", errors="replace"))
         return int(found[-1]) if found else 0
@@ -137,8 +142,8 @@ def is_resumable(path: Path) -> bool:
 
 
 def _read_progress(path: Path) -> dict[str, Any]:
-    with suppress(OSError, json.JSONDecodeError):
-        return json.loads((path / PROGRESS).read_text(encoding="utf-8"))
+    with suppress(OSError, OutputError):
+        return read_entries(path / PROGRESS, ProgressEntries)
     return {}
 
 

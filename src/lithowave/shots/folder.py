@@ -14,10 +14,11 @@ from typing import Any
 import yaml
 
 from lithowave.description.simulation import Simulation
-from lithowave.errors import InputError, OutputError
+from lithowave.errors import InputError
 from lithowave.output.hdf5 import writing
 from lithowave.output.run_folder import LOG as RUN_LOG
 from lithowave.output.run_folder import REPORT, existing_outputs, fingerprint, input_hashes, now, release
+from lithowave.output.stored_entries import SurveyEntries, read_entries
 from lithowave.run.status import is_locked
 from lithowave.version import __version__
 
@@ -45,11 +46,9 @@ class SurveyFolder:
         InputError : the folder contains no survey. OutputError : survey.json is damaged.
         """
         try:
-            return cls(path, json.loads((path / INDEX).read_text(encoding="utf-8")))
+            return cls(path, read_entries(path / INDEX, SurveyEntries))
         except FileNotFoundError:
             raise InputError(str(path), f"is not a survey folder: {INDEX} is missing") from None
-        except (OSError, json.JSONDecodeError) as error:
-            raise OutputError(f"{path / INDEX}: cannot be read ({error}).") from error
 
     @classmethod
     def prepare(cls, simulation: Simulation, overwrite: bool = False) -> SurveyFolder:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from lithowave.output.report import ShotRow, report_run, report_survey
+from lithowave.output.run_folder import read_text
 from lithowave.shots.folder import DESCRIPTION, SurveyFolder, is_survey
 from lithowave.shots.state import survey_state
 
@@ -38,5 +39,5 @@ def write_report(directory: str | Path, path: str | Path | None = None) -> Path:
         ShotRow(shot["shot"], shot["folder"], shot["name"] or "", tuple(shot["position"]), found.state, found.text())
         for shot, found in zip(folder.index["shots"], state.shots, strict=True)
     ]
-    description = (directory / DESCRIPTION).read_text(encoding="utf-8")
+    description = read_text(directory / DESCRIPTION)
     return report_survey(directory, folder.index, description, shots, path)

@@ -34,6 +34,10 @@ class Schedule:
         return (self.sample_count - 1) * self.sample_every
 
 
+_MOST_STEPS = 1e12
+"""Most steps of a run, which no computer completes."""
+
+
 def make_schedule(
     limit: float,
     duration: float,
@@ -49,7 +53,8 @@ def make_schedule(
     Raises
     ------
     InputError
-        if the given time step is above the limit or does not divide the sampling interval.
+        if the given time step is above the limit or does not divide the sampling interval, or if there are more than
+        1e12 steps.
     """
     if time_step is not None and time_step > limit:
         raise InputError(
@@ -59,15 +64,21 @@ def make_schedule(
             "omit time_step to use the largest stable one",
         )
     step = time_step if time_step is not None else safety * limit
+    shortest = min(step, sampling_interval or step)
+    if not duration / shortest <= _MOST_STEPS:
+        key = "duration" if time_step is None else "solver.time_step"
+        key = "output.sampling_interval" if shortest < step else key
+        got = f"a duration of {duration:g} s has too many steps of {shortest:g} s"
+        raise InputError(key, got, f"allowed: at most {_MOST_STEPS:.0e} steps")
     if sampling_interval is None:
         every = 1
     elif time_step is None:
-        every = math.ceil(sampling_interval / step - 1e-9)
+        every = max(1, math.ceil(sampling_interval / step - 1e-9))
         step = sampling_interval / every
     else:
         every = round(sampling_interval / step)
         if every < 1 or abs(every * step - sampling_interval) > 1e-6 * sampling_interval:
-            divisor = math.ceil(sampling_interval / step - 1e-9)
+            divisor = max(1, math.ceil(sampling_interval / step - 1e-9))
             raise InputError(
                 "output.sampling_interval",
                 f"{sampling_interval:g} s is not a multiple of solver.time_step ({step:g} s)",

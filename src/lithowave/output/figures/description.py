@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from lithowave.errors import InputError
 from lithowave.sphere import RADIUS, ChunkMap
 
 FILE_NAME = "simulation.yaml"
@@ -15,13 +16,12 @@ TAUP_MODELS = ("prem", "ak135", "iasp91")
 
 def read_description(directory: Path) -> Mapping[str, Any]:
     """Return the contents of the run's ``simulation.yaml``; empty if it is missing or unreadable."""
-    import yaml
+    from lithowave.description.yaml_text import read_document
 
     try:
-        content = yaml.safe_load((directory / FILE_NAME).read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError):
+        return read_document((directory / FILE_NAME).read_text(encoding="utf-8")).data
+    except (OSError, UnicodeDecodeError, InputError):
         return {}
-    return content if isinstance(content, Mapping) else {}
 
 
 def domain_of(description: Mapping[str, Any]) -> tuple[float, float, float, float] | None:

@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 import numpy as np
 
+from lithowave.description.yaml_text import read_document
 from lithowave.output.figures.description import chunk_of, domain_of
 from lithowave.output.report.page import FILE_NAME, Html, Page, data_table, facts_table, packed, require_plotly, text
 from lithowave.output.seismograms import FILE_NAME as SEISMOGRAMS
@@ -51,12 +52,10 @@ def report_survey(
     MissingPackageError : Plotly is not installed (extra ``report``).
     OutputError : the file cannot be written.
     """
-    import yaml
-
     require_plotly()
     directory = Path(directory)
     target = directory / FILE_NAME if path is None else Path(path)
-    entries = yaml.safe_load(description)
+    entries = read_document(description, directory / "survey.yaml").data
     counts = {
         state: sum(shot.state == state for shot in shots) for state in dict.fromkeys(shot.state for shot in shots)
     }

@@ -61,9 +61,16 @@ def kind_of_boundary(simulation: Simulation, name: str) -> str:
 def group_materials(simulation: Simulation, mesh: Any) -> tuple[list[Any], np.ndarray]:
     """Return the materials of the groups, and the index of the material of each element.
 
-    InputError: groups of the mesh and of the simulation file differ.
+    InputError: groups of the mesh and of the simulation file differ, or the mesh has none.
     """
     groups = simulation.material.groups
+    if not mesh.groups:
+        raise InputError(
+            "material.groups", f"the mesh {simulation.solver.mesh} has no groups of elements",
+            f"material.groups has: {', '.join(groups)}",
+            "define a physical volume (Gmsh), block (Exodus) or cell array (VTU) for each material, or use "
+            "material.homogeneous, layers or file",
+        )  # fmt: skip
     wanted = [mesh.groups[number] for number in np.unique(mesh.materials)]
     missing = [name for name in wanted if name not in groups]
     if missing:

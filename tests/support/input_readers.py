@@ -1,0 +1,76 @@
+"""All functions that read a file of a user, by the kind of file: for tests with damaged and malicious files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import lithowave as lw
+from lithowave.mesh.mesh_reading import read_hexahedral_mesh
+from lithowave.mesh.tetrahedral_reading import read_tetrahedral_mesh
+from lithowave.output.checkpoint import FILE_NAME, open_checkpoint
+from lithowave.output.observed import read_observed
+from lithowave.output.peak_motion import load_peak_motion
+from lithowave.output.run_folder import REPORT, read_report
+from lithowave.output.seismograms import load_seismograms
+from lithowave.output.snapshots import load_snapshots
+from lithowave.readers.events import read_events
+from lithowave.readers.model_files import read_model
+from lithowave.readers.perturbation_model import read_perturbation_model
+from lithowave.readers.radial_models import read_radial_model
+from lithowave.readers.samples import read_samples
+from lithowave.readers.segy_geometry import read_segy_geometry
+from lithowave.readers.segy_section import read_segy_section
+from lithowave.readers.shots import read_shots
+from lithowave.readers.srf import read_srf
+from lithowave.readers.station_table import read_station_table
+from lithowave.readers.stations import read_stations
+from lithowave.readers.stationxml import read_stationxml
+from lithowave.readers.surfaces import read_surface
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A reader, and the names of the files that it reads."""
+
+    read: Callable[[Path], Any]
+    names: tuple[str, ...]
+
+
+def _checkpoint(path: Path) -> Any:
+    return open_checkpoint(path.parents[1], "fingerprint")
+
+
+ENTRIES = {
+    "description": Entry(lw.Simulation.from_file, ("simulation.yaml",)),
+    "events": Entry(read_events, ("CMTSOLUTION", "event.xml")),
+    "fault": Entry(read_srf, ("fault.srf", "fault.h5")),
+    "samples": Entry(read_samples, ("stf.txt",)),
+    "model": Entry(read_model, ("model.nc", "model.npz", "model.h5", "model.txt", "model.rfile", "model.sw4")),
+    "perturbation": Entry(read_perturbation_model, ("model.nc",)),
+    "radial model": Entry(read_radial_model, ("model.nd", "model.tvel", "model.bm", "model.txt")),
+    "surface": Entry(read_surface, ("surface.nc", "surface.npz", "surface.h5", "surface.txt", "surface.grd")),
+    "section": Entry(read_segy_section, ("vp.segy",)),
+    "geometry": Entry(read_segy_geometry, ("shot.segy",)),
+    "shots": Entry(read_shots, ("shots.csv", "shots.segy")),
+    "stations": Entry(read_stations, ("STATIONS",)),
+    "station table": Entry(read_station_table, ("stations.csv",)),
+    "stationxml": Entry(read_stationxml, ("stations.xml",)),
+    "tetrahedra": Entry(read_tetrahedral_mesh, ("mesh.msh", "mesh.neu", "mesh.vtu")),
+    "hexahedra": Entry(read_hexahedral_mesh, ("mesh.msh", "mesh.vtu", "mesh.exo")),
+    "observed": Entry(read_observed, ("data.mseed", "data.sac", "data.h5", "data.segy", "data[1].mseed", "data.zip")),
+    "seismograms": Entry(load_seismograms, ("seismograms.h5",)),
+    "snapshots": Entry(load_snapshots, ("snapshots.h5",)),
+    "peak motion": Entry(load_peak_motion, ("peak_motion.h5",)),
+    "report": Entry(lambda path: read_report(path.parent), (REPORT,)),
+    "checkpoint": Entry(_checkpoint, (FILE_NAME,)),
+}
+
+
+def files() -> Iterator[tuple[str, str]]:
+    """All pairs of an entry and the name of a file."""
+    for entry, value in ENTRIES.items():
+        for name in value.names:
+            yield entry, name
