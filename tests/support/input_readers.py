@@ -17,6 +17,7 @@ from lithowave.output.run_folder import REPORT, read_report
 from lithowave.output.seismograms import load_seismograms
 from lithowave.output.snapshots import load_snapshots
 from lithowave.readers.events import read_events
+from lithowave.readers.fdsn_text import read_fdsn_text
 from lithowave.readers.model_files import read_model
 from lithowave.readers.perturbation_model import read_perturbation_model
 from lithowave.readers.radial_models import read_radial_model
@@ -45,7 +46,7 @@ def _checkpoint(path: Path) -> Any:
 
 ENTRIES = {
     "description": Entry(lw.Simulation.from_file, ("simulation.yaml",)),
-    "events": Entry(read_events, ("CMTSOLUTION", "event.xml")),
+    "events": Entry(read_events, ("CMTSOLUTION", "event.xml", "FORCESOLUTION")),
     "fault": Entry(read_srf, ("fault.srf", "fault.h5")),
     "samples": Entry(read_samples, ("stf.txt",)),
     "model": Entry(read_model, ("model.nc", "model.npz", "model.h5", "model.txt", "model.rfile", "model.sw4")),
@@ -57,9 +58,10 @@ ENTRIES = {
     "shots": Entry(read_shots, ("shots.csv", "shots.segy")),
     "stations": Entry(read_stations, ("STATIONS",)),
     "station table": Entry(read_station_table, ("stations.csv",)),
+    "FDSN text": Entry(read_fdsn_text, ("stations.txt",)),
     "stationxml": Entry(read_stationxml, ("stations.xml",)),
-    "tetrahedra": Entry(read_tetrahedral_mesh, ("mesh.msh", "mesh.neu", "mesh.vtu")),
-    "hexahedra": Entry(read_hexahedral_mesh, ("mesh.msh", "mesh.vtu", "mesh.exo")),
+    "tetrahedra": Entry(read_tetrahedral_mesh, ("mesh.msh", "mesh.neu", "mesh.vtu", "mesh.exo")),
+    "hexahedra": Entry(read_hexahedral_mesh, ("mesh.msh", "mesh.vtu", "mesh.exo", "mesh_file")),
     "observed": Entry(read_observed, ("data.mseed", "data.sac", "data.h5", "data.segy", "data[1].mseed", "data.zip")),
     "seismograms": Entry(load_seismograms, ("seismograms.h5",)),
     "snapshots": Entry(load_snapshots, ("snapshots.h5",)),
