@@ -212,7 +212,7 @@ def test_kernels_of_elements_are_compiled_before_the_first_step(device: str) -> 
     assert {key for key in backend._programs if launches.ELEMENT_FILE in key} == own
 
 
-@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("device", [DEVICES[0], pytest.param("emulated", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("anisotropic", [pytest.param(0.0, marks=pytest.mark.slow), 0.05])
 def test_steps_of_layers_with_little_shared_memory(
     device: str, anisotropic: float, monkeypatch: pytest.MonkeyPatch

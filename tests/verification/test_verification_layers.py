@@ -40,7 +40,7 @@ def loh1(spacing: float, order: int, domain: dict[str, list[float]], receivers: 
 
 @pytest.mark.parametrize(
     ("order", "position"),
-    slow_except([(4, 0.0), (4, 0.25)], [(4, 0.0), (4, 0.25), (4, 0.5), (4, 0.75), (8, 0.0)]),
+    slow_except([(4, 0.25)], [(4, 0.0), (4, 0.25), (4, 0.5), (4, 0.75), (8, 0.0)]),
 )
 def test_loh1(order: int, position: float) -> None:
     """Receivers 1 to 5, t < 4 s, 10 points per wavelength of 2.5 Hz; the reference is good to half a percent.
