@@ -224,7 +224,9 @@ def test_spectral_elements_fill_a_device_but_not_beyond_its_memory(monkeypatch: 
     assert 10_000 < np.prod(spectral_element.usual_size(Device(), 4, kind)) < 446_080
 
 
-@pytest.mark.parametrize(("backend", "cases"), [pytest.param("cpu", None, marks=pytest.mark.slow), ("cuda", ["global"])])
+@pytest.mark.parametrize(
+    ("backend", "cases"), [pytest.param("cpu", None, marks=pytest.mark.slow), ("cuda", ["global"])]
+)
 def test_records_of_discontinuous_galerkin(device: None, backend: str, cases: list[str] | None) -> None:
     records = bench.run_benchmarks(
         cases, [(5, 4, 4)], [2], backend=backend, threads=1, methods=["discontinuous_galerkin"]

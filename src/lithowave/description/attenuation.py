@@ -30,7 +30,8 @@ class Attenuation(DescriptionModel):
     Q is qp and qs below ``corner_frequency`` and grows with frequency above it, as (f / corner_frequency)^exponent.
     ``mechanisms`` relaxation mechanisms approximate it within ``band``; ``lithowave check`` prints the largest
     deviation. Outside the band, attenuation decreases. Velocities of waves depend on frequency in media with
-    attenuation; vp and vs are the phase velocities at ``reference_frequency``.
+    attenuation; vp and vs are the phase velocities at ``reference_frequency``. If it is outside the band, those in the
+    band follow the law of Q, as c ~ f^(arctan(1/Q) / pi) where Q is constant.
     """
 
     reference_frequency: PositiveFrequency | None = Field(

@@ -31,6 +31,9 @@ _NODES = 65
 _WEAK = 1e-6
 """1/Q at which the ratio of weights to 1/Q is that of weak attenuation."""
 
+_STEPS = 64
+"""Steps of the integral over frequency outside the band; of a constant Q, every number is exact."""
+
 _TESTED = 1001
 """Frequencies at which the deviation is measured."""
 
@@ -87,6 +90,27 @@ class RelaxationBody:
         return np.asarray(
             1.0 - sum(weight * rate / (rate + 1j * omega) for weight, rate in zip(weights, self.rates, strict=True))
         )
+
+    def law_ratio(self, frequency: float, inverse_quality: ArrayLike) -> np.ndarray:
+        r"""Return M / M_U at a frequency in Hz: of the body in its band, and of the law of Q outside.
+
+        The mechanisms do not follow the law outside the band. There M is that in the middle of the band, where they
+        follow it best, times
+
+        .. math:: \exp \int \frac{2}{\pi} \arctan \frac{1}{Q(f)} \, d \ln f ,
+
+        from the middle to the frequency: the modulus of a constant Q grows as f^(2 arctan(1/Q) / pi) (Kjartansson 1979,
+        J. Geophys. Res. 84, 4737-4748).
+        """
+        inverse = self._checked(inverse_quality)
+        low, high = self.band
+        if low <= frequency <= high:
+            return self.modulus_ratio(2.0 * np.pi * frequency, inverse)
+        middle = float(np.sqrt(low * high))
+        path = np.geomspace(middle, frequency, 2 * _STEPS + 1)[1::2]
+        angles = sum(np.arctan(inverse * np.exp(-self.law.log_ratio(one))) for one in path)
+        growth = np.exp(2.0 / np.pi * angles * np.log(frequency / middle) / _STEPS)
+        return self.modulus_ratio(2.0 * np.pi * middle, inverse) * growth
 
     def quality(self, frequency: ArrayLike, inverse_quality: ArrayLike) -> np.ndarray:
         """Return Q of the body, Re M / Im M, at frequencies in Hz and for 1/Q0 > 0 that broadcast together."""

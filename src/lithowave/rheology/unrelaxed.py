@@ -28,10 +28,9 @@ def unrelaxed_moduli(
     ----------
     vp, vs, rho : m/s, m/s, kg/m^3, of one shape; vs = 0 in a fluid.
     inverse_quality : 1/Qkappa and 1/Qmu, of this shape.
-    reference_frequency : Hz.
+    reference_frequency : Hz; outside the band of the body, velocities follow its law of Q (`RelaxationBody.law_ratio`).
     """
-    omega = 2.0 * np.pi * reference_frequency
-    bulk, shear = (body.modulus_ratio(omega, inverse) for inverse in inverse_quality)
+    bulk, shear = (body.law_ratio(reference_frequency, inverse) for inverse in inverse_quality)
     mu = rho * vs**2 * (shear**-0.5).real ** 2
     # In units of rho vp^2, in which the slowness of P waves is 1.
     shear_part = 4.0 / 3.0 * mu * shear / (rho * vp**2)

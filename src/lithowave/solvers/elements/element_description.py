@@ -66,7 +66,7 @@ def group_materials(simulation: Simulation, mesh: Any) -> tuple[list[Any], np.nd
     groups = simulation.material.groups
     if not mesh.groups:
         raise InputError(
-            "material.groups", f"the mesh {simulation.solver.mesh} has no groups of elements",
+            "material.groups", f"the mesh {simulation.solver.mesh.file} has no groups of elements",
             f"material.groups has: {', '.join(groups)}",
             "define a physical volume (Gmsh), block (Exodus) or cell array (VTU) for each material, or use "
             "material.homogeneous, layers or file",
