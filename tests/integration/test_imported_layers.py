@@ -157,6 +157,16 @@ def test_the_medium_is_constant_outwards(tmp_path: Path, method: str) -> None:
 
 
 @pytest.mark.parametrize("method", [SE, DG])
+def test_the_medium_outside_a_box_is_that_at_its_sides(method: str) -> None:
+    solver = {"method": method, "max_frequency": FREQUENCY}
+    found = plan_of(built(solver=solver, material={"function": function_of_place}))
+    elements = np.arange(found.element_count)
+    slowest = found.slowest(elements) if method == SE else found.materials.slowest_speed
+    outside = found.mesh.vertices[found.mesh.elements][:, :, 0].min(axis=1) >= 600
+    assert outside.any() and slowest[outside].min() > 1650 and slowest.max() < 1801 and slowest.min() > 1199
+
+
+@pytest.mark.parametrize("method", [SE, DG])
 def test_check_states_the_layer(tmp_path: Path, method: str) -> None:
     mesh = box() if method == SE else split_hexahedra(box())
     checked = check_simulation(imported(tmp_path, mesh, method, duration=0.1), measure=False)

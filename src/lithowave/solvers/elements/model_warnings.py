@@ -59,7 +59,11 @@ def tetrahedra_warnings(plan: Any, simulation: Simulation) -> list[str]:
     found, material, ranks = layer_warnings(simulation, *TETRAHEDRA), simulation.material, plan.ranks
     if is_sampled(simulation):
         ends = plan.mesh_ends
-        medium = NearestMedium.inside(simulation, ends) if ends else material.medium
+        medium = material.medium
+        if simulation.solver.mesh is None:
+            medium = NearestMedium.of(simulation)
+        elif ends:
+            medium = NearestMedium.inside(simulation, ends)
         contrasts = vertex_contrasts(medium, plan.mesh, own_layers(simulation, plan.mesh))
         found += unfollowed_interfaces(simulation, contrasts, plan.place_of, ranks)
     if simulation.domain.surface is not None:

@@ -321,7 +321,8 @@ def _constant_materials(
 
 @phase("materials")
 def _materials(simulation: Simulation, mesh: HexahedralMesh, ends: Ends | None = None) -> ElementMaterials:
-    """Return the materials of a mesh. ends : beyond which the medium is that at the nearest point inside."""
+    """Return the materials of a mesh. ends : of an imported mesh, m; in its absorbing layer, and in that of a box, the
+    medium is that at the nearest point inside."""
     properties = element_properties(simulation, mesh)
     if properties is not None:
         return _constant_materials(
@@ -337,9 +338,10 @@ def _materials(simulation: Simulation, mesh: HexahedralMesh, ends: Ends | None =
         return places + 1e-6 * (centre - places)
 
     layers = own_layers(simulation, mesh)
+    built = simulation.solver.mesh is None and simulation.domain.chunk is None
 
     def medium(own: Simulation) -> Any:
-        if layers:
+        if layers or built:
             return NearestMedium.of(own)
         return own.material.medium if ends is None else NearestMedium.inside(own, ends)
 
