@@ -17,8 +17,8 @@ Absorption = Literal["auto", "layer", "stacey"]
 class AbsorbingLayer(DescriptionModel):
     """Parameters of the absorbing layers, which are added outside the box or the imported mesh.
 
-    The medium in a layer is that at the nearest point of the domain: if velocities increase below the domain, waves that
-    would turn there are missing.
+    The medium in a layer is that at the nearest point of the domain: if velocities increase below the domain, waves
+    that would turn there are missing.
 
     Finite differences use convolutional perfectly matched layers, with damping profile, kappa and alpha after
     Komatitsch & Martin (2007), Geophysics 72(5), SM155-SM167. Spectral elements use perfectly matched layers of
