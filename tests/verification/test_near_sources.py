@@ -1,0 +1,61 @@
+"""Errors of finite differences near a point source in a homogeneous medium, against the closed form and the warning."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import lithowave as lw
+from lithowave.solvers.common.near_source_warnings import GRID, SMALL
+from lithowave.verification.full_space import full_space_moment
+from slow_variants import slow_except
+
+SPACING, MEDIUM, SIGMA, DELAY = 400.0 / 3.0, (3000.0, 1700.0, 2300.0), 0.26, 1.3
+CELLS = (2.25, 3.0, 3.75, 4.5, 5.25, 6.0)
+DIRECTIONS = {"Z": (0.0, 0.0, 1.0), "X": (1.0, 0.0, 0.0), "O": (0.36, 0.48, 0.8), "D": (3**-0.5, 3**-0.5, 3**-0.5)}
+TENSORS = {"xz": (0, 0, 0, 0, 1, 0), "explosion": (1, 1, 1, 0, 0, 0), "dipoles": (1, 0, -1, 0, 0, 0)}
+PLACES = {"node": (0.0, 0.0, -1000.0), "between": (31.0, -47.0, -1022.0)}
+
+
+def rate(time: np.ndarray) -> np.ndarray:
+    """Moment rate of unit area."""
+    return np.exp(-0.5 * ((time - DELAY) / SIGMA) ** 2) / (SIGMA * np.sqrt(2 * np.pi))
+
+
+def slope(time: np.ndarray) -> np.ndarray:
+    """Its derivative."""
+    return -(time - DELAY) / SIGMA**2 * rate(time)
+
+
+@pytest.mark.filterwarnings("ignore::lithowave.LithowaveWarning")
+@pytest.mark.parametrize("place", slow_except(["node"], PLACES))
+@pytest.mark.parametrize("tensor", slow_except(["xz"], TENSORS))
+def test_the_warning_bounds_the_error(tensor: str, place: str, tmp_path: Path) -> None:
+    """Along the axes through a shear couple, where the error is largest, the bound is less than 3.3 times larger."""
+    source, moment = np.array(PLACES[place]), np.array(TENSORS[tensor], float) * 1e13
+    places = {
+        f"{name}{number}": source + cells * SPACING * np.array(direction)
+        for name, direction in DIRECTIONS.items() for number, cells in enumerate(CELLS)
+    }  # fmt: skip
+    simulation = lw.Simulation(
+        domain={"x": [-2000, 2000], "y": [-2000, 2000], "z": [-3000, 1000]}, boundaries={"top": "absorbing"},
+        material={"homogeneous": dict(zip(("vp", "vs", "rho"), MEDIUM, strict=True))},
+        sources=[{
+            "position": source.tolist(),
+            "moment_tensor": dict(zip(("xx", "yy", "zz", "xy", "xz", "yz"), moment.tolist(), strict=True)),
+            "time_function": {"gaussian": {"sigma": SIGMA, "delay": DELAY}},
+        }],
+        receivers=[{"name": name, "position": one.tolist()} for name, one in places.items()],
+        duration=2.8, solver={"max_frequency": 1.5, "spacing": SPACING}, output={"sampling_interval": 0.01},
+    )  # fmt: skip
+    records = simulation.run(output=tmp_path / "run").seismograms
+    time = np.asarray(records.time)
+    for (name, one), motion in zip(places.items(), np.asarray(records.data), strict=True):
+        exact = full_space_moment(one, source, moment, rate, time, *MEDIUM, "velocity", derivative=slope)
+        error = np.linalg.norm(motion - exact) / np.linalg.norm(exact)
+        stated = float(GRID.at(np.array(CELLS[int(name[1])]), np.array(name[0] in "XZ")))
+        assert error < 1.05 * stated, (name, error, stated)
+        if name[0] in "XZ" and (tensor, place) == ("xz", "node") and stated > SMALL:
+            assert error > stated / 3.3, (name, error, stated)
