@@ -53,6 +53,9 @@ output:
   snapshots: {interval: 0.2, plane: {z: 0}}
 """
 ELASTIC = "material.homogeneous={vp: 5000, vs: 2900, rho: 2600}"
+OBSERVED = (
+    "TIMESERIES XX_S01__HHZ_R, 4 samples, 50 sps, 1970-01-01T00:00:00.000000, SLIST, INTEGER, Counts\n0\t1\t2\t1\n"
+)
 SURVEY = "survey:\n  shots: {line: {start: [-200, 0, -700], end: [200, 0, -700], count: 2}}\n"
 TETRAHEDRA = """\
 from lithowave.mesh.gmsh_writing import write_gmsh
@@ -310,7 +313,7 @@ def base_checks(environment: Environment, pinned: list[str]) -> dict[str, Callab
 RUN = ("run", "small.yaml", "--set", ELASTIC, "--output", "out/extra", "--overwrite")
 MISSING = (
     *(("formats", name, (*RUN, "--set", f"output.formats=[{name}]")) for name in ("miniseed", "sac", "segy")),
-    ("formats", "observed data", ("compare", "out/fd", "small.yaml")),
+    ("formats", "observed data", ("compare", "out/fd", "observed.slist")),
     ("formats", "travel times", ("from lithowave.earth import travel_times\ntravel_times('prem', 0, 30)",)),
     ("report", "report", ("report", "out/fd")),
     ("report", "run --report", (*RUN, "--report")),
@@ -367,6 +370,7 @@ def check_part(part: str, folder: Path, wheel: Path, interpreter: str, extras: l
         return
     [base] = environments
     (base.work / "small.yaml").write_text(EXAMPLE, encoding="utf-8")
+    (base.work / "observed.slist").write_text(OBSERVED, encoding="utf-8")
     survey = EXAMPLE.replace("{vp: 5000, vs: 2900, rho: 2600, qp: 200, qs: 100}", ELASTIC.partition("=")[2])
     survey = survey.partition("  snapshots")[0].replace("duration: 1.6", SURVEY + "duration: 0.8")
     (base.work / "survey.yaml").write_text(survey, encoding="utf-8")
