@@ -40,7 +40,7 @@ dq/dt = ... - s q, which does not reflect waves along the normal; s increases wi
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -48,6 +48,7 @@ import numpy as np
 from lithowave.mesh.extrusion import outward_steps
 from lithowave.mesh.hexahedral_box import BoxPlan, Slab
 from lithowave.mesh.tetrahedra import TetrahedralMesh
+from lithowave.solvers.elements.layer_margins import after_margin
 
 # Cells across a layer that is perfectly matched, or damped, and their growth from one to the next outwards.
 CELLS, GROWTH = {True: 3, False: 5}, {True: 2.3, False: 2.0}
@@ -135,32 +136,31 @@ class AbsorbingLayer:
 
 
 def with_layer(
-    plan: BoxPlan, faces: Sequence[str], cells: int, growth: float, deep: float
+    plan: BoxPlan, sizes: Mapping[str, float], margins: Mapping[str, int], cells: int, growth: float
 ) -> tuple[BoxPlan, dict[str, float]]:
     """Return the plan of a box extended by a layer beyond some faces, and the thickness of the layer at each, m.
 
-    plan : of flat cells at the bottom, and at the top if z_max is among the faces. cells : across the layer. growth :
-    of the cells. deep : edge of the cells at the bottom, m.
+    plan : of flat cells at the bottom, and at the top if z_max is among the faces. sizes : edge, m, of the cells at
+    each of these faces. margins : cells between the box and its layer. cells : across the layer. growth : of the cells.
 
     Columns merge further down, `plan.unit` of them altogether: where this requires more columns in the layer, they are
     narrower, and the thickness is the same.
     """
-    thickness: dict[str, float] = {}
+    thickness = {face: float(outward_steps(size, cells, growth)[-1]) for face, size in sizes.items()}
     x, y = (
-        _extended(lines, axis, plan.unit, faces, cells, growth, thickness)
+        _extended(lines, axis, plan.unit, sizes, margins, cells, growth)
         for axis, lines in (("x", plan.x), ("y", plan.y))
     )
     interfaces, slabs = list(plan.interfaces), list(plan.slabs)
-    if "z_min" in faces:
-        heights = np.diff(outward_steps(deep, cells, growth), prepend=0.0)
-        thickness["z_min"] = float(heights.sum())
-        interfaces.append(interfaces[-1] - thickness["z_min"])
-        slabs.append([Slab("even", float(height)) for height in heights])
-    if "z_max" in faces:
-        heights = np.diff(outward_steps(slabs[0][0].height, cells, growth), prepend=0.0)
-        thickness["z_max"] = float(heights.sum())
-        interfaces.insert(0, interfaces[0] + thickness["z_max"])
-        slabs.insert(0, [Slab("even", float(height)) for height in heights[::-1]])
+    for face in sizes.keys() & {"z_min", "z_max"}:
+        steps = after_margin(margins[face], sizes[face], outward_steps(sizes[face], cells, growth))
+        beyond = [Slab("even", float(height)) for height in np.diff(steps, prepend=0.0)]
+        if face == "z_min":
+            interfaces.append(interfaces[-1] - float(steps[-1]))
+            slabs.append(beyond)
+        else:
+            interfaces.insert(0, interfaces[0] + float(steps[-1]))
+            slabs.insert(0, beyond[::-1])
     return BoxPlan(x, y, interfaces, slabs, plan.unit), thickness
 
 
@@ -176,21 +176,21 @@ def extruded_steps(edge: float, cells: int | None, usual: int, growth: float) ->
 
 
 def _extended(
-    lines: np.ndarray, axis: str, unit: int, faces: Sequence[str], cells: int, growth: float,
-    thickness: dict[str, float],
+    lines: np.ndarray, axis: str, unit: int, sizes: Mapping[str, float], margins: Mapping[str, int], cells: int,
+    growth: float,
 ) -> np.ndarray:  # fmt: skip
-    """Return the lines of columns with those of the layer; adds the thickness of the layer at both ends."""
-    there = [f"{axis}_{side}" in faces for side in ("min", "max")]
+    """Return the lines of columns with those of the margins and of the layer at both ends."""
+    faces = [f"{axis}_{side}" for side in ("min", "max")]
     together = max(1, unit // 2)  # columns of one cell at the bottom
-    counts = [-(-cells // together) * together * one for one in there]
+    counts = [-(-(cells + margins[face]) // together) * together if face in sizes else 0 for face in faces]
     if sum(counts) % unit:
-        counts[int(there[1])] += together
-    edge = float(lines[1] - lines[0])
-    total = float(outward_steps(edge, cells, growth)[-1])
-    parts = [lines]
-    for side, count in zip(("min", "max"), counts, strict=True):
+        counts[int(faces[1] in sizes)] += together
+    parts = []
+    for face, count in zip(faces, counts, strict=True):
+        steps = np.zeros(0)
         if count:
-            thickness[f"{axis}_{side}"] = total
-            steps = outward_steps(edge, count, growth, total)
-            parts = [lines[0] - steps[::-1], *parts] if side == "min" else [*parts, lines[-1] + steps]
-    return np.concatenate(parts)
+            size, margin = sizes[face], margins[face]
+            total = float(outward_steps(size, cells, growth)[-1])
+            steps = after_margin(margin, size, outward_steps(size, count - margin, growth, total))
+        parts.append(steps)
+    return np.concatenate([lines[0] - parts[0][::-1], lines, lines[-1] + parts[1]])

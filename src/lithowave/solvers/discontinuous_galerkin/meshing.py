@@ -48,6 +48,7 @@ from lithowave.solvers.elements.cell_layers import (
 )
 from lithowave.solvers.elements.element_description import kinds_of_faces
 from lithowave.solvers.elements.imported_layer import Ends, NearestMedium, layer_sides
+from lithowave.solvers.elements.layer_margins import after_margin, layer_begin, margin_elements
 from lithowave.solvers.elements.point_location import SURFACE_TOLERANCE, resolve_owners
 from lithowave.solvers.elements.spread_sources import highest_frequency, of_all_ranks, recorded_distances
 
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
 # Distance of a source from receivers over the edge of the cubes there, above which no refinement is needed. The edges
 # of elements around a source are halved at least once, since its radiation depends on its position in them.
 WANTED, FEWEST_HALVINGS, MOST_HALVINGS = 1.75, 1, 3
+MARGIN = 1.5  # distance of sources from the absorbing layer, in edges of the cubes
 SAMPLES = 3  # points of quadrature along each direction in which an element's material is sampled
 PART = 4096
 
@@ -128,15 +130,19 @@ def _imported(simulation: Simulation) -> MeshedModel:
         size = usual_size(mesh)
         matched = is_matched(simulation)
         cells = simulation.boundaries.layer.elements, CELLS[matched], GROWTH[matched]
-        steps = {side: extruded_steps(edge, *cells) for side, edge in tetrahedron_sizes(mesh, sides).items()}
+        edges = tetrahedron_sizes(mesh, sides)
+        margins = margin_elements(simulation, sides.ends, edges, MARGIN)
+        steps = {side: extruded_steps(edge, *cells) for side, edge in edges.items()}
         thickness = {side: float(ends[-1]) for side, ends in steps.items()}
-        layer = make_layer(simulation, sides.ends, thickness, highest_frequency(simulation))
+        begin = layer_begin(sides.ends, edges, margins)
+        layer = make_layer(simulation, begin, thickness, highest_frequency(simulation))
+        steps = {side: after_margin(margins[side], edges[side], ends) for side, ends in steps.items()}
         mesh, parent = extruded_tetrahedra(mesh, sides, steps)
         materials = materials.reordered(parent)
     mesh = mesh.along_curve()
     return MeshedModel(
         mesh, materials.reordered(mesh.keys_of_elements), kinds_of_faces(simulation, mesh), size, layer=layer,
-        mesh_ends=layer and layer.domain, no_layer=no_layer,
+        mesh_ends=sides and sides.ends, no_layer=no_layer,
     )  # fmt: skip
 
 
@@ -167,9 +173,15 @@ def built_box(simulation: Simulation) -> BuiltBox:
         return BuiltBox(plan, cells, materials, None)
     matched = is_matched(simulation)
     across = simulation.boundaries.layer.elements or CELLS[matched]
-    plan, thickness = with_layer(plan, faces, across, GROWTH[matched], max(edges))
+    usual = {"x": plan.x[1] - plan.x[0], "y": plan.y[1] - plan.y[0]}
+    usual |= {"z_min": max(edges), "z_max": plan.slabs[0][0].height}
+    sizes = {face: float(usual.get(face, usual.get(face[0], 0.0))) for face in faces}
+    ends = (domain.x, domain.y, domain.z)
+    margins = margin_elements(simulation, ends, sizes, MARGIN)
+    plan, thickness = with_layer(plan, sizes, margins, across, GROWTH[matched])
     materials = materials[:1] * ("z_max" in faces) + materials + materials[-1:] * ("z_min" in faces)
-    layer = make_layer(simulation, (domain.x, domain.y, domain.z), thickness, simulation.resolved_frequency or 0.0)
+    begin = layer_begin(ends, sizes, margins)
+    layer = make_layer(simulation, begin, thickness, simulation.resolved_frequency or 0.0)
     return BuiltBox(plan, cells, materials, layer)
 
 
@@ -216,8 +228,9 @@ def split_box(simulation: Simulation, box: BuiltBox, columns: Rectangle | None =
         fluid = fluid_cubes(simulation, cubes, box)
         cubes = replace(cubes, materials=2 * cubes.materials + fluid)
     if box.layer is not None:  # No element crosses the plane in which the layer begins.
-        ends = (domain.x, domain.y, (box.cells.bottom, box.cells.tops[0]))
-        zones = replace(box.layer, domain=ends).zones(cubes.element_nodes()[:, :8].mean(axis=1))
+        begin = box.layer.domain
+        low, high = np.array([box.cells.bottom, box.cells.tops[0]]) + np.subtract(begin[2], domain.z)
+        zones = replace(box.layer, domain=(*begin[:2], (low, high))).zones(cubes.element_nodes()[:, :8].mean(axis=1))
         cubes = replace(cubes, materials=8 * cubes.materials + zones)
     mesh = split_hexahedra(cubes, own=own)
     if box.layer is not None:

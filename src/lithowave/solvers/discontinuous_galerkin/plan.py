@@ -56,7 +56,7 @@ class DiscontinuousGalerkinPlan(ElementPlan):
     face) by kind; face_neighbors : (elements, 4), the element across each face, or the kind of the face
     (`riemann.KINDS`). limits : largest stable time step of each element, s. clustering : their time steps. layer :
     rates of the absorbing layer in each element of this rank. face_kinds : kinds of the six faces of a box; None for an
-    imported mesh. mesh_file : its path. mesh_ends, no_layer : see `ElementPlan`.
+    imported mesh. mesh_file : its path. mesh_ends, layer_ends, no_layer : see `ElementPlan`.
     """
 
     mesh: TetrahedralMesh
@@ -74,6 +74,7 @@ class DiscontinuousGalerkinPlan(ElementPlan):
     face_kinds: dict[str, str] | None = None
     mesh_file: str | None = None
     mesh_ends: tuple[tuple[float, float], ...] | None = None
+    layer_ends: tuple[tuple[float, float], ...] | None = None
     no_layer: str = ""
     shared: SharedFaces = field(default_factory=SharedFaces)
 
@@ -314,5 +315,6 @@ def make_plan(model: MeshedModel, order: int, clusters: Any, precision: str, **m
     return DiscontinuousGalerkinPlan(
         model.mesh, order, model.materials, model.faces, model.face_neighbors(), limits, clustering,
         model.layer_rates(), value_bytes=4 if precision == "single" else 8, surface_spacing=size / order,
-        shared=model.shared, mesh_ends=model.mesh_ends, no_layer=model.no_layer, **more,
+        shared=model.shared, mesh_ends=model.mesh_ends,
+        layer_ends=model.layer and model.mesh_ends and model.layer.domain, no_layer=model.no_layer, **more,
     )  # fmt: skip

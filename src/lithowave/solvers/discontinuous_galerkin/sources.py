@@ -169,5 +169,5 @@ def surroundings(plan: Any, positions: np.ndarray) -> np.ndarray:
     np.minimum.at(found, places.point, np.stack(speeds, axis=1))
     sizes = element_sizes(plan.mesh, positions, TOLERANCE, plan.ranks)
     surrounding = np.column_stack([of_all_ranks(found, plan.ranks), sizes])
-    surrounding[plan.in_layer(positions)] = np.inf
+    surrounding[plan.in_layer(positions, margins=True)] = np.inf
     return surrounding

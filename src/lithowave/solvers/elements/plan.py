@@ -32,7 +32,8 @@ class ElementPlan:
     memory : module with the sizes of the arrays of the method.
     inside_tolerance : distance in reference coordinates at which a point outside an element is still accepted.
     locate_points, gather_statistics : functions of a mesh, positions and a tolerance; and of a plan.
-    mesh_ends : along x, y, z, m, of an imported mesh inside its absorbing layer; None for other meshes.
+    mesh_ends : along x, y, z, m, of an imported mesh that has an absorbing layer; None for other meshes. layer_ends :
+    those between which there is no layer, see `layer_margins`.
     no_layer : why the default adds no layer to an imported mesh; empty for other meshes.
     curvature : map from local coordinates to those of the mesh of a piece of the globe; None if they are the same.
     """
@@ -43,6 +44,7 @@ class ElementPlan:
     face_kinds: dict[str, str] | None
     mesh_file: str | None
     mesh_ends: tuple[tuple[float, float], ...] | None
+    layer_ends: tuple[tuple[float, float], ...] | None
     no_layer: str
     curvature: ChunkMap | None = None
 
@@ -72,17 +74,17 @@ class ElementPlan:
     @phase("locations")
     def locate(
         self, positions: np.ndarray, tolerance: float, numbers: np.ndarray | None = None,
-        owners: Sequence[Any] | None = None,
+        owners: Sequence[Any] | None = None, outside: np.ndarray | None = None,
     ) -> SharedLocations:  # fmt: skip
         """Return points in the elements of all ranks, which call this method together.
 
         positions : (points, 3), m, in local coordinates, of the points that may be in this rank's elements. tolerance :
         reference coordinates by which a point may lie outside the nearest element. numbers : see `resolve_owners`.
         owners : source or receiver of each point, which are on one side of an interface; None for points without a
-        side.
+        side. outside : (points,), True for points that are not to be found; default: those `in_layer`.
         """
         found = self.locate_points(self.mesh, self.in_mesh(positions), tolerance)
-        found = found.rows(~self.in_layer(positions)[found.point])
+        found = found.rows(~(self.in_layer(positions) if outside is None else outside)[found.point])
         if owners is not None:
             found = found.rows(select_sides(self, found, positions, owners))
         return resolve_owners(found, self.ranks, numbers)
@@ -100,14 +102,16 @@ class ElementPlan:
         coordinates; None if they are x, y and z everywhere."""
         return None if self.curvature is None else self.curvature.axes(*np.transpose(positions)[:2])
 
-    def in_layer(self, positions: np.ndarray) -> np.ndarray:
+    def in_layer(self, positions: np.ndarray, margins: bool = False) -> np.ndarray:
         """Return True for each of positions (points, 3), m, beyond the ends of an imported mesh that has a layer.
 
-        In a generated mesh, positions outside the domain were rejected by the validation.
+        In a generated mesh, positions outside the domain were rejected by the validation. margins : False for those
+        between the mesh and its layer.
         """
-        if self.mesh_ends is None:
+        ends = self.layer_ends if margins else self.mesh_ends
+        if ends is None:
             return np.zeros(len(positions), bool)
-        low, high = np.transpose(self.mesh_ends)
+        low, high = np.transpose(ends)
         tolerance = IN_PLANE * (high - low).max()
         return ((positions < low - tolerance) | (positions > high + tolerance)).any(axis=1)
 

@@ -28,6 +28,7 @@ from lithowave.solvers.common.near_source_warnings import surface_heights
 from lithowave.solvers.elements.point_location import (
     SharedLocations,
     point_names,
+    point_positions,
     require_located,
 )
 
@@ -164,6 +165,7 @@ def locate_sources(plan: Any, sources: Sequence[Any], spread: SpreadSources) -> 
     InputError : a source is in no element of any rank.
     """
     owners, names = [sources[index] for index in spread.source.tolist()], point_names(sources, "source")
-    found = plan.locate(spread.positions, plan.tolerance, owners=owners)
+    outside = plan.in_layer(point_positions(sources))[spread.source] | plan.in_layer(spread.positions, margins=True)
+    found = plan.locate(spread.positions, plan.tolerance, owners=owners, outside=outside)
     require_located(found, plan.ranks, [names[index] for index in spread.source], spread.positions, "sources")
     return found

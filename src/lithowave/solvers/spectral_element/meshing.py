@@ -31,6 +31,7 @@ from lithowave.solvers.elements.cell_layers import (
 )
 from lithowave.solvers.elements.element_description import SAME_LEVEL, group_materials, kinds_of_faces
 from lithowave.solvers.elements.imported_layer import Ends, NearestMedium, layer_sides
+from lithowave.solvers.elements.layer_margins import after_margin, layer_begin, margin_elements
 from lithowave.solvers.elements.spread_sources import highest_frequency
 from lithowave.solvers.spectral_element.absorbing_layer import LAYER_ELEMENTS, SIDES, AbsorbingLayer, layer_steps
 from lithowave.solvers.spectral_element.averaged_layers import AveragedLayers
@@ -45,6 +46,9 @@ if TYPE_CHECKING:
     from lithowave.description.chunk import Chunk
     from lithowave.description.simulation import Simulation
     from lithowave.mesh.partition import Rectangle
+
+MARGIN = 1.0  # distance of sources from the absorbing layer, in sizes of the elements
+
 
 @dataclass(frozen=True)
 class MeshedModel:
@@ -98,18 +102,18 @@ def _read(simulation: Simulation, ranks: Ranks) -> MeshedModel:
         if grouped:  # A part may lack groups: materials are numbered in the order of the simulation file.
             mesh = replace(mesh, materials=group_materials(simulation, mesh)[1])
         size = typical_size(mesh)
-        mesh, layer, no_layer = _with_layer(simulation, mesh)
+        mesh, layer, ends = _with_layer(simulation, mesh)
         if ranks.size == 1:
-            return mesh, None, (size, layer, no_layer)
+            return mesh, None, (size, layer, *ends)
         absorbing = kinds_of_faces(simulation, mesh)["absorbing"]
         part = element_parts(mesh, absorbing, layer, ranks.size, simulation.solver.degree)
-        return mesh, part, (size, layer, no_layer)
+        return mesh, part, (size, layer, *ends)
 
     mesh, part, facts = collective_call(ranks, read)
     if ranks.size > 1:
         mesh = scatter_mesh(mesh, part, ranks)
-    size, layer, no_layer = ranks.broadcast(facts)
-    mesh, ends = mesh.local(), layer and layer.domain
+    size, layer, ends, no_layer = ranks.broadcast(facts)
+    mesh = mesh.local()
     if grouped:
         materials = _constant_materials(simulation, mesh.materials, lambda own: list(own.material.groups.values()))
     else:
@@ -117,18 +121,24 @@ def _read(simulation: Simulation, ranks: Ranks) -> MeshedModel:
     return MeshedModel(mesh, materials, kinds_of_faces(simulation, mesh), layer, size, ends, no_layer)
 
 
-def _with_layer(simulation: Simulation, mesh: HexahedralMesh) -> tuple[HexahedralMesh, AbsorbingLayer | None, str]:
-    """Return an imported mesh with its layer of elements as large as those beside it; see `layer_sides`."""
+def _with_layer(
+    simulation: Simulation, mesh: HexahedralMesh
+) -> tuple[HexahedralMesh, AbsorbingLayer | None, tuple[Ends | None, str]]:
+    """Return an imported mesh with its layer of elements as large as those beside it, and this layer; the ends of the
+    mesh, m, and why it has none, see `layer_sides`."""
     sides, no_layer = layer_sides(simulation, mesh)
     if sides is None:
-        return mesh, None, no_layer
+        return mesh, None, (None, no_layer)
     matched = is_matched(simulation)
     count = simulation.boundaries.layer.elements or LAYER_ELEMENTS[matched]
     sizes = hexahedron_sizes(mesh, sides)
+    margins = margin_elements(simulation, sides.ends, sizes, MARGIN)
     steps = {side: layer_steps(size, count, matched) for side, size in sizes.items()}
     thickness = dict.fromkeys(FACES, 0.0) | {side: float(ends[-1]) for side, ends in steps.items()}
-    layer = make_layer(simulation, sides.ends, thickness, highest_frequency(simulation))
-    return extruded_hexahedra(mesh, sides, steps)[0], layer, ""
+    begin = layer_begin(sides.ends, sizes, margins)
+    layer = make_layer(simulation, begin, thickness, highest_frequency(simulation))
+    steps = {side: after_margin(margins[side], sizes[side], ends) for side, ends in steps.items()}
+    return extruded_hexahedra(mesh, sides, steps)[0], layer, (sides.ends, "")
 
 
 def typical_size(mesh: HexahedralMesh) -> float:
@@ -176,21 +186,36 @@ def built_box(simulation: Simulation) -> BuiltBox:
     box = refined_at_sources(even, simulation, cells)
     requested, matched = simulation.absorption, is_matched(simulation)
     count = (simulation.boundaries.layer.elements or LAYER_ELEMENTS[matched]) if requested == "layer" else 0
+    sizes = {"x": float(even.x[1] - even.x[0]), "y": float(even.y[1] - even.y[0])}
+    sizes = {
+        face: size
+        for face, size in zip(FACES, (sizes["x"], sizes["x"], sizes["y"], sizes["y"], edges[-1], edges[0]), strict=True)
+        if count and _absorbs(simulation, face)
+    }
+    ends = (domain.x, domain.y, domain.z)
+    margins = margin_elements(simulation, ends, sizes, MARGIN)
     thickness = dict.fromkeys(FACES, 0.0)
-    for axis, size in (("x", even.x[1] - even.x[0]), ("y", even.y[1] - even.y[0])):
-        together = -(-count // box.unit) * box.unit
-        lines = getattr(box, axis)
-        usual = layer_steps(size, count, matched) if count else np.zeros(0)
-        if together > count:
-            usual = layer_steps(size, together, matched, max(float(usual[-1]), together * size))
-        steps = [usual if _absorbs(simulation, f"{axis}_{side}") else np.zeros(0) for side in SIDES]
-        below, above = lines[0] - steps[0][::-1], lines[-1] + steps[1]
-        box = replace(box, **{axis: np.concatenate([below, lines, above])})
-        thickness |= {f"{axis}_{side}": float(ends.max(initial=0.0)) for side, ends in zip(SIDES, steps, strict=True)}
-    for face, size in (("z_max", edges[0]), ("z_min", edges[-1])):
-        if _absorbs(simulation, face) and count:
-            box, materials, thickness[face] = _with_slabs(box, materials, face, layer_steps(size, count, matched))
-    layer = make_layer(simulation, (domain.x, domain.y, domain.z), thickness)
+    for axis in "xy":
+        lines, parts = getattr(box, axis), []
+        for side in SIDES:
+            face = f"{axis}_{side}"
+            steps = np.zeros(0)
+            if face in sizes:
+                margin, size = margins[face], sizes[face]
+                together = -(-(margin + count) // box.unit) * box.unit - margin
+                steps = usual = layer_steps(size, count, matched)
+                if together > count:
+                    steps = layer_steps(size, together, matched, max(float(usual[-1]), together * size))
+                thickness[face] = float(steps[-1])
+                steps = after_margin(margin, size, steps)
+            parts.append(steps)
+        box = replace(box, **{axis: np.concatenate([lines[0] - parts[0][::-1], lines, lines[-1] + parts[1]])})
+    for face in ("z_max", "z_min"):
+        if face in sizes:
+            steps = layer_steps(sizes[face], count, matched)
+            thickness[face] = float(steps[-1])
+            box, materials = _with_slabs(box, materials, face, after_margin(margins[face], sizes[face], steps))
+    layer = make_layer(simulation, layer_begin(ends, sizes, margins), thickness)
     return BuiltBox(box, layer, cells, materials)
 
 
@@ -221,18 +246,18 @@ def _absorbs(simulation: Simulation, face: str) -> bool:
 
 def _with_slabs(
     box: BoxPlan, materials: list[int], face: str, steps: np.ndarray
-) -> tuple[BoxPlan, list[int], float]:
-    """Return the plan with a layer above or below whose elements end at some distances, m, the materials of all layers
-    of cells, and the thickness of this one."""
+) -> tuple[BoxPlan, list[int]]:
+    """Return the plan with slabs above or below whose elements end at some distances, m, and the materials of all
+    layers of cells."""
     slabs, total = [[Slab("even", float(size)) for size in np.diff(steps, prepend=0.0)]], float(steps[-1])
     if face == "z_min":
         low = box.interfaces[-1]
         box = replace(box, interfaces=[*box.interfaces, low - total], slabs=box.slabs + slabs)
-        return box, [*materials, materials[-1]], total
+        return box, [*materials, materials[-1]]
     high = box.interfaces[0] + total
     slabs[0].reverse()
     box = replace(box, interfaces=[high, *box.interfaces], slabs=slabs + box.slabs)
-    return box, [materials[0], *materials], total
+    return box, [materials[0], *materials]
 
 
 def make_layer(

@@ -72,7 +72,8 @@ class SpectralElementPlan(ElementPlan):
     ranks of the run. border : points that other ranks share; border_keys : their `point_keys`. interface : pairs of
     points between fluids and solids. bounds : ends along x,
     y, z, m, of the global mesh. face_kinds : kinds of the six faces of a box; None for an imported mesh. mesh_file :
-    its path. mesh_ends, no_layer : see `ElementPlan`. gravity : acceleration as a function of the radius; None without
+    its path. mesh_ends, layer_ends, no_layer : see
+    `ElementPlan`. gravity : acceleration as a function of the radius; None without
     gravity.
     """
 
@@ -102,6 +103,7 @@ class SpectralElementPlan(ElementPlan):
     face_kinds: dict[str, str] | None = None
     mesh_file: str | None = None
     mesh_ends: tuple[tuple[float, float], ...] | None = None
+    layer_ends: tuple[tuple[float, float], ...] | None = None
     no_layer: str = ""
     curvature: ChunkMap | None = None
     gravity: RadialGravity | None = None
@@ -467,6 +469,7 @@ def make_plan(
         schedule(limit), ranks, border, keys[border.points], points.interface, bounds,
         value_bytes=4 if precision == "single" else 8, deterministic=deterministic,
         surface_spacing=(model.element_size or typical_size(mesh)) / degree, mesh_ends=model.mesh_ends,
+        layer_ends=model.layer and model.mesh_ends and model.layer.domain,
         no_layer=model.no_layer, curvature=curvature, gravity=model.gravity, **more,
     )  # fmt: skip
 

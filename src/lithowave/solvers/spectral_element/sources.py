@@ -105,7 +105,7 @@ def surroundings(plan: Any, positions: np.ndarray) -> np.ndarray:
     size = np.prod([np.linalg.norm(nodes[:, end] - nodes[:, 0], axis=1) for end in (1, 3, 4)], axis=0) ** (1 / 3)
     facts = np.stack([plan.slowest(known), plan.fastest(known), size], axis=1).reshape(-1, 3)
     np.minimum.at(found, places.point, facts[index])
-    found[plan.in_layer(positions)] = np.inf
+    found[plan.in_layer(positions, margins=True)] = np.inf
     return of_all_ranks(found, plan.ranks)
 
 
