@@ -89,9 +89,10 @@ def _own(plan: Any) -> GlobalMeshStatistics:
     fastest, slowest = (speed[:count] for speed in (plan.materials.fastest_speed, plan.materials.slowest_speed))
     # There are `order` points per edge of the cube that twelve such elements would fill.
     points = plan.order * slowest / np.cbrt(12.0 * measures["volume"])
-    points[plan.layer.inside] = np.inf
+    added = plan.layer.inside | plan.added_elements()[:count]
+    points[added] = np.inf
     for name, largest in MEASURES.items():  # elements of a layer are never the worst
-        measures[name][plan.layer.inside] = -np.inf if largest else np.inf
+        measures[name][added] = -np.inf if largest else np.inf
 
     def extreme(values: np.ndarray, speeds: np.ndarray) -> ElementExtremum:
         element = lowest(values, keys)

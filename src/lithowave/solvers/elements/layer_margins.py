@@ -30,9 +30,12 @@ def margin_elements(simulation: Simulation, ends: Ends, sizes: Mapping[str, floa
     """
     sources = simulation.acquisition.source_positions
     counts = dict.fromkeys(sizes, 0)
+    low, high = np.transpose(ends[:2])
+    inside = ((sources[:, :2] >= low) & (sources[:, :2] <= high)).all(axis=1)  # those outside are refused later
+    sources = sources[inside]
     for face, size in sizes.items() if len(sources) else ():
-        axis, high = divmod(FACES.index(face), 2)
-        nearest = float(np.abs(sources[:, axis] - ends[axis][high]).min())
+        axis, end = divmod(FACES.index(face), 2)
+        nearest = float(np.abs(sources[:, axis] - ends[axis][end]).min())
         counts[face] = max(0, int(np.ceil(reach - SLACK - nearest / size)))
     return counts
 

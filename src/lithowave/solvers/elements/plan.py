@@ -115,6 +115,13 @@ class ElementPlan:
         tolerance = IN_PLANE * (high - low).max()
         return ((positions < low - tolerance) | (positions > high + tolerance)).any(axis=1)
 
+    def added_elements(self) -> np.ndarray:
+        """Return True for each element of this rank that is beyond the ends of an imported mesh: of the layer and its
+        margins."""
+        if self.mesh_ends is None:
+            return np.zeros(len(self.mesh.elements), bool)
+        return self.in_layer(self.mesh.vertices[self.mesh.elements].mean(axis=1))
+
     @property
     def tolerance(self) -> float:
         """Distance outside the mesh, in reference coordinates, at which sources and receivers are accepted.

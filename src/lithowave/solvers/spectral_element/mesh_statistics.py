@@ -143,7 +143,7 @@ def _coarsest(plan: Any) -> tuple[float, int, float, str, bool]:
         points[some] = plan.degree * plan.slowest(some) / size
 
     over_parts(count, plan.element_count, PART)
-    points[plan.layer_masks > 0] = np.inf
+    points[(plan.layer_masks > 0) | plan.added_elements()] = np.inf
     where = lowest_element(points, plan.mesh.numbers_in_whole)
     speed, fluid = float(plan.slowest(slice(where, where + 1))[0]), bool(plan.materials.is_fluid[where])
     return float(points[where]), int(plan.mesh.numbers_in_whole[where]), speed, plan.place_of(where), fluid
@@ -153,7 +153,7 @@ def _own_quality(plan: Any) -> tuple[dict[str, Any], str]:
     """Return `quality_report` of this part outside an absorbing layer, with global element indices (the first of
     elements that are equal up to round-off), and the location of the worst element."""
     mesh, numbers = plan.mesh, plan.mesh.numbers_in_whole
-    measures, in_layer = element_measures(mesh, plan.degree), plan.layer_masks > 0
+    measures, in_layer = element_measures(mesh, plan.degree), (plan.layer_masks > 0) | plan.added_elements()
     for name, values in measures.items():  # elements of a layer are never the worst
         values[in_layer] = -np.inf if name in LARGEST else np.inf
     report: dict[str, Any] = {"elements": mesh.element_count, "nodes_per_element": mesh.node_indices.shape[1]}
