@@ -24,8 +24,8 @@ from lithowave.solvers.finite_difference.attenuation import (
     relaxation,
 )
 from lithowave.solvers.finite_difference.fields import LAWS
+from lithowave.solvers.finite_difference.line_weights import line_weights
 from lithowave.solvers.finite_difference.plan import plan
-from lithowave.solvers.finite_difference.points import line_weights
 from lithowave.solvers.finite_difference.solver import FiniteDifferenceSolver
 
 LOW = {"vp": 2000, "vs": 1000, "rho": 2000, "qp": 80, "qs": 40}
@@ -190,7 +190,8 @@ def test_traffic_of_a_step():
 @pytest.mark.parametrize("position", [20.0, 20.3, 20.5, 23.97])
 def test_balanced_weights(position):
     """Equal sums at even and odd points, and exact up to degree 5."""
-    index, weight = line_weights(position, 0, 60, balanced=True)
+    lines = line_weights(np.array([position]), 60, balanced=True)
+    index, weight = lines.first[0] + np.arange(lines.count[0]), lines.used()[0]
     assert np.sum(weight * (-1.0) ** index) == pytest.approx(0, abs=1e-12)
     for degree in range(6):
         assert np.sum(weight * (index - position) ** degree) == pytest.approx(float(degree == 0), abs=1e-9)

@@ -17,7 +17,7 @@ from lithowave.solvers import load_method
 from lithowave.solvers.elements.interface_sides import _rejected
 from lithowave.solvers.elements.spread_sources import SpreadSources, locate_sources
 from lithowave.solvers.finite_difference.interface_warnings import interface_warnings as warnings_of
-from lithowave.solvers.finite_difference.points import windowed_sinc
+from lithowave.solvers.finite_difference.line_weights import windowed_sinc
 from lithowave.solvers.finite_difference.source_interfaces import SourceColumns, find_interfaces, parts_of_moments
 
 CPU = make_backend("cpu", "double", 1)

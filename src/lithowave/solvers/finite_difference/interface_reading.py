@@ -14,7 +14,7 @@ of the grid, and the stresses at the receiver from the strains and the moduli c 
 
 with the moduli of plane stress :math:`p_{11} = c_{11} - c_{13}^2 / c_{33}`, :math:`p_{12} = c_{12} - c_{13} c_{23} /
 c_{33}` of the medium, and P of the grid. Slopes along z jump at the interface; the weights are exact for these jumps,
-also those of velocities (`points.windowed_sinc`), except near a free or rigid face.
+also those of velocities (`line_weights.windowed_sinc`), except near a free or rigid face.
 
 A receiver exactly on an interface has the stresses below it. The normal of an interface is taken as vertical.
 """
@@ -23,9 +23,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from lithowave.solvers.finite_difference.points import HALF_WIDTH, NEAR_FACE, PointStencil
+from lithowave.solvers.finite_difference.line_weights import HALF_WIDTH, NEAR_FACE
+from lithowave.solvers.finite_difference.points import PointStencil
 from lithowave.solvers.finite_difference.source_interfaces import SourceColumns
-from lithowave.solvers.finite_difference.surface_reading import Block
+from lithowave.solvers.finite_difference.surface_reading import Blocks
 
 NORMAL = ("sxx", "syy", "szz")
 
@@ -64,19 +65,21 @@ class InterfaceReading:
             self._along = flat @ np.linalg.inv(grid_flat)  # (n, nodes, 2, 2)
             self._across = ratio - (self._along @ grid_ratio[..., None])[..., 0]
 
-    def blocks(self, block: Block, number: int) -> list[Block]:
-        """Return the blocks that read the field of a block beside an interface, at point `number`."""
-        if block.field not in ("sxx", "syy", "sxy"):
-            return [block]
-        row = self._row[number]
-        nodes = block.first[2] - self._first[row] + np.arange(len(block.weight))
-        if block.field == "sxy":
+    def blocks(self, blocks: Blocks) -> list[Blocks]:
+        """Return the blocks that read the field of some blocks at points beside interfaces."""
+        if blocks.field not in ("sxx", "syy", "sxy"):
+            return [blocks]
+        row = self._row[blocks.owner, None]
+        nodes = blocks.first[:, 2, None] - self._first[row] + np.arange(blocks.weight.shape[1])
+        if blocks.field == "sxy":
             factors = {"sxy": self._shear[row, nodes]}
         else:
-            component = NORMAL.index(block.field)
-            values = (*self._along[row, nodes, component].T, self._across[row, nodes, component])
-            factors = dict(zip(NORMAL, values, strict=True))
-        return [Block(name, block.first, factor[:, None, None] * block.weight) for name, factor in factors.items()]
+            component = NORMAL.index(blocks.field)
+            along = np.moveaxis(self._along[row, nodes, component], -1, 0)
+            factors = dict(zip(NORMAL, (*along, self._across[row, nodes, component]), strict=True))
+        return [
+            blocks.moved(name, (0, 0, 0), factor[..., None, None] * blocks.weight) for name, factor in factors.items()
+        ]
 
 
 def _plane_stress(moduli: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from lithowave.description.media import LayeredMedium
 from lithowave.mesh.grid import Grid
-from lithowave.solvers.finite_difference.points import NEAR_FACE
+from lithowave.solvers.finite_difference.line_weights import NEAR_FACE
 from lithowave.solvers.finite_difference.snapshot_grids import select_snapshot_grid
 from lithowave.solvers.finite_difference.source_interfaces import find_interfaces
 

@@ -219,12 +219,12 @@ def surface_ratios(
 ) -> Callable[..., np.ndarray]:
     """Return c13 / c33 and c23 / c33 on the uppermost plane as a function of the node counts along x and y.
 
-    The function returns (2, rows, columns), for the nodes of a subdomain and `READING_REACH` around it. With the
+    The function returns (2, ..., rows, columns), for the nodes of a subdomain and `READING_REACH` around it. With the
     isotropic law both ratios are lambda / (lambda + 2 mu).
     """
     if simulation is None:  # see `uniform_planes`
         ratio = np.array(1.0 - 2.0 * (extremes.slowest / extremes.fastest) ** 2)
-        return lambda columns, rows: np.broadcast_to(ratio, (2, len(rows), len(columns)))
+        return lambda columns, rows: np.broadcast_to(ratio, (2, *rows.shape, columns.shape[-1]))
     x, y = (grid.coordinates(axis, READING_REACH) for axis in range(2))
     firsts = [first - READING_REACH for first in grid.first[:2]]
     values = PlaneAverages(simulation, grid.spacing, law, x, y[:, None])(simulation.domain.z[1])
@@ -234,4 +234,4 @@ def surface_ratios(
     else:
         ratios = [values["c13"] / values["c33"], values.get("c23", values["c13"]) / values["c33"]]
     planes = np.stack([np.broadcast_to(ratio, (len(y), len(x))) for ratio in ratios])
-    return lambda columns, rows: planes[:, rows[:, None] - firsts[1], columns - firsts[0]]
+    return lambda columns, rows: planes[:, rows[..., None] - firsts[1], columns[..., None, :] - firsts[0]]

@@ -1,11 +1,11 @@
 r"""Moment tensors on the grid, as products of weights along the three axes.
 
 A source of moment rate M s(t) changes the stresses of a step by -M s(t) dt w_x w_y w_z, with weights at nodes and at
-half nodes along each axis (see `points`). Only these lines of weights are stored, about 0.5 kB per source: a finite
-fault of 100,000 subfaults has 3 x 10^8 products. The kernel adds them in bricks of 8 x 8 x 8 nodes, each of which has a
-list of the sources that reach it in ascending order, so that the sum at a node does not depend on the partition of the
-grid. In each block of steps it skips sources before the first and after the last one that acts. A source beside an
-interface has several products (see `source_interfaces`).
+half nodes along each axis (see `line_weights`). Only these lines of weights are stored, about 0.5 kB per source: a
+finite fault of 100,000 subfaults has 3 x 10^8 products. The kernel adds them in bricks of 8 x 8 x 8 nodes, each of
+which has a list of the sources that reach it in ascending order, so that the sum at a node does not depend on the
+partition of the grid. In each block of steps it skips sources before the first and after the last one that acts. A
+source beside an interface has several products (see `source_interfaces`).
 """
 
 from __future__ import annotations
@@ -19,15 +19,8 @@ import numpy as np
 from lithowave.mesh.grid import AXES
 from lithowave.solvers.common.source_amplitudes import BLOCK, AmplitudeTable, SourceAmplitudes
 from lithowave.solvers.finite_difference.fields import STRESSES
-from lithowave.solvers.finite_difference.points import (
-    AT_NODE,
-    HALF_WIDTH,
-    NEAR_FACE,
-    Ends,
-    PointStencil,
-    line_weights,
-    windowed_sinc,
-)
+from lithowave.solvers.finite_difference.line_weights import WIDTH, Ends, line_weights
+from lithowave.solvers.finite_difference.points import PointStencil
 from lithowave.solvers.finite_difference.source_interfaces import (
     MomentParts,
     SourceColumns,
@@ -35,7 +28,6 @@ from lithowave.solvers.finite_difference.source_interfaces import (
     whole_moments,
 )
 
-WIDTH = 2 * HALF_WIDTH  # weights of a line
 BRICK = 8  # nodes along each axis
 
 
@@ -165,37 +157,10 @@ def lines_of(
     for axis, half in itertools.product(range(3), range(2)):
         closed = tuple(stencil.faces[f"{AXES[axis]}_{side}"] != "absorbing" for side in ("min", "max"))
         place, last = whole.index(axis, positions[:, axis]) - 0.5 * half, whole.shape[axis] - 1 - half
-        start = np.floor(place).astype(np.int64) - HALF_WIDTH + 1
-        inside = (start >= 0) & (start + WIDTH - 1 <= last)
-        if not stencil.balanced:
-            inside &= np.abs(place - np.rint(place)) >= 1e-9
-        for end, distance in enumerate((place, last - place)):
-            inside &= ~(closed[end] & (distance + 0.5 * half < NEAR_FACE))
-        first[inside, axis, half] = start[inside]
-        nodes = start[inside, None] + np.arange(WIDTH)
-        weight[inside, axis, half] = windowed_sinc(nodes, place[inside], 3, stencil.balanced)
-        if axis == 2 and interfaces is not None:
-            kinks = whole.index(axis, interfaces) - 0.5 * half
-            _bend(weight[:, axis, half], start, place, kinks, inside, stencil.balanced)
-        others, number = np.unique(place[~inside], return_inverse=True)
-        found = [line_weights(position, 0, last, Ends(half, closed), stencil.balanced) for position in others]
-        for row, one in zip(np.flatnonzero(~inside), number, strict=True):
-            index, values = found[one]
-            first[row, axis, half], weight[row, axis, half, : values.size] = index[0], values
+        kinks = None if interfaces is None or axis < 2 else whole.index(axis, interfaces) - 0.5 * half
+        lines = line_weights(place, last, Ends(half, closed), stencil.balanced, kinks)
+        first[:, axis, half], weight[:, axis, half] = lines.first, lines.weight
     return first, weight
-
-
-def _bend(
-    weight: np.ndarray, start: np.ndarray, place: np.ndarray, kinks: np.ndarray, inside: np.ndarray, balanced: bool
-) -> None:
-    """Replace the weights (n, WIDTH) of places (n,) inside, from nodes `start` on, where kinks (n, m) are between the
-    nodes."""
-    reached = (kinks > start[:, None] + AT_NODE) & (kinks < start[:, None] + WIDTH - 1 - AT_NODE) & inside[:, None]
-    counts = reached.sum(axis=1)
-    for count in np.unique(counts[counts > 0]):
-        some = np.flatnonzero(counts == count)
-        among = kinks[some][reached[some]].reshape(-1, count)
-        weight[some] = windowed_sinc(start[some, None] + np.arange(WIDTH), place[some], 3, balanced, among)
 
 
 def bricks_of(

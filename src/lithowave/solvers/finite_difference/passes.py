@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from lithowave.solvers.finite_difference.coefficients import face_closure
 from lithowave.solvers.finite_difference.fields import LawFields
-from lithowave.solvers.finite_difference.points import HALF_WIDTH
+from lithowave.solvers.finite_difference.line_weights import HALF_WIDTH
 
 if TYPE_CHECKING:
     from lithowave.solvers.finite_difference.plan import FiniteDifferencePlan

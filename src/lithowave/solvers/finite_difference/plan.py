@@ -35,9 +35,9 @@ from lithowave.solvers.finite_difference.fields import FIELDS, LAWS, STRESSES, L
 from lithowave.solvers.finite_difference.grid_partition import make_subdomain
 from lithowave.solvers.finite_difference.interface_warnings import interface_warnings
 from lithowave.solvers.finite_difference.layer_smoothing import smoothed_boxes, smoothing_of
+from lithowave.solvers.finite_difference.line_weights import HALF_WIDTH
 from lithowave.solvers.finite_difference.medium import PLANES, averages_concurrently, planes_at_once
 from lithowave.solvers.finite_difference.passes import pass_box
-from lithowave.solvers.finite_difference.points import HALF_WIDTH
 from lithowave.solvers.finite_difference.snapshot_grids import select_snapshot_grid
 
 if TYPE_CHECKING:

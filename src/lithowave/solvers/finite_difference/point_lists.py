@@ -111,8 +111,7 @@ class ReceiverList:
         columns: SourceColumns | None = None,
     ) -> None:  # fmt: skip
         self.backend, self.stencil, self.records = backend, stencil, Records(backend)
-        read = [number for number, position in enumerate(positions) if stencil.may_read(position)]
-        self.numbers = np.array(read, np.int64)
+        self.numbers = np.flatnonzero(stencil.may_read(positions))
         self.positions = positions[self.numbers]
         self.clearance = None if clearance is None else clearance[self.numbers]
         self._columns = columns
@@ -121,13 +120,12 @@ class ReceiverList:
         """Create the lists, and space for `capacity` records."""
         names = VELOCITIES + (STRESSES if stress else ())
         sides = None if self._columns is None else InterfaceReading(self._columns, self.stencil, self.positions, stress)
-        weights = [self.stencil.receivers(name, self.positions, self.clearance, sides) for name in names]
-        sizes = np.concatenate([np.diff(one.begin) for one in weights])
+        weights = self.stencil.receivers(names, self.positions, self.clearance, sides)
         self._lists = (
-            self.backend.upload(np.concatenate([one.field for one in weights]), np.int64),
-            self.backend.upload(np.concatenate([one.index for one in weights]), np.int64),
-            self.backend.upload(np.concatenate([one.weight for one in weights]), np.float64),
-            self.backend.upload(np.concatenate([[0], np.cumsum(sizes)]), np.int64),
+            self.backend.upload(weights.field, np.int64),
+            self.backend.upload(weights.index, np.int64),
+            self.backend.upload(weights.weight, np.float64),
+            self.backend.upload(weights.begin, np.int64),
         )
         self.records.start((capacity, len(names), len(self.positions)), np.float64)
 

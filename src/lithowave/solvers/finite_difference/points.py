@@ -1,10 +1,6 @@
 r"""Points off the grid: weights that spread a source over the grid and read a receiver from it.
 
-Along each axis the weights are a sinc in a Kaiser window of 8 points (Hicks 2002, Geophysics 67, 156-165, r = 4,
-b = 6.31), with the smallest change that makes polynomials up to degree 3 exact. Within six cells of a free or rigid
-face they are those of polynomials through 6 or 4 points: the window of a source would reach into the near field of the
-face, and weights that are shifted inward become large and read the near field of a source. A value that is known to
-vanish on a face counts as one of the points.
+The weights are products of those along the axes (`line_weights`).
 
 In the coarse mode of attenuation, a moment acts with equal weights on points with even and odd indices along each axis
 (*balanced* weights, except along the normal of a near face), because strains and stresses vary within a cube of eight
@@ -19,20 +15,22 @@ surface.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from lithowave.backends.host_threads import over_parts
 from lithowave.mesh.grid import AXES, Grid, NodeRanges
 from lithowave.solvers.finite_difference.fields import FIELDS, STAGGER
+from lithowave.solvers.finite_difference.line_weights import HALF_WIDTH, NEAR_FACE, Ends, Lines, line_weights
 from lithowave.solvers.finite_difference.surface_reading import (
-    DEEP,
-    Block,
+    Blocks,
     FreeSurface,
     outer,
-    polynomial_weights,
+    points_along_z,
     read_horizontal,
     read_vertical,
 )
@@ -40,10 +38,7 @@ from lithowave.solvers.finite_difference.surface_reading import (
 if TYPE_CHECKING:
     from lithowave.solvers.finite_difference.interface_reading import InterfaceReading
 
-HALF_WIDTH = 4
-KAISER = 6.31
-NEAR_FACE = 6.0  # cells from a closed face within which the weights are polynomials
-AT_NODE = 1e-6  # cells within which an interface is at the outermost node
+AT_ONCE = 1024  # positions whose weights are computed together, so that they remain in the cache
 
 
 @dataclass(frozen=True)
@@ -59,104 +54,6 @@ class PointWeights:
     def owner(self) -> np.ndarray:
         """Index of the point that owns each entry."""
         return np.repeat(np.arange(self.begin.size - 1), np.diff(self.begin))
-
-
-@dataclass(frozen=True)
-class Ends:
-    """Properties of the two ends of a line of points.
-
-    half : 1 if the points are half nodes, whose faces are half a cell beyond the first and the last. closed : True for
-    ends at free or rigid faces. zero : True for ends where the field is known to vanish.
-    """
-
-    half: int = 0
-    closed: tuple[bool, bool] = (False, False)
-    zero: tuple[bool, bool] = (False, False)
-
-
-OPEN = Ends()
-
-
-def line_weights(
-    position: float, first: int, last: int, ends: Ends = OPEN, balanced: bool = False,
-    kinks: np.ndarray | None = None,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return contiguous indices and weights that read a smooth function at `position` from its values at first .. last.
-
-    first, last : integers. balanced : True for equal sums of the weights at even and odd indices, except near a face.
-    kinks : positions where the slope of the function jumps, NaN for none; they are not considered near a face.
-    """  # fmt: skip
-    nearest = round(position)
-    if not balanced and abs(position - nearest) < 1e-9 and first <= nearest <= last:
-        return np.array([nearest]), np.array([1.0])
-    depths = (position - first + 0.5 * ends.half, last - position + 0.5 * ends.half)
-    side = min((0, 1), key=lambda end: depths[end] if ends.closed[end] else np.inf)
-    if not ends.closed[side] or depths[side] >= NEAR_FACE:
-        return _sinc_weights(position, first, last, balanced, kinks)
-    if side == 1:  # mirrored, so that the face is at the low end
-        index, weight = _weights_near_face(last - position, last - first, ends.half, depths[1], ends.zero[1])
-        return (last - index)[::-1], weight[::-1]
-    index, weight = _weights_near_face(position - first, last - first, ends.half, depths[0], ends.zero[0])
-    return first + index, weight
-
-
-def _weights_near_face(
-    position: float, last: int, half: int, depth: float, zero: bool
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return weights of a polynomial through some of the points 0 .. last, and of the face if the field vanishes there.
-
-    Half nodes have 6 points, which represent sources of shear stress best at all depths; nodes have 4 within `DEEP`
-    cells of the face, since those near the face act on it with the exponential of their own depth.
-    """
-    if zero and half:
-        index, weight = polynomial_weights(position, np.concatenate([[-0.5], np.arange(last + 1)]), 4)
-        inside = index > 0
-        return index[inside] - 1, weight[inside]
-    return polynomial_weights(position, np.arange(last + 1.0), 6 if half or depth >= DEEP else 4)
-
-
-def _sinc_weights(
-    position: float, first: int, last: int, balanced: bool, kinks: np.ndarray | None
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return weights of the windowed sinc; exact up to degree 5 if they are balanced or shifted inward at an absorbing
-    end."""
-    start = int(np.floor(position)) - HALF_WIDTH + 1
-    moved = min(max(start, first), max(last - 2 * HALF_WIDTH + 1, first))
-    index = np.arange(moved, min(moved + 2 * HALF_WIDTH, last + 1))
-    bends = None
-    if kinks is not None and moved == start:
-        reached = kinks[(kinks > index[0] + AT_NODE) & (kinks < index[-1] - AT_NODE)]
-        bends = reached[None] if reached.size else None
-    return index, windowed_sinc(index[None], np.array([position]), 3 if moved == start else 5, balanced, bends)[0]
-
-
-def windowed_sinc(
-    index: np.ndarray, position: np.ndarray, degree: int, balanced: bool, kinks: np.ndarray | None = None
-) -> np.ndarray:
-    """Return the weights (n, m) of points at integers `index` (n, m) for positions (n,).
-
-    The weights are those of a sinc in a Kaiser window, with the smallest change that makes polynomials up to a degree
-    (5 if they are balanced) exact; with kinks (n, k), positions between the points, cubic polynomials, and functions
-    whose slope jumps at a kink.
-    """
-    distance = index - position[:, None]
-    inside = np.abs(distance) < HALF_WIDTH
-    envelope = np.i0(KAISER * np.sqrt(np.where(inside, 1 - (distance / HALF_WIDTH) ** 2, 0.0))) / np.i0(KAISER)
-    weight = np.where(inside, np.sinc(distance) * envelope, 0.0)
-    degree = min(5 if balanced and kinks is None else degree, index.shape[1] - 1)
-    # Minimum change in a norm that favors changes of near points: w += E A^T (A E A^T)^-1 (e_0 - A w).
-    freedom = 1.0 / (1.0 + distance[:, None] ** 2) ** 2
-    powers = (distance[:, None] / HALF_WIDTH) ** np.arange(degree + 1)[:, None]
-    if balanced and degree < index.shape[1] - 1:
-        powers = np.concatenate([powers, (-1.0) ** index[:, None]], axis=1)
-    if kinks is not None:
-        away = np.sign(kinks - position[:, None])[..., None]  # the source is where these functions vanish
-        ramps = np.maximum(np.where(away == 0, 1.0, away) * (index[:, None] - kinks[..., None]), 0.0)
-        powers = np.concatenate([powers, ramps / np.linalg.norm(ramps, axis=2, keepdims=True)], axis=1)
-    missing = -powers @ weight[..., None]
-    missing[:, 0] += 1.0
-    changes = np.linalg.solve((powers * freedom) @ powers.swapaxes(1, 2), missing)
-    return weight + (freedom * (changes.swapaxes(1, 2) @ powers))[:, 0]
 
 
 class PointStencil:
@@ -193,33 +90,26 @@ class PointStencil:
         self.own = own or self.present
 
     def receivers(
-        self, field: str, positions: np.ndarray, clearance: np.ndarray | None = None,
+        self, fields: Sequence[str], positions: np.ndarray, clearance: np.ndarray | None = None,
         sides: InterfaceReading | None = None,
     ) -> PointWeights:  # fmt: skip
-        """Return weights that read a field at positions (n, 3), m.
+        """Return weights that read fields at positions (n, 3), m; point p of field f is number f n + p.
 
         clearance : cells from each position to the nearest source; None without sources. sides : of interfaces near
         these positions; None without interfaces.
         """
-        cells = np.full(len(positions), np.inf) if clearance is None else clearance
-        blocks = (
-            self._reading(field, position, number, sides, cells[number]) for number, position in enumerate(positions)
-        )
-        return self._joined(blocks, self.own, as_source=False)
+        return self._weights(fields, positions, clearance, sides, self.own, as_source=False)
 
     def sources(self, field: str, positions: np.ndarray, sides: InterfaceReading | None = None) -> PointWeights:
         """Return weights, 1/m^3, that spread a unit point source at positions (n, 3), m, over a field.
 
         A force on a velocity acts on the points that a receiver reads. See `moments` for moment tensors.
         """
-        blocks = (self._reading(field, position, number, sides) for number, position in enumerate(positions))
-        return self._joined(blocks, self.present, as_source=True)
+        return self._weights([field], positions, None, sides, self.present, as_source=True)
 
-    def may_read(self, position: np.ndarray) -> bool:
-        """True if a receiver at this position may read own nodes of this subdomain."""
-        reach = 2 * HALF_WIDTH + self.halo + 1
-        places = (self.grid.whole.index(axis, position[axis]) for axis in range(3))
-        return all(first - reach <= place < end + reach for place, (first, end) in zip(places, self.own, strict=True))
+    def may_read(self, positions: np.ndarray) -> np.ndarray:
+        """True (n,) if receivers at these positions (n, 3), m, may read own nodes of this subdomain."""
+        return self._reach(self._places(positions), self.own)
 
     def nodes(self, index: np.ndarray) -> np.ndarray:
         """Return the nodes (entries, 3) of the global grid, along x, y and z, at indices in a flattened field."""
@@ -250,33 +140,73 @@ class PointStencil:
             found |= inside
         return found
 
+    def _places(self, positions: np.ndarray) -> np.ndarray:
+        """Return positions (n, 3), m, in grid spacings from node 0 of the global grid."""
+        whole = self.grid.whole
+        return (positions.reshape(-1, 3) - np.array(whole.origin)) / whole.spacing
+
+    def _reach(self, places: np.ndarray, ranges: NodeRanges) -> np.ndarray:
+        """True (n,) if weights of places (n, 3), in grid spacings, may include nodes in these ranges."""
+        reach, (low, end) = 2 * HALF_WIDTH + self.halo + 1, np.array(ranges).T
+        return ((places >= low - reach) & (places < end + reach)).all(axis=1)
+
+    def _weights(
+        self, fields: Sequence[str], positions: np.ndarray, clearance: np.ndarray | None,
+        sides: InterfaceReading | None, ranges: NodeRanges, as_source: bool,
+    ) -> PointWeights:  # fmt: skip
+        """Return the weights of fields at positions (n, 3), m, in ranges of nodes; those of sources per volume."""
+        places = self._places(positions)
+        cells = np.full(len(places), np.inf) if clearance is None else clearance
+        reaching = np.flatnonzero(self._reach(places, ranges))
+        counts, columns = np.zeros((len(fields), len(places)), np.int64), [[np.zeros(0, np.int64)] for _ in range(3)]
+        for number, field in enumerate(fields):
+
+            def entries(part: slice, field: str = field) -> list[np.ndarray]:
+                blocks = self._reading(field, places, reaching[part], cells, sides)
+                return self._joined(blocks, ranges, as_source)
+
+            for owner, *parts in over_parts(entries, reaching.size, AT_ONCE):
+                counts[number] += np.bincount(owner, minlength=len(places))
+                for column, part in zip(columns, parts, strict=True):
+                    column.append(part)
+        begin = np.concatenate([[0], np.cumsum(counts)])
+        joined = []
+        for column, kind in zip(columns, (np.int64, np.int64, np.float64), strict=True):
+            joined.append(np.concatenate(column, dtype=kind))
+            column.clear()  # one column at a time is in memory twice
+        return PointWeights(*joined, begin)
+
     def _reading(
-        self, field: str, position: np.ndarray, number: int, sides: InterfaceReading | None, clearance: float = np.inf
-    ) -> list[Block]:
-        """Return the blocks of weights that read a field at a position, m."""
-        place = np.array([self.grid.whole.index(axis, position[axis]) for axis in range(3)])
-        surface, top = self.surface, self.grid.whole.shape[2] - 1
-        if surface is None or field[0] != "v" or top - place[2] >= NEAR_FACE:
-            beside = sides is not None and bool(sides.present[number])
-            kinks = sides.kinks[number] if sides is not None and beside else None
-            block = self._block(field, place, self.balanced and field[0] == "s", kinks)
-            return sides.blocks(block, number) if sides is not None and beside else [block]
-        if field == "vz":
-            lines = [self._line(field, axis, place) for axis in (0, 1)]
-            return read_vertical(surface, lines, top - place[2], top, clearance)
-        block = self._block(field, place)
-        return [block, *read_horizontal(surface, block, top)]
+        self, field: str, places: np.ndarray, numbers: np.ndarray, clearance: np.ndarray,
+        sides: InterfaceReading | None,
+    ) -> Iterator[Blocks]:  # fmt: skip
+        """Yield the blocks of weights that read a field at places[numbers], in cells; those of a place in order."""
+        surface, top, velocity = self.surface, self.grid.whole.shape[2] - 1, field[0] == "v"
+        place, cells, balanced = places[numbers], clearance[numbers], self.balanced and not velocity
+        depth = top - place[:, 2]
+        shallow = (depth < NEAR_FACE) & (velocity and surface is not None)
+        beside = ~shallow & (False if sides is None else sides.present[numbers])
+        kinks = None
+        if sides is not None and beside.any():
+            kinks = np.where(beside[:, None], sides.kinks[numbers], np.nan)
+        x, y = (self._lines(field, axis, place[:, axis], balanced) for axis in (0, 1))
+        z = self._lines(field, 2, place[:, 2], balanced, kinks)
+        special = shallow & (field == "vz")
+        points = np.where(special, points_along_z(depth), z.count)
+        for rows in _groups(x.count, y.count, points, shallow, beside):
+            owner, first = numbers[rows], rows[0]
+            if surface is not None and special[first]:
+                yield from read_vertical(surface, owner, x[rows], y[rows], depth[rows], top, cells[rows])
+                continue
+            blocks = outer(field, owner, x[rows], y[rows], z[rows])
+            yield from sides.blocks(blocks) if sides is not None and beside[first] else [blocks]
+            if surface is not None and shallow[first]:
+                yield from read_horizontal(surface, blocks, top)
 
-    def _block(
-        self, field: str, place: np.ndarray, balanced: bool = False, kinks: np.ndarray | None = None
-    ) -> Block:
-        lines = [self._line(field, axis, place, balanced) for axis in (0, 1)]
-        return outer(field, *lines, self._line(field, 2, place, balanced, kinks))
-
-    def _line(
+    def _lines(
         self, field: str, axis: int, place: np.ndarray, balanced: bool = False, kinks: np.ndarray | None = None
-    ) -> tuple[int, np.ndarray]:
-        """Return the first index and weights along an axis, for a position in grid spacings from node 0."""
+    ) -> Lines:
+        """Return the weights along an axis for positions (n,) in grid spacings from node 0."""
         half = STAGGER[field][axis]
         kinds = [self.faces[f"{AXES[axis]}_{side}"] for side in ("min", "max")]
         vanishing = "rigid" if field[0] == "v" else "free"  # velocities, or tractions, at half nodes next to the face
@@ -287,38 +217,42 @@ class PointStencil:
         )
         last = self.grid.whole.shape[axis] - 1 - half
         kinks = None if kinks is None else kinks - 0.5 * half
-        index, weight = line_weights(place[axis] - 0.5 * half, 0, last, ends, balanced, kinks)
-        return int(index[0]), weight
+        return line_weights(place - 0.5 * half, last, ends, balanced, kinks)
 
-    def _joined(self, points: Iterator[list[Block]], ranges: NodeRanges, as_source: bool) -> PointWeights:
-        """Concatenate the entries of the blocks of all points in these ranges of nodes; those of sources per volume."""
-        fields, indices, weights, begin = [], [], [], [0]
-        for blocks in points:
-            for block in blocks:
-                index, weight = self._entries(block, ranges, as_source)
-                fields.append(np.full(index.size, FIELDS.index(block.field), np.int64))
-                indices.append(index)
-                weights.append(weight)
-            begin.append(begin[-1] + sum(index.size for index in indices[len(indices) - len(blocks) :]))
-        joined = [np.concatenate([np.zeros(0, kind), *parts]) for kind, parts in (
-            (np.int64, fields), (np.int64, indices), (float, weights),
-        )]  # fmt: skip
-        return PointWeights(*joined, np.array(begin, np.int64))
+    def _joined(self, blocks: Iterator[Blocks], ranges: NodeRanges, as_source: bool) -> list[np.ndarray]:
+        """Return the owner, field, index and weight of the entries of blocks in ranges of nodes, in order of owners."""
+        parts = []
+        for block in blocks:
+            owner, index, weight = self._entries(block, ranges, as_source)
+            parts.append((owner, np.full(index.size, FIELDS.index(block.field), np.uint8), index, weight))
+        columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
+        order = np.argsort(columns[0], kind="stable")
+        return [column[order] for column in columns]
 
-    def _entries(self, block: Block, ranges: NodeRanges, as_source: bool) -> tuple[np.ndarray, np.ndarray]:
-        """Return the indices in the flattened field and the nonzero weights of a block."""
-        index, weight = np.zeros(1, np.int64), block.weight
-        for axis in (2, 1, 0):
-            half = STAGGER[block.field][axis]
-            line = block.first[axis] + np.arange(block.weight.shape[2 - axis])
+    def _entries(
+        self, blocks: Blocks, ranges: NodeRanges, as_source: bool
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return the owners, the indices in the flattened field and the nonzero weights of blocks."""
+        weight, index = blocks.weight, np.zeros((1, 1, 1, 1), np.int64)
+        for axis in range(3):
+            half, shape = STAGGER[blocks.field][axis], [-1, 1, 1, 1]
+            line = blocks.first[:, axis, None] + np.arange(weight.shape[3 - axis])
+            shape[3 - axis] = line.shape[1]
             if as_source:
                 inside = np.clip(line, 0, self.grid.whole.shape[axis] - 1)
                 volume = self.line_volume[axis][half][inside] * self.grid.whole.spacing
-                weight = weight / volume.reshape([-1 if 2 - axis == place else 1 for place in range(3)])
+                weight = weight / volume.reshape(shape)
             first, end = ranges[axis]
             here = (line >= first) & (line < min(end, self.grid.whole.shape[axis] - half))
-            weight = np.compress(here, weight, axis=2 - axis)
-            offset = (line[here] - self.grid.first[axis] + self.halo) * self.strides[axis]
-            index = (index[:, None] + offset[None, :]).ravel()
+            if not here.all():
+                weight = weight * here.reshape(shape)
+            index = index + ((line - self.grid.first[axis] + self.halo) * self.strides[axis]).reshape(shape)
         used = np.flatnonzero(weight)
-        return index[used], weight.ravel()[used]
+        return blocks.owner[used // math.prod(weight.shape[1:])], index.ravel()[used], weight.ravel()[used]
+
+
+def _groups(*keys: np.ndarray) -> Iterator[np.ndarray]:
+    """Yield the rows with equal values of all keys (n,)."""
+    _, number = np.unique(np.stack(keys), axis=1, return_inverse=True)
+    order = np.argsort(number, kind="stable")
+    yield from np.split(order, np.flatnonzero(np.diff(number[order])) + 1)

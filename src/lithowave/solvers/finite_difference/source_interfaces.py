@@ -20,7 +20,7 @@ reading a traction is the stress change due to a strain, so with the moduli C of
     -\Delta\sigma_{xz} = w\,\frac{C_{55}}{c_{55}} M_{xz},
 
 and so on, which is -w M in a homogeneous medium. The slopes along z of the continuous quantities jump at the interface;
-the weights are exact for these jumps, too (`points.windowed_sinc`).
+the weights are exact for these jumps, too (`line_weights.windowed_sinc`).
 
 The normal of an interface is taken as vertical: for one that dips, the weights are those of a horizontal interface at
 the same distance along z.

@@ -13,8 +13,9 @@ import numpy as np
 
 from lithowave.mesh.grid import AXES
 from lithowave.solvers.finite_difference.fields import FIELDS, STAGGER, VELOCITIES
+from lithowave.solvers.finite_difference.line_weights import HALF_WIDTH, NEAR_FACE
 from lithowave.solvers.finite_difference.moments import MomentList
-from lithowave.solvers.finite_difference.points import HALF_WIDTH, NEAR_FACE, PointStencil
+from lithowave.solvers.finite_difference.points import PointStencil
 from lithowave.solvers.placement import FORCE, MOMENT, Placement
 
 REACH = NEAR_FACE + HALF_WIDTH  # cells from an end of the grid within which weights of a force may be omitted

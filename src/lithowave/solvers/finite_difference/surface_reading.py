@@ -26,27 +26,34 @@ correction of vz is reduced (`Gains`), and within `NEAR_SOURCE` cells only the u
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from lithowave.solvers.finite_difference.fields import STAGGER
+from lithowave.solvers.finite_difference.line_weights import DEEP, Lines, polynomial_weights
 
 NEAR_SOURCE = 3.0  # cells
-DEEP = 4.0  # cells from which vz is read from 6 points along z instead of 4
 HERMITE = (9.0 / 8.0, -1.0 / 8.0, -3.0 / 8.0)  # of the first two half nodes and of h times the upward slope
 LINEAR = (1.0, 0.0, -1.0 / 2.0)
-
-Line = tuple[int, np.ndarray]  # first index and weights
+SECOND = (-1.0, 2.0, -1.0)  # second difference, negative
 
 
 @dataclass(frozen=True)
-class Block:
-    """Weights (planes, rows, columns) of a box of points of a field; first : its first indices along x, y, z."""
+class Blocks:
+    """Weights of boxes of points of a field, one box of the same shape for each of m positions.
+
+    owner : (m,) index of the position. first : (m, 3) first indices along x, y, z. weight : (m, planes, rows, columns).
+    """
 
     field: str
-    first: tuple[int, int, int]
+    owner: np.ndarray
+    first: np.ndarray
     weight: np.ndarray
+
+    def moved(self, field: str, shift: tuple[int, int, int], weight: np.ndarray) -> Blocks:
+        """Return blocks of a field whose first points are shifted along x, y, z, with other weights."""
+        return Blocks(field, self.owner, self.first + np.array(shift), weight)
 
 
 @dataclass(frozen=True)
@@ -80,8 +87,9 @@ FULL_GAIN = 4.5  # cells from a source beyond which nothing depends on it
 class FreeSurface:
     """Data for reading velocities at the free surface.
 
-    ratios : function of the node indices along x and y that returns c13 / c33 and c23 / c33 there, (2, rows, columns).
-    coefficients : coefficients of the stencil. shape : nodes of the global grid along x and y.
+    ratios : function of the node indices (..., columns) along x and (..., rows) along y that returns c13 / c33 and
+    c23 / c33 there, (2, ..., rows, columns). coefficients : coefficients of the stencil. shape : nodes of the global
+    grid along x and y.
     """
 
     ratios: Callable[[np.ndarray, np.ndarray], np.ndarray]
@@ -90,116 +98,124 @@ class FreeSurface:
     shape: tuple[int, int]
 
 
-def outer(field: str, x: Line, y: Line, z: Line) -> Block:
-    """Return the block whose weights are products of those along the axes."""
-    return Block(field, (x[0], y[0], z[0]), z[1][:, None, None] * y[1][:, None] * x[1])
+def outer(field: str, owner: np.ndarray, x: Lines, y: Lines, z: Lines) -> Blocks:
+    """Return the blocks whose weights are products of those along the axes; all lines of an axis have equal counts."""
+    first = np.stack([x.first, y.first, z.first], axis=1)
+    return Blocks(field, owner, first, z.used()[:, :, None, None] * _flat(x, y)[:, None])
 
 
-def polynomial_weights(position: float, points: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return indices and weights of the polynomial through the `count` ascending points nearest to a position."""
-    count = min(count, len(points))
-    start = int(np.searchsorted(points, position, side="right")) - (count + 1) // 2
-    index = np.arange(count) + min(max(start, 0), len(points) - count)
-    chosen = points[index]
-    differences = chosen[:, None] - chosen + np.eye(count)
-    factors = np.where(np.eye(count, dtype=bool), 1.0, (position - chosen) / differences)
-    return index, factors.prod(axis=1)
+def _flat(x: Lines, y: Lines) -> np.ndarray:
+    """Return the products (n, rows, columns) of the weights along x and y."""
+    return y.used()[:, :, None] * x.used()[:, None]
 
 
-def read_horizontal(surface: FreeSurface, block: Block, top: int) -> list[Block]:
+def read_horizontal(surface: FreeSurface, blocks: Blocks, top: int) -> list[Blocks]:
     """Return the corrections of the weights of vx or vy on the plane of the surface, the last one of nodes.
 
     For vx: -h^2 gain d_x (d_x vx + d_y vy); vy likewise.
     """
-    plane, gain = top - block.first[2], surface.gains.horizontal
-    if gain == 0.0 or not 0 <= plane < len(block.weight):
+    plane, gain = top - blocks.first[:, 2], surface.gains.horizontal
+    some = (plane >= 0) & (plane < blocks.weight.shape[1])
+    some &= _has_room(surface, blocks.field, blocks.first, blocks.weight.shape[2:])
+    if gain == 0.0 or not some.any():
         return []
-    weight, along = gain * block.weight[plane], 0 if block.field == "vx" else 1
-    if not _has_room(surface, block.field, block.first, weight):
-        return []
-    x, y, _ = block.first
-    if along == 0:
-        second = _convolved(weight, [1.0], [-1.0, 2.0, -1.0])
-        cross = Block("vy", (x, y - 1, top), _convolved(weight, [-1.0, 1.0], [1.0, -1.0])[None])
-        return [Block("vx", (x - 1, y, top), second[None]), cross]
-    second = _convolved(weight, [-1.0, 2.0, -1.0], [1.0])
-    cross = Block("vx", (x - 1, y, top), _convolved(weight, [1.0, -1.0], [-1.0, 1.0])[None])
-    return [Block("vy", (x, y - 1, top), second[None]), cross]
+    plane, first = plane[some], blocks.first[some]
+    first[:, 2] = top
+    flat = Blocks(blocks.field, blocks.owner[some], first, blocks.weight[some, plane][:, None])
+    weight = gain * flat.weight
+    if blocks.field == "vx":
+        second = flat.moved("vx", (-1, 0, 0), _convolved(weight, (1.0,), SECOND))
+        return [second, flat.moved("vy", (0, -1, 0), _convolved(weight, (-1.0, 1.0), (1.0, -1.0)))]
+    second = flat.moved("vy", (0, -1, 0), _convolved(weight, SECOND, (1.0,)))
+    return [second, flat.moved("vx", (-1, 0, 0), _convolved(weight, (1.0, -1.0), (-1.0, 1.0)))]
 
 
-def read_vertical(surface: FreeSurface, lines: list[Line], depth: float, top: int, clearance: float) -> list[Block]:
-    """Return the blocks that read vz at a depth, in cells.
+def read_vertical(
+    surface: FreeSurface, owner: np.ndarray, x: Lines, y: Lines, depth: np.ndarray, top: int, clearance: np.ndarray
+) -> list[Blocks]:
+    """Return the blocks that read vz at depths (n,), in cells, from equally many points.
 
-    lines : along x and y. top : plane of the surface; half node n of z is half a cell above plane n. clearance : cells
-    to the nearest source.
+    x, y : lines along x and y. top : plane of the surface; half node n of z is half a cell above plane n. clearance :
+    (n,) cells to the nearest source.
     """
     points = np.concatenate([[0.0], 0.5 + np.arange(top)])
-    count = (4 if depth < DEEP else 6) if depth > 1e-9 else 1
-    index, weights = polynomial_weights(depth, points, count)
-    horizontal = lines[1][1][:, None] * lines[0][1]
-    blocks = []
-    for number, weight in zip(index.tolist(), weights.tolist(), strict=True):
-        if number == 0:
-            blocks += _surface_value(surface, lines, weight * horizontal, top, clearance)
-        elif weight:
-            blocks.append(Block("vz", (lines[0][0], lines[1][0], top - number), weight * horizontal[None]))
-    return blocks
+    index, weights = polynomial_weights(depth, points, int(points_along_z(depth[:1])[0]))
+    flat = Blocks("vz", owner, np.stack([x.first, y.first, np.full(owner.size, top)], axis=1), _flat(x, y)[:, None])
+    found = []
+    for number, weight in enumerate(weights.T):
+        below, one = index + number, replace(flat, weight=weight[:, None, None, None] * flat.weight)
+        at_surface = below == 0
+        if at_surface.any():
+            found += _surface_value(surface, _some(one, at_surface), clearance[at_surface])
+        deeper = _some(one, ~at_surface)
+        deeper.first[:, 2] -= below[~at_surface]
+        found.append(deeper)
+    return found
 
 
-def _surface_value(
-    surface: FreeSurface, lines: list[Line], weight: np.ndarray, top: int, clearance: float
-) -> list[Block]:
-    """Return the blocks that read vz on the surface; weight : (rows, columns) of the nodes there."""
-    (x, _), (y, _) = lines
-    first, second, slope = LINEAR if clearance < NEAR_SOURCE else HERMITE
-    blocks = [Block("vz", (x, y, top - 1), first * weight[None])]
-    if second:
-        blocks.append(Block("vz", (x, y, top - 2), second * weight[None]))
-    gain = surface.gains.vertical_at(clearance)
-    if gain and _has_room(surface, "vz", (x, y, 0), weight):
-        laplacian = _convolved(weight, [0.0, 1.0, 0.0], [-1.0, 2.0, -1.0])
-        laplacian += _convolved(weight, [-1.0, 2.0, -1.0], [0.0, 1.0, 0.0])
-        blocks.append(Block("vz", (x - 1, y - 1, top - 1), gain * laplacian[None]))
-    columns, rows = x + np.arange(weight.shape[1]), y + np.arange(weight.shape[0])
-    sloped_x, sloped_y = slope * weight * surface.ratios(columns, rows)
+def points_along_z(depth: np.ndarray) -> np.ndarray:
+    """Return the number of points from which vz is read at depths (n,), in cells."""
+    return np.where(depth > 1e-9, np.where(depth < DEEP, 4, 6), 1)
+
+
+def _some(blocks: Blocks, rows: np.ndarray) -> Blocks:
+    return Blocks(blocks.field, blocks.owner[rows], blocks.first[rows], blocks.weight[rows])
+
+
+def _surface_value(surface: FreeSurface, flat: Blocks, clearance: np.ndarray) -> list[Blocks]:
+    """Return the blocks that read vz on the surface; flat : weights (m, 1, rows, columns) of the nodes there."""
+    weight, (rows, columns) = flat.weight, flat.weight.shape[2:]
+    linear = (clearance < NEAR_SOURCE)[:, None]
+    first, second, slope = np.where(linear, LINEAR, HERMITE).T[..., None, None, None]
+    blocks = [flat.moved("vz", (0, 0, -1), first * weight), flat.moved("vz", (0, 0, -2), second * weight)]
+    gain = surface.gains.vertical_at(clearance) * _has_room(surface, "vz", flat.first, (rows, columns))
+    laplacian = _convolved(weight, (0.0, 1.0, 0.0), SECOND) + _convolved(weight, SECOND, (0.0, 1.0, 0.0))
+    blocks.append(flat.moved("vz", (-1, -1, -1), gain[:, None, None, None] * laplacian))
+    x, y = (flat.first[:, axis, None] + np.arange(count) for axis, count in enumerate((columns, rows)))
+    sloped_x, sloped_y = slope[:, 0] * weight[:, 0] * surface.ratios(x, y)
     along_x, along_y = (
-        derivative_matrix(numbers, surface.coefficients, count)
-        for numbers, count in zip((columns, rows), surface.shape, strict=True)
+        derivative_matrices(nodes, surface.coefficients, count)
+        for nodes, count in zip((x, y), surface.shape, strict=True)
     )
     reach = len(surface.coefficients)
-    blocks.append(Block("vx", (x - reach, y, top), (sloped_x @ along_x)[None]))
-    blocks.append(Block("vy", (x, y - reach, top), (along_y.T @ sloped_y)[None]))
+    blocks.append(flat.moved("vx", (-reach, 0, 0), (sloped_x @ along_x)[:, None]))
+    blocks.append(flat.moved("vy", (0, -reach, 0), (along_y.swapaxes(1, 2) @ sloped_y)[:, None]))
     return blocks
 
 
-def derivative_matrix(nodes: np.ndarray, coefficients: np.ndarray, count: int) -> np.ndarray:
-    """Return h d/dn at some contiguous nodes of a line of `count`, (nodes, half nodes from reach before the first one).
+def derivative_matrices(nodes: np.ndarray, coefficients: np.ndarray, count: int) -> np.ndarray:
+    """Return h d/dn at contiguous nodes (m, nodes) of a line of `count`, (m, nodes, half nodes from reach before the
+    first one).
 
     Where the stencil does not fit, next to a face, two half nodes are used, and on a rigid face, where the normal
     velocity vanishes, one.
     """
-    reach = len(coefficients)
-    matrix = np.zeros((len(nodes), len(nodes) + 2 * reach - 1))
-    for row, node in enumerate(nodes.tolist()):
-        if reach <= node < count - reach:
-            line, first = np.concatenate([-coefficients[::-1], coefficients]), row
-        elif 0 < node < count - 1:
-            line, first = np.array([-1.0, 1.0]), row + reach - 1
-        else:
-            line, first = (np.array([2.0]), row + reach) if node == 0 else (np.array([-2.0]), row + reach - 1)
-        matrix[row, first : first + len(line)] = line
-    return matrix
+    reach, (size, width) = len(coefficients), nodes.shape
+    matrices = np.zeros((size, width, width + 2 * reach - 1))
+    full = np.concatenate([-coefficients[::-1], coefficients])
+    middle = slice(reach - 1, reach + 1)
+    for row, node in enumerate(nodes.T):
+        lines = matrices[:, row, row : row + 2 * reach]
+        inside = (node >= reach) & (node < count - reach)
+        lines[inside] = full
+        lines[~inside, middle] = np.where((node > 0) & (node < count - 1), [[-1.0], [1.0]], [[0.0], [2.0]]).T[~inside]
+        lines[node >= count - 1, middle] = [-2.0, 0.0]
+    return matrices
 
 
-def _convolved(weight: np.ndarray, rows: list[float], columns: list[float]) -> np.ndarray:
-    """Return weights (rows, columns) convolved with a line along each axis; larger by their lengths less one."""
-    found = np.apply_along_axis(np.convolve, 0, weight, rows)
-    return np.apply_along_axis(np.convolve, 1, found, columns)
+def _convolved(weight: np.ndarray, rows: tuple[float, ...], columns: tuple[float, ...]) -> np.ndarray:
+    """Return weights (..., rows, columns) convolved with a line along each axis; larger by their lengths less one."""
+    height, width = weight.shape[-2:]
+    found = np.zeros((*weight.shape[:-2], height + len(rows) - 1, width + len(columns) - 1))
+    for row, column in np.argwhere(np.outer(rows, columns)):
+        found[..., row : row + height, column : column + width] += rows[row] * columns[column] * weight
+    return found
 
 
-def _has_room(surface: FreeSurface, field: str, first: tuple[int, ...], weight: np.ndarray) -> bool:
-    """True if the corrections, which reach one point further, remain on the grid."""
-    return all(
-        first[axis] > 0 and first[axis] + weight.shape[1 - axis] < surface.shape[axis] - STAGGER[field][axis] - 1
-        for axis in range(2)
-    )
+def _has_room(surface: FreeSurface, field: str, first: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
+    """True (m,) if the corrections, which reach one point further, remain on the grid.
+
+    first : (m, 3) first indices. shape : rows and columns.
+    """
+    end = np.array(surface.shape) - np.array(STAGGER[field][:2]) - 1
+    return ((first[:, :2] > 0) & (first[:, :2] + np.array(shape[::-1]) < end)).all(axis=1)
