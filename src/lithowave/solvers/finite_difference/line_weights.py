@@ -5,6 +5,10 @@ smallest change that makes polynomials up to degree 3 exact. Within six cells of
 polynomials through 6 or 4 points: the window of a source would reach into the near field of the face, and weights that
 are shifted inward become large and read the near field of a source. A value that is known to vanish on a face counts as
 one of the points.
+
+For the same reason, a source and a receiver near each other have fewer points (`CLEARANCES`): the lobes of eight points
+reach from one to the other along the axes of the grid, where the field of a shear couple is smallest, and so do those
+of six points below a face.
 """
 
 from __future__ import annotations
@@ -19,6 +23,9 @@ WIDTH = 2 * HALF_WIDTH
 KAISER = 6.31
 NEAR_FACE = 6.0  # cells from a closed face within which the weights are polynomials
 DEEP = 4.0  # cells from a face from which nodes are read from 6 points instead of 4
+# Cells between a source and a receiver below which they have 4 or 6 points, and half nodes near a face 4.
+CLEARANCES = (4.5, 7.0, 9.0)
+POINTS = (4, 6, WIDTH, WIDTH)
 AT_NODE = 1e-6  # cells within which an interface is at the outermost node
 
 
@@ -68,43 +75,52 @@ OPEN = Ends()
 
 
 def line_weights(
-    position: np.ndarray, last: int, ends: Ends = OPEN, balanced: bool = False, kinks: np.ndarray | None = None
+    position: np.ndarray, last: int, ends: Ends = OPEN, balanced: bool = False, kinks: np.ndarray | None = None,
+    clearance: np.ndarray | None = None,
 ) -> Lines:
     """Return the weights that read a smooth function at positions (n,) from its values at the points 0 .. last.
 
     balanced : True for equal sums of the weights at even and odd indices, except near a face. kinks : (n, m) positions
-    where the slope of the function jumps, NaN for none; they are not considered near a face.
-    """
+    where the slope of the function jumps, NaN for none; they are not considered near a face. clearance : (n,) cells
+    between source and receiver, infinite by default; not considered beside a kink.
+    """  # fmt: skip
+    cells = np.full(position.size, np.inf) if clearance is None else clearance
+    zone = np.searchsorted(CLEARANCES, cells, side="right")
     if kinks is None:
-        places, number = np.unique(position, return_inverse=True)
-        return _line_weights(places, last, ends, balanced, None)[number]
-    return _line_weights(position, last, ends, balanced, kinks)
+        pairs, number = np.unique(position + 1j * zone, return_inverse=True)
+        return _line_weights(pairs.real, last, ends, balanced, None, pairs.imag.astype(int))[number]
+    zone = np.where(np.isnan(kinks).all(axis=1), zone, len(CLEARANCES))
+    return _line_weights(position, last, ends, balanced, kinks, zone)
 
 
 def _line_weights(
-    position: np.ndarray, last: int, ends: Ends, balanced: bool, kinks: np.ndarray | None
+    position: np.ndarray, last: int, ends: Ends, balanced: bool, kinks: np.ndarray | None, zone: np.ndarray
 ) -> Lines:
+    """Return the weights of `line_weights`; zone : (n,) number of `CLEARANCES` that are exceeded."""
     found, nearest = Lines.empty(position.size), np.rint(position)
     on_node = (np.abs(position - nearest) < 1e-9) & (nearest >= 0) & (nearest <= last) & (not balanced)
     found.set(np.flatnonzero(on_node), nearest[on_node].astype(np.int64), np.ones((np.count_nonzero(on_node), 1)))
     depth = np.stack([position, last - position]) + 0.5 * ends.half
     depth[~np.array(ends.closed)] = np.inf
     side, near = depth.argmin(axis=0), depth.min(axis=0) < NEAR_FACE
-    _set_sinc(found, np.flatnonzero(~on_node & ~near), position, last, balanced, kinks)
+    for one in np.unique(zone):
+        some = np.flatnonzero(~on_node & ~near & (zone == one))
+        _set_sinc(found, some, position, last, balanced, kinks, POINTS[one])
     for end in range(2):
         some = np.flatnonzero(~on_node & near & (side == end))
-        _set_near_face(found, some, position[some], last, ends, end)
+        _set_near_face(found, some, position[some], last, ends, end, zone[some] < len(CLEARANCES))
     return found
 
 
 def _set_near_face(
-    found: Lines, rows: np.ndarray, position: np.ndarray, last: int, ends: Ends, end: int
+    found: Lines, rows: np.ndarray, position: np.ndarray, last: int, ends: Ends, end: int, close: np.ndarray
 ) -> None:
     """Set the lines of positions near the face at one end: polynomials through some of the points, and the face if the
     field vanishes there.
 
-    Half nodes have 6 points, which represent sources of shear stress best at all depths; nodes have 4 within `DEEP`
-    cells of the face, since those near the face act on it with the exponential of their own depth.
+    Half nodes have 6 points, which represent sources of shear stress best at all depths, and 4 if a receiver is close;
+    nodes have 4 within `DEEP` cells of the face, since those near the face act on it with the exponential of their own
+    depth.
     """
     distance, points = last - position if end else position, np.arange(last + 1.0)
     if ends.zero[end] and ends.half:
@@ -112,7 +128,7 @@ def _set_near_face(
         inner = first > 0
         parts = [(rows[inner], first[inner] - 1, weight[inner]), (rows[~inner], first[~inner], weight[~inner, 1:])]
     else:
-        few = (distance < DEEP) & (ends.half == 0)
+        few = close if ends.half else distance < DEEP
         parts = [
             (rows[some], *polynomial_weights(distance[some], points, count)) for some, count in ((few, 4), (~few, 6))
         ]
@@ -136,14 +152,15 @@ def polynomial_weights(position: np.ndarray, points: np.ndarray, count: int) -> 
 
 
 def _set_sinc(
-    found: Lines, rows: np.ndarray, position: np.ndarray, last: int, balanced: bool, kinks: np.ndarray | None
+    found: Lines, rows: np.ndarray, position: np.ndarray, last: int, balanced: bool, kinks: np.ndarray | None,
+    points: int,
 ) -> None:
-    """Set the lines of the windowed sinc; exact up to degree 5 if they are balanced or shifted inward at an absorbing
-    end."""
-    start = np.floor(position[rows]).astype(np.int64) - HALF_WIDTH + 1
-    first = np.clip(start, 0, max(last - WIDTH + 1, 0))
-    nodes = np.arange(min(WIDTH, last + 1))
-    for moved, degree in ((False, 3), (True, 5)):
+    """Set the lines of the windowed sinc; exact up to degree 5 if they are balanced, shifted inward at an absorbing
+    end, or have fewer points."""
+    start = np.floor(position[rows]).astype(np.int64) - points // 2 + 1
+    first = np.clip(start, 0, max(last - points + 1, 0))
+    nodes = np.arange(min(points, last + 1))
+    for moved, degree in ((False, 3 if points == WIDTH else 5), (True, 5)):
         some = np.flatnonzero((first != start) == moved)
         reached = None if moved or kinks is None else kinks[rows[some]]
         for part, among in _kinks_between(first[some], nodes[-1], reached):
@@ -180,7 +197,8 @@ def windowed_sinc(
     inside = np.abs(distance) < HALF_WIDTH
     envelope = np.i0(KAISER * np.sqrt(np.where(inside, 1 - (distance / HALF_WIDTH) ** 2, 0.0))) / np.i0(KAISER)
     weight = np.where(inside, np.sinc(distance) * envelope, 0.0)
-    degree = min(5 if balanced and kinks is None else degree, index.shape[1] - 1)
+    fewer = balanced and index.shape[1] < WIDTH
+    degree = min(5 if balanced and kinks is None else degree, index.shape[1] - 1 - fewer)
     # Minimum change in a norm that favors changes of near points: w += E A^T (A E A^T)^-1 (e_0 - A w).
     freedom = 1.0 / (1.0 + distance[:, None] ** 2) ** 2
     powers = (distance[:, None] / HALF_WIDTH) ** np.arange(degree + 1)[:, None]

@@ -154,11 +154,12 @@ def lines_of(
     whole = stencil.grid.whole
     first = np.zeros((len(positions), 3, 2), np.int64)
     weight = np.zeros((len(positions), 3, 2, WIDTH))
+    cells = stencil.from_receivers(positions)
     for axis, half in itertools.product(range(3), range(2)):
         closed = tuple(stencil.faces[f"{AXES[axis]}_{side}"] != "absorbing" for side in ("min", "max"))
         place, last = whole.index(axis, positions[:, axis]) - 0.5 * half, whole.shape[axis] - 1 - half
         kinks = None if interfaces is None or axis < 2 else whole.index(axis, interfaces) - 0.5 * half
-        lines = line_weights(place, last, Ends(half, closed), stencil.balanced, kinks)
+        lines = line_weights(place, last, Ends(half, closed), stencil.balanced, kinks, cells)
         first[:, axis, half], weight[:, axis, half] = lines.first, lines.weight
     return first, weight
 

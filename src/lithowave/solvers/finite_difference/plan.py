@@ -267,7 +267,7 @@ class FiniteDifferencePlan:
         size = np.full(len(simulation.acquisition.source_positions), self.grid.spacing)
         return [
             *self._layer_warnings(simulation), *grid_warnings(self, simulation),
-            *near_source_warnings(simulation, size, GRID, simulation.domain.z[1]),
+            *near_source_warnings(simulation, size, GRID, simulation.domain.z[1], self.faces["z_max"] == "free"),
             *interface_warnings(simulation, self.grid), *attenuation_warnings(self, simulation),
         ]  # fmt: skip
 

@@ -25,7 +25,14 @@ import numpy as np
 from lithowave.backends.host_threads import over_parts
 from lithowave.mesh.grid import AXES, Grid, NodeRanges
 from lithowave.solvers.finite_difference.fields import FIELDS, STAGGER
-from lithowave.solvers.finite_difference.line_weights import HALF_WIDTH, NEAR_FACE, Ends, Lines, line_weights
+from lithowave.solvers.finite_difference.line_weights import (
+    CLEARANCES,
+    HALF_WIDTH,
+    NEAR_FACE,
+    Ends,
+    Lines,
+    line_weights,
+)
 from lithowave.solvers.finite_difference.surface_reading import (
     Blocks,
     FreeSurface,
@@ -38,6 +45,7 @@ from lithowave.solvers.finite_difference.surface_reading import (
 if TYPE_CHECKING:
     from lithowave.solvers.finite_difference.interface_reading import InterfaceReading
 
+AT_SURFACE = 1.5  # cells from the free surface
 AT_ONCE = 1024  # positions whose weights are computed together, so that they remain in the cache
 
 
@@ -56,6 +64,23 @@ class PointWeights:
         return np.repeat(np.arange(self.begin.size - 1), np.diff(self.begin))
 
 
+def nearest_distances(positions: np.ndarray, others: np.ndarray, reach: float) -> np.ndarray:
+    """Return the distances (n,) of positions (n, 3) from the nearest of other positions (m, 3); infinite beyond
+    `reach`. The loop is over the smaller set."""
+    found = np.full(len(positions), np.inf)
+    swapped = len(positions) < len(others)
+    few, many = (positions, others) if swapped else (others, positions)
+    order = np.argsort(many[:, 0], kind="stable")
+    many = many[order]
+    firsts, ends = (np.searchsorted(many[:, 0], few[:, 0] + step) for step in (-reach, reach))
+    for number in np.flatnonzero(firsts < ends):
+        some = slice(firsts[number], ends[number])
+        distances = np.linalg.norm(many[some] - few[number], axis=1)
+        rows = number if swapped else order[some]
+        found[rows] = np.minimum(found[rows], distances.min() if swapped else distances)
+    return np.where(found < reach, found, np.inf)
+
+
 class PointStencil:
     """Weights for fields on a grid or subdomain (there only for its nodes).
 
@@ -70,6 +95,7 @@ class PointStencil:
     surface : method of reading velocities at the free surface, at the top; None without one.
     own : nodes of the global grid that only this rank reads for receivers; None for all.
     balanced : True if moments and readings of stress have balanced weights.
+    receiver_positions : of all receivers, (m, 3), m, near which sources have fewer points.
     """
 
     def __init__(
@@ -82,12 +108,15 @@ class PointStencil:
         surface: FreeSurface | None = None,
         own: NodeRanges | None = None,
         balanced: bool = False,
+        receiver_positions: np.ndarray | None = None,
     ) -> None:
         self.balanced = balanced
         self.grid, self.halo, self.line_volume, self.strides = grid, halo, line_volume, strides
         self.faces, self.surface = faces, surface
         self.present = [(first, first + count) for first, count in zip(grid.first, grid.shape, strict=True)]
         self.own = own or self.present
+        receivers = np.zeros((0, 3)) if receiver_positions is None else receiver_positions
+        self._deep_receivers = receivers[~self._at_surface(self._places(receivers))]
 
     def receivers(
         self, fields: Sequence[str], positions: np.ndarray, clearance: np.ndarray | None = None,
@@ -105,7 +134,13 @@ class PointStencil:
 
         A force on a velocity acts on the points that a receiver reads. See `moments` for moment tensors.
         """
-        return self._weights([field], positions, None, sides, self.present, as_source=True)
+        return self._weights([field], positions, self.from_receivers(positions), sides, self.present, as_source=True)
+
+    def from_receivers(self, positions: np.ndarray) -> np.ndarray:
+        """Return the cells (n,) from sources at positions (n, 3), m, to the nearest receiver that is not at the free
+        surface; infinite if far away."""
+        spacing = self.grid.whole.spacing
+        return nearest_distances(positions, self._deep_receivers, CLEARANCES[-1] * spacing) / spacing
 
     def may_read(self, positions: np.ndarray) -> np.ndarray:
         """True (n,) if receivers at these positions (n, 3), m, may read own nodes of this subdomain."""
@@ -145,6 +180,12 @@ class PointStencil:
         whole = self.grid.whole
         return (positions.reshape(-1, 3) - np.array(whole.origin)) / whole.spacing
 
+    def _at_surface(self, places: np.ndarray) -> np.ndarray:
+        """True (n,) for places (n, 3), in grid spacings, that are read by the method of `surface_reading`, which does
+        not require fewer points."""
+        shallow = self.grid.whole.shape[2] - 1 - places[:, 2] < AT_SURFACE
+        return shallow & (self.surface is not None)
+
     def _reach(self, places: np.ndarray, ranges: NodeRanges) -> np.ndarray:
         """True (n,) if weights of places (n, 3), in grid spacings, may include nodes in these ranges."""
         reach, (low, end) = 2 * HALF_WIDTH + self.halo + 1, np.array(ranges).T
@@ -183,17 +224,18 @@ class PointStencil:
         """Yield the blocks of weights that read a field at places[numbers], in cells; those of a place in order."""
         surface, top, velocity = self.surface, self.grid.whole.shape[2] - 1, field[0] == "v"
         place, cells, balanced = places[numbers], clearance[numbers], self.balanced and not velocity
+        apart = np.where(self._at_surface(place), np.inf, cells)
         depth = top - place[:, 2]
         shallow = (depth < NEAR_FACE) & (velocity and surface is not None)
         beside = ~shallow & (False if sides is None else sides.present[numbers])
         kinks = None
         if sides is not None and beside.any():
             kinks = np.where(beside[:, None], sides.kinks[numbers], np.nan)
-        x, y = (self._lines(field, axis, place[:, axis], balanced) for axis in (0, 1))
-        z = self._lines(field, 2, place[:, 2], balanced, kinks)
+        x, y = (self._lines(field, axis, place[:, axis], balanced, None, apart) for axis in (0, 1))
+        z = self._lines(field, 2, place[:, 2], balanced, kinks, apart)
         special = shallow & (field == "vz")
-        points = np.where(special, points_along_z(depth), z.count)
-        for rows in _groups(x.count, y.count, points, shallow, beside):
+        along_z = np.where(special, points_along_z(depth), z.count)
+        for rows in _groups(x.count, y.count, along_z, shallow, beside):
             owner, first = numbers[rows], rows[0]
             if surface is not None and special[first]:
                 yield from read_vertical(surface, owner, x[rows], y[rows], depth[rows], top, cells[rows])
@@ -204,9 +246,9 @@ class PointStencil:
                 yield from read_horizontal(surface, blocks, top)
 
     def _lines(
-        self, field: str, axis: int, place: np.ndarray, balanced: bool = False, kinks: np.ndarray | None = None
+        self, field: str, axis: int, place: np.ndarray, balanced: bool, kinks: np.ndarray | None, cells: np.ndarray
     ) -> Lines:
-        """Return the weights along an axis for positions (n,) in grid spacings from node 0."""
+        """Return the weights along an axis for positions (n,) in grid spacings from node 0; see `line_weights`."""
         half = STAGGER[field][axis]
         kinds = [self.faces[f"{AXES[axis]}_{side}"] for side in ("min", "max")]
         vanishing = "rigid" if field[0] == "v" else "free"  # velocities, or tractions, at half nodes next to the face
@@ -217,7 +259,7 @@ class PointStencil:
         )
         last = self.grid.whole.shape[axis] - 1 - half
         kinks = None if kinks is None else kinks - 0.5 * half
-        return line_weights(place - 0.5 * half, last, ends, balanced, kinks)
+        return line_weights(place - 0.5 * half, last, ends, balanced, kinks, cells)
 
     def _joined(self, blocks: Iterator[Blocks], ranges: NodeRanges, as_source: bool) -> list[np.ndarray]:
         """Return the owner, field, index and weight of the entries of blocks in ranges of nodes, in order of owners."""

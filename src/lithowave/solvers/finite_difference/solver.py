@@ -19,11 +19,12 @@ from lithowave.solvers.finite_difference.exchange import FieldMessage
 from lithowave.solvers.finite_difference.faces import line_volumes
 from lithowave.solvers.finite_difference.fields import VELOCITIES, state_arrays
 from lithowave.solvers.finite_difference.layer_smoothing import LayerSmoothing
+from lithowave.solvers.finite_difference.line_weights import CLEARANCES
 from lithowave.solvers.finite_difference.material import GridMaterial
 from lithowave.solvers.finite_difference.medium import surface_ratios
 from lithowave.solvers.finite_difference.plan import FiniteDifferencePlan
 from lithowave.solvers.finite_difference.point_lists import ReceiverList, split_records
-from lithowave.solvers.finite_difference.points import PointStencil
+from lithowave.solvers.finite_difference.points import PointStencil, nearest_distances
 from lithowave.solvers.finite_difference.schemes import make_scheme
 from lithowave.solvers.finite_difference.snapshot_grids import (
     finish_fields,
@@ -39,7 +40,6 @@ from lithowave.solvers.finite_difference.source_sums import add_sources
 from lithowave.solvers.finite_difference.state import CheckpointArrays, mechanism_arrays
 from lithowave.solvers.finite_difference.step import Step
 from lithowave.solvers.finite_difference.surface_reading import (
-    FULL_GAIN,
     GAINS,
     HERMITE,
     LINEAR,
@@ -107,18 +107,14 @@ class FiniteDifferenceSolver:
             surface = FreeSurface(ratios, plan.coefficients[0], GAINS[plan.order], self.grid.whole.shape[:2])
         own = plan.subdomain.own if plan.subdomain else None
         balanced = plan.law_fields.coarse
-        return PointStencil(self.grid, plan.halo, volumes, steps[::-1], plan.faces, surface, own, balanced)
+        receivers = () if simulation is None else simulation.acquisition.receivers
+        positions = np.array([receiver.position for receiver in receivers], float).reshape(-1, 3)
+        return PointStencil(self.grid, plan.halo, volumes, steps[::-1], plan.faces, surface, own, balanced, positions)
 
     def _clearance(self, positions: np.ndarray) -> np.ndarray:
-        """Return the cells from each position (n, 3), m, to the nearest source; finite only if near the surface."""
-        h, sources = self.grid.spacing, self._source_positions
-        order, found = np.argsort(positions[:, 0]), np.full(len(positions), np.inf)
-        sorted_x = positions[order, 0]
-        for source in sources[sources[:, 2] > self.grid.whole.nodes(2)[-1] - FULL_GAIN * h]:
-            first, end = np.searchsorted(sorted_x, source[0] + np.array([-FULL_GAIN, FULL_GAIN]) * h)
-            some = order[first:end]
-            found[some] = np.minimum(found[some], np.linalg.norm(positions[some] - source, axis=1) / h)
-        return found
+        """Return the cells from each position (n, 3), m, to the nearest source; infinite if far away."""
+        h = self.grid.spacing
+        return nearest_distances(positions, self._source_positions, CLEARANCES[-1] * h) / h
 
     @property
     def kernels(self) -> Any:

@@ -80,7 +80,6 @@ GAINS = {
     6: Gains(1 / 15, 1 / 20, 1.5),
     8: Gains(1 / 15, 1 / 20, 1.0),
 }
-FULL_GAIN = 4.5  # cells from a source beyond which nothing depends on it
 
 
 @dataclass(frozen=True)
