@@ -30,10 +30,10 @@ def slope(time: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.filterwarnings("ignore::lithowave.LithowaveWarning")
-@pytest.mark.parametrize("place", slow_except(["node"], PLACES))
+@pytest.mark.parametrize("place", slow_except(["between"], PLACES))
 @pytest.mark.parametrize("tensor", slow_except(["xz"], TENSORS))
 def test_the_warning_bounds_the_error(tensor: str, place: str, tmp_path: Path) -> None:
-    """Along the axes through a shear couple, where the error is largest, the bound is less than 3.3 times larger."""
+    """Along the axes through a shear couple, where the error is largest, the bound is within a factor of two."""
     source, moment = np.array(PLACES[place]), np.array(TENSORS[tensor], float) * 1e13
     places = {
         f"{name}{number}": source + cells * SPACING * np.array(direction)
@@ -51,11 +51,13 @@ def test_the_warning_bounds_the_error(tensor: str, place: str, tmp_path: Path) -
         duration=2.8, solver={"max_frequency": 1.5, "spacing": SPACING}, output={"sampling_interval": 0.01},
     )  # fmt: skip
     records = simulation.run(output=tmp_path / "run").seismograms
-    time = np.asarray(records.time)
+    time, largest = np.asarray(records.time), np.zeros(len(CELLS))
     for (name, one), motion in zip(places.items(), np.asarray(records.data), strict=True):
         exact = full_space_moment(one, source, moment, rate, time, *MEDIUM, "velocity", derivative=slope)
         error = np.linalg.norm(motion - exact) / np.linalg.norm(exact)
-        stated = float(GRID.at(np.array(CELLS[int(name[1])]), np.array(name[0] in "XZ")))
-        assert error < 1.05 * stated, (name, error, stated)
-        if name[0] in "XZ" and (tensor, place) == ("xz", "node") and stated > SMALL:
-            assert error > stated / 3.3, (name, error, stated)
+        cells = int(name[1])
+        assert error < 1.05 * float(GRID.at(np.array(CELLS[cells]), np.array(name[0] in "XZ"))), (name, error)
+        largest[cells] = max(largest[cells], error)
+    stated = GRID.at(np.array(CELLS), np.full(len(CELLS), True))
+    if (tensor, place) == ("xz", "between"):
+        assert (largest > stated / 2)[stated > SMALL].all(), (largest, stated)
