@@ -13,9 +13,11 @@ import pytest
 import lithowave as lw
 from geographic_runs import described
 from lithowave.output.asdf import event_id, tensor, write_asdf
-from lithowave.output.observed import read_observed
+from lithowave.output.hdf5 import open_file
+from lithowave.output.observed import is_asdf, is_observed, read_observed
 from lithowave.output.seismograms import Seismograms
 from lithowave.output.source_table import SourceTable
+from lithowave.readers.hdf5_files import is_hdf5, open_hdf5
 from lithowave.readers.stationxml import read_stationxml
 from small_run import report_of, write_small
 
@@ -105,6 +107,27 @@ def test_the_event_and_the_stations_are_valid_documents(tmp_path):
     assert validate_stationxml(str(tmp_path / "station.xml"))[0]
     table = read_stationxml(tmp_path / "station.xml")
     assert [(record.location, record.burial) for record in table.records] == [("00", 0.0), ("10", 150.0)]
+
+
+@pytest.mark.parametrize("mode", ["r", "r+"])
+def test_files_that_the_process_has_open(tmp_path, mode):
+    """HDF5 does not open a file by name in another mode, or with another lock."""
+    (path,) = write_asdf(seismograms(), tmp_path)
+    with h5py.File(path, mode):
+        assert is_asdf(path) and is_observed(path)
+        assert len(read_observed(path)[0]) == 9
+        with open_file(path) as file:
+            assert "Waveforms" in file
+        with open_hdf5(path) as file:
+            assert "Waveforms" in file
+    damaged = tmp_path / "damaged.h5"
+    damaged.write_bytes(path.read_bytes()[:3000])
+    assert is_hdf5(damaged) and not is_asdf(damaged)
+    with pytest.raises(lw.OutputError, match="damaged or not an HDF5 file: .*truncated"):
+        open_file(damaged)
+    with h5py.File(tmp_path / "block.h5", "w", userblock_size=1024):
+        pass
+    assert is_hdf5(tmp_path / "block.h5")
 
 
 def test_the_tensor_has_the_axes_of_quakeml():

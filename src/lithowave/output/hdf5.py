@@ -24,7 +24,7 @@ import numpy as np
 from lithowave.backends.pending import PendingCopy
 from lithowave.errors import OutputError
 from lithowave.output.paged import PagedFile, write_fully
-from lithowave.readers.hdf5_files import refuse_references
+from lithowave.readers.hdf5_files import open_shared, refuse_references
 
 DAMAGE = (
     OSError, RuntimeError, ValueError, KeyError, IndexError, TypeError, AttributeError, OverflowError, MemoryError,
@@ -144,35 +144,9 @@ def open_file(path: Path) -> Any:
     if not path.is_file():
         raise OutputError(f"{path}: the file does not exist.")
     try:
-        return _open(path)
+        return _checked(open_shared(path))
     except DAMAGE as error:
-        # HDF5 does not open a file in another mode, or with another lock, while the same process has it open.
-        with suppress(*DAMAGE):
-            return _open_stream(path)
         raise OutputError(f"{path}: is damaged or not an HDF5 file: {error}") from error
-
-
-def _open(path: Path) -> Any:
-    import h5py
-
-    return _checked(h5py.File(path, "r", locking=False))
-
-
-def _open_stream(path: Path) -> Any:
-    """Open an HDF5 file for reading through a Python file, of which HDF5 does not know the name."""
-    import h5py
-
-    class StreamedFile(h5py.File):
-        def close(self) -> None:
-            super().close()
-            stream.close()
-
-    stream = open(path, "rb")
-    try:
-        return _checked(StreamedFile(stream, "r"))
-    except BaseException:
-        stream.close()
-        raise
 
 
 def _checked(file: Any) -> Any:

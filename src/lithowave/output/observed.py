@@ -18,7 +18,7 @@ from lithowave.errors import InputError, MissingPackageError, OutputError
 from lithowave.output.hdf5 import DAMAGE
 from lithowave.output.specfem_traces import read_specfem_samples, specfem_name
 from lithowave.readers.budget import ExpandedSize
-from lithowave.readers.hdf5_files import open_hdf5, read_dataset, require_heaps
+from lithowave.readers.hdf5_files import is_hdf5, open_hdf5, open_shared, read_dataset, require_heaps
 from lithowave.readers.waveform_formats import HEAD_BYTES, NAMES, waveform_format
 
 RUN_FILES = ("seismograms.h5", "run.json", "simulation.yaml")
@@ -68,11 +68,9 @@ def is_observed(path: str | Path) -> bool:
 
 def is_asdf(path: Path) -> bool:
     """True if an HDF5 file states the format ASDF."""
-    import h5py
-
     try:
         require_heaps(path)
-        with h5py.File(path, "r") as file:
+        with open_shared(path) as file:
             return _text(file.attrs.get("file_format", b"")) == "ASDF"
     except DAMAGE:
         return False
@@ -118,14 +116,12 @@ def read_observed(source: Any) -> tuple[list[ObservedTrace], list[str]]:
 
 
 def _from_file(path: Path, notes: list[str], alone: bool) -> list[ObservedTrace]:
-    import h5py
-
     if (codes := specfem_name(path)) is not None:
         network, station, channel, quantity = codes
         start, interval, data = read_specfem_samples(path)
         nanosecond = round(start * _NANOSECONDS)
         return [ObservedTrace(network, station, "", channel, nanosecond, interval, data, True, quantity)]
-    if h5py.is_hdf5(path):
+    if is_hdf5(path):
         if is_asdf(path):
             return list(_from_asdf(path))
         reason = "is an HDF5 file, but not ASDF"

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from os import SEEK_END
 from pathlib import Path
 from typing import Any
 
 from lithowave.readers.budget import ExpandedSize
 
+_SIGNATURE = b"\x89HDF\r\n\x1a\n"
 _HEAP = b"GCOL\1"
 _SEARCHED = 64 << 20
 """Bytes from the start of a file in which heaps are examined."""
@@ -27,12 +29,55 @@ def open_hdf5(path: Path) -> Iterator[Any]:
     ------
     ValueError : the file refers to other files. OSError : it cannot be read.
     """
-    import h5py
-
     require_heaps(path)
-    with h5py.File(path, "r") as file:
+    with open_shared(path) as file:
         refuse_references(file)
         yield file
+
+
+def open_shared(path: Path) -> Any:
+    """Open a file for reading without a lock, also while the same process has it open in another mode.
+
+    HDF5 then refuses to open it by name; a Python file has no name for HDF5. OSError : the file cannot be read.
+    """
+    import h5py
+
+    try:
+        return h5py.File(path, "r", locking=False)
+    except OSError as error:
+        if path.is_file():
+            with suppress(Exception):
+                return _open_stream(path)
+        raise error from None
+
+
+def _open_stream(path: Path) -> Any:
+    """Open a file for reading through a Python file."""
+    import h5py
+
+    class StreamedFile(h5py.File):
+        def close(self) -> None:
+            super().close()
+            stream.close()
+
+    stream = open(path, "rb")
+    try:
+        return StreamedFile(stream, "r")
+    except BaseException:
+        stream.close()
+        raise
+
+
+def is_hdf5(path: Path) -> bool:
+    """True if a file has the signature of HDF5 at its start, or after a user block of 512, 1024, ... bytes."""
+    with path.open("rb") as file:
+        end, place = file.seek(0, SEEK_END), 0
+        while place < end:
+            file.seek(place)
+            if file.read(len(_SIGNATURE)) == _SIGNATURE:
+                return True
+            place = max(512, 2 * place)
+    return False
 
 
 def require_heaps(path: Path) -> None:

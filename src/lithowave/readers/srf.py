@@ -26,7 +26,8 @@ from lithowave.errors import InputError
 from lithowave.faults.subfaults import FaultPlane, FiniteFault
 from lithowave.readers.budget import DIGITS, LINE_BYTES
 from lithowave.readers.foreign_formats import naming_foreign
-from lithowave.readers.srf_hdf5 import is_hdf5, read_hdf5_tables
+from lithowave.readers.hdf5_files import is_hdf5
+from lithowave.readers.srf_hdf5 import read_hdf5_tables
 from lithowave.readers.srf_tables import PLANE_FIELDS, POINT_FIELDS, SLIP_FIELDS, WHAT, SrfTables, fault_of, plane_of
 from lithowave.readers.text import UTF8_MARK, digit_pattern, parse_number
 

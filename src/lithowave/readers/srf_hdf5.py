@@ -18,15 +18,8 @@ from lithowave.readers.budget import ExpandedSize
 from lithowave.readers.hdf5_files import open_hdf5, read_dataset
 from lithowave.readers.srf_tables import PLANE_FIELDS, POINT_FIELDS, SLIP_FIELDS, WHAT, SrfTables, plane_of
 
-_SIGNATURE = b"\x89HDF\r\n\x1a\n"
 _OTHER_NAMES = {"LON": "LONGITUDE", "LAT": "LATITUDE", "DEP": "DEPTH"}
 """Long names of some fields, which are read as well."""
-
-
-def is_hdf5(path: Path) -> bool:
-    """True if a file begins with the signature of HDF5."""
-    with path.open("rb") as file:
-        return file.read(len(_SIGNATURE)) == _SIGNATURE
 
 
 def read_hdf5_tables(path: Path) -> SrfTables:

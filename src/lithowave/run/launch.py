@@ -301,9 +301,10 @@ def _execute(
                 local = load_method(simulation.solver.method).Solver(plan, simulation, backend, halo)
             solver = GatheredSolver(local, ranks, simulation.acquisition)
             outputs = OutputWatch(WriterThread())
-            recorders = make_recorders(
-                simulation, schedule, solver, folder.path, attributes_of(simulation), checkpoint, outputs.jobs
-            )
+            with phase("receivers"):
+                recorders = make_recorders(
+                    simulation, schedule, solver, folder.path, attributes_of(simulation), checkpoint, outputs.jobs
+                )
             callbacks += [*recorders, outputs, *context.users]  # closed in reverse order: the files after the jobs
             onsets = checked_sources(simulation.acquisition, local, ranks)
             watch = InstabilityWatch(schedule, onsets.sources, crossing_time(simulation), onsets=onsets)

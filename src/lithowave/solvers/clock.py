@@ -34,8 +34,8 @@ class Schedule:
         return (self.sample_count - 1) * self.sample_every
 
 
-_MOST_STEPS = 1e12
-"""Most steps of a run, which no computer completes."""
+_MOST_STEPS = 1_000_000_000
+"""Most steps of a run: even at a millisecond per step, more take longer than eleven days."""
 
 
 def make_schedule(
@@ -53,8 +53,8 @@ def make_schedule(
     Raises
     ------
     InputError
-        if the given time step is above the limit or does not divide the sampling interval, or if there are more than
-        1e12 steps.
+        if the given time step is above the limit or does not divide the sampling interval, or if there are more than a
+        billion steps.
     """
     if time_step is not None and time_step > limit:
         raise InputError(
@@ -64,12 +64,7 @@ def make_schedule(
             "omit time_step to use the largest stable one",
         )
     step = time_step if time_step is not None else safety * limit
-    shortest = min(step, sampling_interval or step)
-    if not duration / shortest <= _MOST_STEPS:
-        key = "duration" if time_step is None else "solver.time_step"
-        key = "output.sampling_interval" if shortest < step else key
-        got = f"a duration of {duration:g} s has too many steps of {shortest:g} s"
-        raise InputError(key, got, f"allowed: at most {_MOST_STEPS:.0e} steps")
+    _require_steps(duration, step, time_step is not None, sampling_interval, safety * limit)
     if sampling_interval is None:
         every = 1
     elif time_step is None:
@@ -87,6 +82,26 @@ def make_schedule(
             )
     count = int(math.floor(duration / (every * step) + 1e-6)) + 1
     return Schedule(step, limit, every, max(count, 2))
+
+
+def _require_steps(duration: float, step: float, given: bool, sampling_interval: float | None, stable: float) -> None:
+    """Raise InputError if there are too many steps.
+
+    step : s, that of the run before it is fitted to the sampling interval. given : True if the user states it. stable :
+    the default time step, s.
+    """
+    shortest = min(step, sampling_interval or step)
+    count = duration / shortest if shortest > 0 else math.inf
+    if count <= _MOST_STEPS:
+        return
+    if shortest < step:
+        key, hint = "output.sampling_interval", f"omit it, or use at least {duration / _MOST_STEPS:.3g} s"
+    elif given:
+        key, hint = "solver.time_step", f"omit it to use {stable:.6g} s, which is stable"
+    else:
+        key, hint = "duration", f"use a shorter duration; the stable time step is {stable:.6g} s"
+    got = f"a duration of {duration:g} s has {count:.3g} steps of {shortest:g} s"
+    raise InputError(key, got, f"allowed: at most {_MOST_STEPS:.0e} steps", hint)
 
 
 @dataclass

@@ -47,7 +47,7 @@ def hexahedra_warnings(plan: Any, simulation: Simulation) -> list[str]:
     if simulation.material.kind == "earth" and simulation.solver.mesh is None and cell_layers(simulation).mixed:
         found += averaged_discontinuities(simulation)
     elif plan.materials.values is not None:
-        found += unfollowed_interfaces(simulation, point_contrasts(plan.materials.values), plan.place_of, plan.ranks)
+        found += unfollowed_interfaces(simulation, plan, *point_contrasts(plan.materials.values))
     if simulation.domain.surface is not None:
         points = plan.from_mesh(upper_points_of_hexahedra(plan.mesh))
         found += unresolved_topography(simulation, points, plan.ranks)
@@ -56,7 +56,7 @@ def hexahedra_warnings(plan: Any, simulation: Simulation) -> list[str]:
 
 def tetrahedra_warnings(plan: Any, simulation: Simulation) -> list[str]:
     """Return the warnings of a discontinuous Galerkin plan about the model (collective call)."""
-    found, material, ranks = layer_warnings(simulation, *TETRAHEDRA), simulation.material, plan.ranks
+    found, material = layer_warnings(simulation, *TETRAHEDRA), simulation.material
     if is_sampled(simulation):
         ends = plan.mesh_ends
         medium = material.medium
@@ -65,9 +65,9 @@ def tetrahedra_warnings(plan: Any, simulation: Simulation) -> list[str]:
         elif ends:
             medium = NearestMedium.inside(simulation, ends)
         contrasts = vertex_contrasts(medium, plan.mesh, own_layers(simulation, plan.mesh))
-        found += unfollowed_interfaces(simulation, contrasts, plan.place_of, ranks)
+        found += unfollowed_interfaces(simulation, plan, *contrasts)
     if simulation.domain.surface is not None:
-        found += unresolved_topography(simulation, upper_points_of_tetrahedra(plan.mesh), ranks)
+        found += unresolved_topography(simulation, upper_points_of_tetrahedra(plan.mesh), plan.ranks)
     return found + unresolved_interfaces(simulation, plan, faces_of_tetrahedra, upper_points_of_tetrahedra)
 
 
@@ -132,22 +132,28 @@ def flat_elements(simulation: Simulation) -> list[str]:
     return found
 
 
-def unfollowed_interfaces(simulation: Simulation, contrasts: np.ndarray, place_of: Callable, ranks: Ranks) -> list[str]:
-    """Return a warning if the values of a model change abruptly inside elements; all ranks call it together.
+def unfollowed_interfaces(simulation: Simulation, plan: Any, contrasts: np.ndarray, fluid: np.ndarray) -> list[str]:
+    """Return a warning if the values of a model change abruptly inside elements of the domain (collective call).
+
+    In absorbing layers the values are those at the nearest point of the domain, so that elements there repeat those of
+    the sides.
 
     Parameters
     ----------
-    contrasts : (elements,) change of vs in each element of this rank, relative to the larger value.
-    place_of : function of the index of an element -> text.
+    contrasts : (elements,) change of a speed in each element of this rank, relative to the larger value. fluid :
+    (elements,) True where it is that of vp, in elements of a fluid, False where it is that of vs.
     """
-    many = int((contrasts > CONTRAST).sum())
-    worst = int(contrasts.argmax()) if contrasts.size else 0
-    own = (float(contrasts[worst]), place_of(worst)) if contrasts.size else (0.0, "")
-    parts = ranks.all_gather((*own, many, contrasts.size))
-    contrast, place, *_ = max(parts, key=lambda part: part[0])
+    elements = np.flatnonzero(elements_of_domain(simulation, plan))
+    contrasts, own = contrasts[elements], (0.0, "", "vs")
+    if elements.size:
+        worst = int(contrasts.argmax())
+        place, speed = plan.place_of(int(elements[worst])), "vp" if fluid[elements[worst]] else "vs"
+        own = (float(contrasts[worst]), place, speed)
+    parts = plan.ranks.all_gather((*own, int((contrasts > CONTRAST).sum()), elements.size))
+    contrast, place, speed, *_ = max(parts, key=lambda part: part[0])
     if contrast <= CONTRAST:
         return []
-    count, total = (sum(part[column] for part in parts) for column in (2, 3))
+    count, total = (sum(part[column] for part in parts) for column in (3, 4))
     layers = "" if simulation.solver.mesh or simulation.material.layers else "material.layers, "
     remedy = f"{layers}a mesh whose faces follow the interfaces (solver.mesh, material.groups), or "
     if simulation.material.kind == "earth":
@@ -155,7 +161,7 @@ def unfollowed_interfaces(simulation: Simulation, contrasts: np.ndarray, place_o
         remedy = f"a smaller period, so that elements follow also the discontinuities at depths of {depths} km, or "
         remedy = remedy if depths else ""  # the contrasts are those of perturbations
     return [
-        f"material.{simulation.material.kind}: the elements do not follow its interfaces: vs changes by up to "
+        f"material.{simulation.material.kind}: the elements do not follow its interfaces: {speed} changes by up to "
         f"{contrast:.0%} inside an element ({place}), by more than {CONTRAST:.0%} in {count:,} of {total:,} elements; "
         f"estimated error of the seismograms {CONTRAST_FACTOR * contrast:.0%}. Use {remedy}"
         "smaller elements."
@@ -179,9 +185,21 @@ def averaged_discontinuities(simulation: Simulation) -> list[str]:
     ]
 
 
-def point_contrasts(values: np.ndarray) -> np.ndarray:
+def elements_of_domain(simulation: Simulation, plan: Any) -> np.ndarray:
+    """Return True (elements,) for elements whose center is in the domain, or in the imported mesh, without layers."""
+    ground = simulation.domain.ground
+    ends = plan.mesh_ends or ((ground.x, ground.y, ground.z) if simulation.solver.mesh is None else None)
+    if ends is None:
+        return np.ones(plan.element_count, bool)
+    low, high = np.transpose(ends)
+    centers = plan.from_mesh(plan.mesh.vertices[plan.mesh.elements].mean(axis=1))
+    return ((centers > low) & (centers < high)).all(axis=1)
+
+
+def point_contrasts(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the largest change (elements,) of vs, or vp in a fluid, from one GLL point to the next in each element,
-    relative to the larger value; values : lambda, mu, rho [3, element, k, j, i]."""
+    relative to the larger value, and True (elements,) for elements of a fluid; values : lambda, mu, rho [3, element, k,
+    j, i]."""
     found = np.zeros(values.shape[1])
 
     def compare(some: slice) -> None:
@@ -193,23 +211,26 @@ def point_contrasts(values: np.ndarray) -> np.ndarray:
             found[some] = np.maximum(found[some], change.max(axis=(0, 2, 3)))
 
     over_parts(compare, len(found), PART)
-    return found
+    return found, (values[1] == 0.0).all(axis=(1, 2, 3))
 
 
-def vertex_contrasts(medium: Any, mesh: Any, layers: tuple[np.ndarray, ...] = ()) -> np.ndarray:
+def vertex_contrasts(
+    medium: Any, mesh: Any, layers: tuple[np.ndarray, ...] = ()
+) -> tuple[np.ndarray, np.ndarray]:
     """Return the change (elements,) of vs among the vertices and the center of each tetrahedron, relative to the
-    largest value: 1 if some of them are in a fluid. If all are, it is the change of vp. layers : see
-    `cell_layers.own_layers`."""
-    found = np.zeros(mesh.element_count)
+    largest value: 1 if some of them are in a fluid. If all are, for which the second array is True, it is the change of
+    vp. layers : see `cell_layers.own_layers`."""
+    found, fluid = np.zeros(mesh.element_count), np.zeros(mesh.element_count, bool)
     for first in range(0, len(found), PART):
         some = slice(first, first + PART)
         vertices = mesh.element_vertices(some)
         center = vertices.mean(axis=1, keepdims=True)
         places = np.concatenate([vertices + 1e-6 * (center - vertices), center], axis=1)
         vp, vs, _ = medium.sample(*np.moveaxis(places, -1, 0), *(layer[some, None] for layer in layers))
-        speed = np.where((vs == 0.0).all(axis=1, keepdims=True), vp, vs)
+        fluid[some] = (vs == 0.0).all(axis=1)
+        speed = np.where(fluid[some, None], vp, vs)
         found[some] = 1.0 - speed.min(axis=1) / speed.max(axis=1)
-    return found
+    return found, fluid
 
 
 def unresolved_topography(simulation: Simulation, points: np.ndarray, ranks: Ranks) -> list[str]:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lithowave.backends.host_threads import over_parts
+from lithowave.backends.host_threads import parts_in_order
 from lithowave.mesh.grid import AXES, Grid, NodeRanges
 from lithowave.solvers.finite_difference.fields import FIELDS, STAGGER
 from lithowave.solvers.finite_difference.line_weights import (
@@ -199,23 +199,17 @@ class PointStencil:
         places = self._places(positions)
         cells = np.full(len(places), np.inf) if clearance is None else clearance
         reaching = np.flatnonzero(self._reach(places, ranges))
-        counts, columns = np.zeros((len(fields), len(places)), np.int64), [[np.zeros(0, np.int64)] for _ in range(3)]
+        counts, found = np.zeros((len(fields), len(places)), np.int64), _Entries()
         for number, field in enumerate(fields):
 
-            def entries(part: slice, field: str = field) -> list[np.ndarray]:
+            def entries(part: slice, field: str = field) -> tuple[int, list[np.ndarray]]:
                 blocks = self._reading(field, places, reaching[part], cells, sides)
-                return self._joined(blocks, ranges, as_source)
+                return part.stop, self._joined(blocks, ranges, as_source)
 
-            for owner, *parts in over_parts(entries, reaching.size, AT_ONCE):
+            for done, (owner, *parts) in parts_in_order(entries, reaching.size, AT_ONCE):
                 counts[number] += np.bincount(owner, minlength=len(places))
-                for column, part in zip(columns, parts, strict=True):
-                    column.append(part)
-        begin = np.concatenate([[0], np.cumsum(counts)])
-        joined = []
-        for column, kind in zip(columns, (np.int64, np.int64, np.float64), strict=True):
-            joined.append(np.concatenate(column, dtype=kind))
-            column.clear()  # one column at a time is in memory twice
-        return PointWeights(*joined, begin)
+                found.append(parts, (number + done / reaching.size) / len(fields))
+        return PointWeights(*found.arrays(), np.concatenate([[0], np.cumsum(counts)]))
 
     def _reading(
         self, field: str, places: np.ndarray, numbers: np.ndarray, clearance: np.ndarray,
@@ -291,6 +285,29 @@ class PointStencil:
             index = index + ((line - self.grid.first[axis] + self.halo) * self.strides[axis]).reshape(shape)
         used = np.flatnonzero(weight)
         return blocks.owner[used // math.prod(weight.shape[1:])], index.ravel()[used], weight.ravel()[used]
+
+
+class _Entries:
+    """Field, index and weight of entries, in arrays that grow by the expected total: parts that are joined at the end
+    would be in memory twice."""
+
+    def __init__(self) -> None:
+        self._size, self._columns = 0, [np.empty(0, kind) for kind in (np.int64, np.int64, np.float64)]
+
+    def append(self, parts: Sequence[np.ndarray], share: float) -> None:
+        """Append entries; share : the fraction of all points up to the last one of these."""
+        size, end = self._size, self._size + parts[0].size
+        if end > self._columns[0].size:
+            for number, column in enumerate(self._columns):
+                self._columns[number] = np.empty(int(1.05 * end / share), column.dtype)
+                self._columns[number][:size] = column[:size]
+        for column, part in zip(self._columns, parts, strict=True):
+            column[size:end] = part
+        self._size = end
+
+    def arrays(self) -> list[np.ndarray]:
+        """Return the three arrays."""
+        return [column[: self._size] for column in self._columns]
 
 
 def _groups(*keys: np.ndarray) -> Iterator[np.ndarray]:
