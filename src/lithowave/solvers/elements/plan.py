@@ -117,7 +117,7 @@ class ElementPlan:
 
         Points above a topography were rejected by the validation; the others are moved onto the elements.
         """
-        follows = self.curvature is not None or self.domain is not None and self.domain.surface is not None
+        follows = self.curvature is not None or self.domain is not None and self.domain.topography is not None
         return SURFACE_TOLERANCE if follows else self.inside_tolerance
 
     @property
