@@ -15,7 +15,15 @@ from lithowave.parallel.ranks import Ranks
 from lithowave.phases import phase
 from lithowave.solvers.common.plan_lines import Line, face_line
 from lithowave.solvers.elements.interface_sides import select_sides
-from lithowave.solvers.elements.point_location import SURFACE_TOLERANCE, PointLocations, SharedLocations, resolve_owners
+from lithowave.solvers.elements.point_location import (
+    SURFACE_TOLERANCE,
+    PointLocations,
+    SharedLocations,
+    point_names,
+    point_positions,
+    require_located,
+    resolve_owners,
+)
 from lithowave.solvers.elements.snapshot_grids import select_snapshot_grid
 from lithowave.sphere import ChunkMap
 
@@ -86,6 +94,16 @@ class ElementPlan:
         if owners is not None:
             found = found.rows(select_sides(self, found, positions, owners))
         return resolve_owners(found, self.ranks, numbers)
+
+    def require_points(self, simulation: Simulation) -> None:
+        """See `lithowave.solvers.interface.Plan`."""
+        if self.mesh_file is None:
+            return
+        found = simulation.acquisition
+        for key, points in (("sources", found.sources), ("receivers", found.receivers)):
+            positions = point_positions(points)
+            located = self.locate(positions, self.tolerance)
+            require_located(located, self.ranks, point_names(points, key[:-1]), positions, key)
 
     def in_mesh(self, positions: np.ndarray) -> np.ndarray:
         """Return the coordinates of the mesh (points, 3), m, of positions in local coordinates."""
