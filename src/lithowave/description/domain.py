@@ -131,9 +131,10 @@ class Domain(DescriptionModel):
 
     @model_validator(mode="after")
     def _topography_fits(self) -> Self:
-        surface = self.surface  # read now, so that its errors are reported with their key
-        if surface is None:
+        if self.topography is None:
             return self
+        surface = self.surface  # read now, so that its errors are reported with their key
+        assert isinstance(surface, Surface)
         if self.z[1] != 0.0:
             raise refusal(
                 f"the box ends at z = {with_unit(self.z[1], 'length')}",
