@@ -1,4 +1,4 @@
-"""The free surface of an imported mesh: elevations, and positions relative to it in all files of sources and receivers."""
+"""The free surface of an imported mesh: elevations, and positions relative to it in all files that state them."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+from test_quakeml import EVENT, quakeml
+from test_stationxml import channel, document, station
 
 import gmsh_files
 import lithowave as lw
 from lithowave.errors import InputError
-from lithowave.mesh.free_surface import MeshOutline
+from lithowave.mesh.free_surface import FreeSurface, MeshOutline
 from lithowave.mesh.gmsh_writing import write_gmsh
 from lithowave.mesh.hexahedra import HexahedralMesh, curved
 from lithowave.mesh.hexahedral_box import layered_box
 from lithowave.mesh.tetrahedral_boxes import split_hexahedra
-from test_quakeml import EVENT, quakeml
-from test_stationxml import channel, document, station
 
 ROCK = {"vp": 3200, "vs": 1600, "rho": 2300}
 BOTTOM = -3000.0
@@ -216,10 +216,9 @@ def test_many_points_and_uneven_faces() -> None:
     x = np.concatenate([np.linspace(0, 1, 101), [10000.0]])
     faces = [(x[i], x[i + 1], x[j], x[j + 1]) for i in range(101) for j in range(101)]
     low, high = np.array([(a, c) for a, _, c, _ in faces]), np.array([(b, d) for _, b, _, d in faces])
-    corners = [np.stack([one[:, 0], two[:, 1]], -1) for one, two in ((low, low), (high, low), (high, high), (low, high))]
+    pairs = ((low, low), (high, low), (high, high), (low, high))
+    corners = [np.stack([one[:, 0], two[:, 1]], -1) for one, two in pairs]
     nodes = np.stack([np.column_stack([one, one @ [0.1, 0.2]]) for one in corners], axis=1)
-    from lithowave.mesh.free_surface import FreeSurface
-
     surface = FreeSurface(Path("a.msh"), nodes, np.zeros((0, 2, 3)), True)
     places = np.random.default_rng(1).uniform(0, 2, (40_000, 2))
     np.testing.assert_allclose(surface(*places.T), places @ [0.1, 0.2], atol=1e-9)
@@ -257,7 +256,8 @@ def test_positions_beside_the_surface_are_refused(tmp_path: Path, kind: str) -> 
     assert "depth = -10 m is above the ground" in text
     text = refused(output={"snapshots": [{"interval": 1, "plane": {"x": 1501}}]})
     assert "x = 1501 m is outside the domain" in text
-    assert lw.Simulation(**{**given, "sources": [inside], "output": {"snapshots": [{"interval": 1, "plane": {"z": 100}}]}})
+    above = {"snapshots": [{"interval": 1, "plane": {"z": 100}}]}
+    assert lw.Simulation(**{**given, "sources": [inside], "output": above})
 
 
 def test_a_mesh_without_a_free_face_keeps_the_level_of_the_domain(tmp_path: Path) -> None:

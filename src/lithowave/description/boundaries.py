@@ -102,7 +102,7 @@ class Boundaries(DescriptionModel):
     def kind_of(self, name: str) -> Face:
         """Return the condition of a boundary of a mesh: the name of a face, top, bottom, sides, or a condition."""
         if name in CONDITIONS:
-            return name  # type: ignore[return-value]
+            return name
         return self.sides if name == "sides" else self.face({"top": "z_max", "bottom": "z_min"}.get(name, name))
 
     @property

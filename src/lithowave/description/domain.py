@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from pydantic import Field, PrivateAttr, SerializerFunctionWrapHandler, field_validator, model_serializer, model_validator
+from pydantic import (
+    Field,
+    PrivateAttr,
+    SerializerFunctionWrapHandler,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
 
 from lithowave.description.base import DescriptionModel, InputFile, reading
 from lithowave.description.chunk import Chunk, place_text
@@ -61,6 +68,8 @@ class ModelExtent:
 
 class Domain(DescriptionModel):
     """The box of the simulation: x East, y North, z Up, in meters; the flat free surface is z = 0.
+
+    With ``solver.mesh``, the box around the mesh and its upward free faces take the place of the box and its surface.
 
     Absorbing layers are added outside the box, so sources and receivers may be anywhere in the box. With a
     ``topography``, z = 0 is the reference level of elevations, and the model extends up to the surface, which may be
@@ -176,8 +185,9 @@ class Domain(DescriptionModel):
 
     @functools.cached_property
     def surface(self) -> Surface | FreeSurface | None:
-        """The topography, or the upward free faces of an imported mesh; None for a flat surface at z = 0, and for a mesh
-        without such faces.
+        """The topography, or the upward free faces of an imported mesh.
+
+        None for a flat surface at z = 0, and for a mesh without such faces.
 
         InputError: the mesh cannot be read.
         """
@@ -240,7 +250,7 @@ class Domain(DescriptionModel):
         """Return a mask, of the broadcast shape of x and y, of points (m) below or above the surface of the domain."""
         surface = self.surface
         if self.is_meshed and surface is not None:
-            return surface.covers(x, y)  # type: ignore[arg-type, union-attr, return-value]
+            return surface.covers(x, y)  # type: ignore[union-attr]
         (west, east), (south, north) = self.ground.x, self.ground.y
         x, y = np.asarray(x), np.asarray(y)
         return (x >= west) & (x <= east) & (y >= south) & (y <= north)

@@ -196,7 +196,7 @@ def bilinear(surface: np.ndarray, model: GriddedModel, first: np.ndarray, second
 
 
 def _height_range(domain: Domain) -> tuple[float, float]:
-    """Return the range of z, m, that a model must cover: above the top of the domain, a surface may be outside of it."""
+    """Return the range of z, m, that a model must cover; a surface above the top of the domain may be outside of it."""
     low, high = domain.ground.z
     return low, min(high, domain.z[1]) if low < domain.z[1] else high
 

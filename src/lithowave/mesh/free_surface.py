@@ -1,7 +1,7 @@
 """The free surface of a mesh: the elevation of its upward free faces at points (x, y), and the box around the mesh.
 
-Faces are triangles, quadrilaterals with four nodes (bilinear), or with nine nodes (biquadratic, possibly curved), exactly
-those of the elements. Where several faces are above each other, as in an overhang or above a cavity, the highest counts.
+Faces are triangles, quadrilaterals with four nodes (bilinear), or with nine nodes (biquadratic, possibly curved), as
+those of the elements. Where several faces are above each other, in an overhang or above a cavity, the highest counts.
 """
 
 from __future__ import annotations
