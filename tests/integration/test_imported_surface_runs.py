@@ -1,4 +1,4 @@
-"""The same hill as an imported mesh and as a topography: seismograms, peak motion, and what check says before a run."""
+"""The same slope as an imported mesh and as a topography: seismograms and peak motion; what check says of meshes."""
 
 from __future__ import annotations
 
@@ -21,33 +21,35 @@ from lithowave.output.peak_motion import load_peak_motion
 from lithowave.run.check import check_simulation
 from lithowave.run.launch import run_simulation
 
-METHODS = {"spectral_element": {"degree": 3}, "discontinuous_galerkin": {"order": 3}}
+METHODS = {"spectral_element": {"degree": 5}, "discontinuous_galerkin": {"order": 3}}
+LARGEST = {"spectral_element": 0.008, "discontinuous_galerkin": 0.03}  # difference of the seismograms over the peak
 X, Y, Z = (-900, 900), (-900, 900), (-1800, 0)
 SOURCE: dict[str, Any] = {
     "moment_tensor": {"xx": 1e15, "yy": 1e15, "zz": 1e15}, "time_function": {"gaussian": {"sigma": 0.15, "delay": 0.6}},
 }  # fmt: skip
 
 
-def hill(x: Any, y: Any) -> Any:
-    return 150.0 + 250.0 * np.exp(-(x**2 + y**2) / 700.0**2)
+def slope(x: Any, y: Any) -> Any:
+    """Return the elevation of a slope, which all elements follow exactly."""
+    return 300.0 + 0.1 * x + 0.06 * y
 
 
 def simulation(folder: Path, method: str, imported: bool, **changes: Any) -> lw.Simulation:
     solver: dict[str, Any] = {"method": method, **METHODS[method]}
     domain: dict[str, Any] = {"x": X, "y": Y, "z": Z}
     if imported:
-        mesh = layered_box(X, Y, [hill, -1800.0], [(450, 500)])
-        path = folder / "hill.msh"
+        mesh = layered_box(X, Y, [slope, -1800.0], [(450, 500)])
+        path = folder / "slope.msh"
         if method == "spectral_element":
             solver["mesh"] = gmsh_files.write_gmsh(path, mesh, ["rock"], {})
         else:
             solver["mesh"] = write_gmsh(path, split_hexahedra(mesh))
     else:
         x = np.linspace(*X, 61)
-        np.savez(folder / "hill.npz", x=x, y=x, elevation=hill(x, x[:, None]), axes=["y", "x"])
-        domain["topography"], solver["spacing"] = folder / "hill.npz", 450
+        np.savez(folder / "slope.npz", x=x, y=x, elevation=slope(x, x[:, None]), axes=["y", "x"])
+        domain["topography"], solver["spacing"] = folder / "slope.npz", 450
     given = {
-        "title": "hill", "domain": domain, "material": {"homogeneous": {"vp": 3200, "vs": 1600, "rho": 2300}},
+        "title": "slope", "domain": domain, "material": {"homogeneous": {"vp": 3200, "vs": 1600, "rho": 2300}},
         "sources": [{"longitude": 0, "latitude": 0, "depth": 900, **SOURCE}],
         "receivers": [{"name": "A", "position": [0, 0]}, {"name": "B", "position": [450, 300]}],
         "duration": 1.1, "solver": solver, "boundaries": {"absorption": "stacey"},
@@ -58,20 +60,19 @@ def simulation(folder: Path, method: str, imported: bool, **changes: Any) -> lw.
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_the_hill_of_a_mesh_is_that_of_the_topography(tmp_path: Path, method: str) -> None:
-    """Measured: 0.04 (hexahedra) and 0.05 (tetrahedra) of the peak; with depth from z = 0, 0.7 and more."""
+def test_the_slope_of_a_mesh_is_that_of_the_topography(tmp_path: Path, method: str) -> None:
+    """Measured: 0.005 (hexahedra) and 0.02 (tetrahedra) of the peak; 0.43 and 0.45 if depths count from z = 0."""
     found, peaks = [], []
     for imported in (True, False):
         made = simulation(tmp_path, method, imported)
         result = run_simulation(made, tmp_path / f"run_{imported}", backend="cpu")
         found.append(result.seismograms.data)
         peaks.append(load_peak_motion(result.directory))
-        assert made.point_sources()[0].position[2] == pytest.approx(-500.0, abs=1e-9)
-    assert np.abs(found[0] - found[1]).max() < 0.1 * np.abs(found[1]).max()
-    print(np.abs(found[0] - found[1]).max() / np.abs(found[1]).max())
+        assert made.point_sources()[0].position[2] == pytest.approx(-600.0, abs=1e-9)
+    assert np.abs(found[0] - found[1]).max() < LARGEST[method] * np.abs(found[1]).max()
     maps = [next(iter(peak.pgv.values())) for peak in peaks]
     assert all((one > 0).all() for one in maps)  # also at the ends of the mesh
-    assert maps[0].max() == pytest.approx(maps[1].max(), rel=0.1)
+    assert maps[0].max() == pytest.approx(maps[1].max(), rel=0.03)
 
 
 @pytest.mark.parametrize("method", METHODS)

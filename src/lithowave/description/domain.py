@@ -249,8 +249,8 @@ class Domain(DescriptionModel):
     def within_sides(self, x: ArrayLike, y: ArrayLike) -> np.ndarray:
         """Return a mask, of the broadcast shape of x and y, of points (m) below or above the surface of the domain."""
         surface = self.surface
-        if self.is_meshed and surface is not None:
-            return surface.covers(x, y)  # type: ignore[union-attr]
+        if surface is not None and not isinstance(surface, Surface):
+            return surface.covers(x, y)
         (west, east), (south, north) = self.ground.x, self.ground.y
         x, y = np.asarray(x), np.asarray(y)
         return (x >= west) & (x <= east) & (y >= south) & (y <= north)

@@ -127,7 +127,7 @@ class Plan(Protocol):
         """Return the lines that `check` prints about the plan: name and value."""
 
     def require_points(self, simulation: Simulation) -> None:
-        """Raise the `InputError` of a run for sources and receivers in no element of an imported mesh (collective call).
+        """Raise the error of a run for sources and receivers in no element of an imported mesh (collective call).
 
         The validation has located those of grids and generated meshes.
         """
