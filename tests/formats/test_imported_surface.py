@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +15,8 @@ from test_stationxml import channel, document, station
 
 import gmsh_files
 import lithowave as lw
-from lithowave.errors import InputError
+from lithowave.errors import InputError, ResourceError
+from lithowave.mesh import imported_meshes
 from lithowave.mesh.free_surface import FreeSurface, MeshOutline
 from lithowave.mesh.gmsh_writing import write_gmsh
 from lithowave.mesh.hexahedra import HexahedralMesh, curved
@@ -277,3 +280,26 @@ def test_a_changed_file_is_read_again(tmp_path: Path) -> None:
     written(tmp_path, "hexahedra", higher)
     again = lw.Simulation.from_text(first.to_yaml())
     assert float(again.domain.surface_height(0, 0)) == pytest.approx(127.25) and again != first
+
+
+@pytest.mark.parametrize("top", ["free", "absorbing"])
+def test_other_processes_share_the_outline_of_a_large_file(tmp_path: Path, monkeypatch, top: str) -> None:
+    monkeypatch.setattr(imported_meshes, "STORED_BYTES", 1)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    first = lw.Simulation(
+        title="x", material={"homogeneous": ROCK}, duration=4.0, sources=[], boundaries={"top": top},
+        **parts(tmp_path, "hexahedra", True),
+    )  # fmt: skip
+    expected = first.domain.surface_height([10.0, 99.0], 5.0), first.domain.ground
+    imported_meshes._outline.cache_clear()
+    monkeypatch.setattr(imported_meshes, "_read", None)  # another process does not read the mesh
+    again = lw.Simulation.from_text(first.to_yaml())
+    np.testing.assert_array_equal(again.domain.surface_height([10.0, 99.0], 5.0), expected[0])
+    assert again.domain.ground == expected[1] and (again.domain.surface is None) == (top == "absorbing")
+
+
+def test_a_file_larger_than_the_memory_is_refused(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(os, "sysconf", lambda name: 8)
+    given = parts(tmp_path, "hexahedra", True)
+    with pytest.raises(ResourceError, match=r"hexahedra.msh has .* GB, this machine has 6.4e-08 GB of memory"):
+        lw.Simulation(title="x", material={"homogeneous": ROCK}, duration=4.0, sources=[], **given)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -11,17 +12,21 @@ from typing import Any
 
 import numpy as np
 
-from lithowave.errors import LithowaveWarning
+from lithowave.errors import LithowaveWarning, ResourceError
 from lithowave.mesh.free_surface import MeshOutline
 from lithowave.mesh.mesh_reading import read_hexahedral_mesh
+from lithowave.mesh.stored_outlines import stored_outline
 from lithowave.mesh.tetrahedral_reading import read_tetrahedral_mesh
 
 READERS: Mapping[str, Callable[..., Any]] = {
     "hexahedra": read_hexahedral_mesh, "tetrahedra": read_tetrahedral_mesh,
 }  # fmt: skip
 
-KEPT_BYTES = 256 << 20
+KEPT_BYTES = 128 << 20
 """Largest mesh that is kept in memory for the next time it is needed."""
+
+STORED_BYTES = 64 << 20
+"""Smallest file whose outline is stored for other processes."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +47,11 @@ class MeshOfFile:
     stamps: tuple[tuple[str, int, int], ...]
     surfaces: tuple[tuple[str, str], ...]
     free: frozenset[str]
+
+    @property
+    def size(self) -> int:
+        """Bytes of all its files."""
+        return sum(size for _, _, size in self.stamps)
 
     @property
     def outline(self) -> MeshOutline:
@@ -71,7 +81,13 @@ def read_mesh_of(file: MeshOfFile) -> Any:
 
 @lru_cache(maxsize=4)
 def _outline(file: MeshOfFile) -> MeshOutline:
-    return MeshOutline.of(_read(file).mesh, file.free, file.path)
+    def read() -> MeshOutline:
+        return MeshOutline.of(_read(file).mesh, file.free, file.path)
+
+    if file.size < STORED_BYTES:
+        return read()
+    key = (file.shape, file.stamps, file.surfaces, sorted(file.free))
+    return stored_outline(key, file.path, read)
 
 
 def _read(file: MeshOfFile) -> _Kept:
@@ -80,12 +96,21 @@ def _read(file: MeshOfFile) -> _Kept:
     for known in _kept:
         if known.key == key:
             return known
+    _require_memory(file)
     with warnings.catch_warnings(record=True) as issued:
         warnings.simplefilter("always", LithowaveWarning)
         mesh = READERS[file.shape](file.path, "solver.mesh", dict(file.surfaces))
     found = _Kept(key, mesh, tuple(issued))
     _kept[:] = [found] if _size(mesh) <= KEPT_BYTES else []
     return found
+
+
+def _require_memory(file: MeshOfFile) -> None:
+    """ResourceError: the file is larger than the memory of this machine."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if file.size > memory:
+        sizes = f"{file.size / 1e9:.3g} GB, this machine has {memory / 1e9:.3g} GB of memory"
+        raise ResourceError(f"solver.mesh: {file.path} has {sizes}; use a coarser mesh or a larger machine.")
 
 
 def _size(mesh: Any) -> int:
