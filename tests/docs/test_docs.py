@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import re
 import shlex
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +12,11 @@ from pathlib import Path
 import pytest
 import yaml
 
+import gmsh_files
 import lithowave as lw
+from lithowave.mesh.gmsh_writing import write_gmsh
+from lithowave.mesh.hexahedral_box import layered_box
+from lithowave.mesh.tetrahedral_boxes import tetrahedral_box
 from lithowave.run.check import check_simulation
 
 ROOT = Path(__file__).parents[2]
@@ -128,8 +131,9 @@ def test_pictures_are_small() -> None:
 
 @pytest.mark.parametrize("page", [page for page in PAGES if snippets(page, "yaml")], ids=named)
 def test_simulation_files_are_accepted_without_a_warning(page: Path, tmp_path: Path) -> None:
-    shutil.copy(ROOT / "tests" / "data" / "hexahedra" / "hex8_msh4.msh", tmp_path / "valley.msh")
-    (tmp_path / "dome.msh").touch()
+    valley = layered_box((-2000, 2000), (-1500, 1500), [0.0, -2000.0], [(1000, 1000)])
+    gmsh_files.write_gmsh(tmp_path / "valley.msh", valley, ["rock"], {})
+    write_gmsh(tmp_path / "dome.msh", tetrahedral_box((-1500, 1500), (-1500, 1500), (-2500, 0), 1000.0))
     for text in snippets(page, "yaml"):
         assert lw.Simulation.from_text(text, tmp_path).warnings() == []
 

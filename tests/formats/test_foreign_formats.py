@@ -5,10 +5,14 @@ from __future__ import annotations
 import gzip
 from pathlib import Path
 
+import h5py
+import numpy as np
 import pytest
 
 from lithowave.errors import InputError
+from lithowave.mesh.gmsh_writing import right_handed
 from lithowave.mesh.mesh_reading import read_hexahedral_mesh
+from lithowave.mesh.tetrahedral_boxes import tetrahedral_box
 from lithowave.mesh.tetrahedral_reading import read_tetrahedral_mesh
 from lithowave.readers.events import read_events
 from lithowave.readers.model_files import read_model
@@ -49,3 +53,21 @@ def test_errors_of_own_formats_keep_their_line(tmp_path: Path) -> None:
     (tmp_path / "a.asc").write_text("A XX 1 2 3\n")
     with pytest.raises(InputError, match="a.asc:1: stations: the line ends after 5 of 6 columns"):
         read_stations(tmp_path / "a.asc")
+
+
+def test_a_mesh_of_seissol_is_named_and_its_conversion_works(tmp_path: Path) -> None:
+    meshio = pytest.importorskip("meshio")
+    box, path = tetrahedral_box((0, 200), (0, 200), (-200, 0), 100.0), tmp_path / "a.puml.h5"
+    with h5py.File(path, "w") as file:
+        file["geometry"], file["connect"] = box.vertices, right_handed(box.vertices, box.elements)
+        file["group"], file["boundary"] = np.ones(box.element_count, np.int32), np.zeros(box.element_count, np.int32)
+    for read in (read_tetrahedral_mesh, read_hexahedral_mesh):
+        with pytest.raises(InputError, match=r"it is a mesh of SeisSol \(PUML\)") as refused:
+            read(path)
+    code = refused.value.hint.partition("groups: ")[2].partition("; the planes")[0]
+    exec(code.replace("'a.puml", f"'{tmp_path}/a.puml"), {"h5py": h5py, "meshio": meshio})
+    assert read_tetrahedral_mesh(tmp_path / "a.puml.vtu").element_count == box.element_count
+    with h5py.File(tmp_path / "other.h5", "w") as file:
+        file["connect"] = [1]
+    with pytest.raises(InputError, match=r"the file extension \.h5 is not known; allowed"):
+        read_tetrahedral_mesh(tmp_path / "other.h5")

@@ -14,7 +14,9 @@ import numpy as np
 import pytest
 
 import lithowave as lw
+from gmsh_files import write_gmsh
 from lithowave.errors import InputError, MissingPackageError, OutputError
+from lithowave.mesh.hexahedral_box import layered_box
 from lithowave.output.seismograms import Seismograms
 from lithowave.output.source_table import SourceTable
 from lithowave.output.waveforms import check_names
@@ -421,8 +423,8 @@ def test_a_default_interval_is_a_multiple_of_the_time_step(tmp_path):
 
 
 def test_without_an_interval_that_fits_the_remedies_work(tmp_path):
-    dome = tmp_path / "dome.msh"
-    dome.touch()
+    box = layered_box((0, 2000), (-20, 20), [0.0, -1000.0], [(500, 500)])
+    dome = write_gmsh(tmp_path / "dome.msh", box, ["rock"], {})
     mesh = {"method": "spectral_element", "mesh": dome}
 
     def refused(duration=1.0, **solver):

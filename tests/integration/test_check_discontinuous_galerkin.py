@@ -272,11 +272,11 @@ def test_snapshots_and_peaks_count(tmp_path: Path) -> None:
         ),
         (
             "run", {"position: [100, 100, 0]": "position: [650, 0, -10]"},
-            ("small.yaml:11: receivers", "XX.R1 at (650, 0, -10) m is in no element of the mesh"),
+            ("small.yaml:12: receivers", "XX.R1: x = 650 m is outside the mesh (x from -600 to 600 m)"),
         ),
         (
             "run", {"position: [30, -20, -410]": "position: [-650, 0, -10]"},
-            ("small.yaml:7: sources", "(-650, 0, -10) m is in no element of the mesh"),
+            ("small.yaml:8: sources", "x = -650 m is outside the mesh (x from -600 to 600 m)"),
         ),
         (
             "check", {"order: 3}": "order: 3, time_step: 0.05}"},

@@ -188,7 +188,7 @@ def test_places_in_the_layer_are_in_no_element(tmp_path: Path, method: str, plac
     assert set(located.point.tolist()) == {1, 2}
     for key in ("receivers", "sources"):
         entry = {**content(method)[key][0], "position": place}
-        with pytest.raises(InputError, match=rf"{key}.*is in no element of the mesh"):
+        with pytest.raises(InputError, match=rf"{key}.*is outside the mesh"):
             velocities(imported(tmp_path, mesh, method, domain=domain, **{key: [entry]}))
 
 

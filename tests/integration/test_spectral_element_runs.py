@@ -156,9 +156,8 @@ def test_tetrahedra_are_refused(tmp_path: Path) -> None:
 
 def refused(folder: Path, mesh: Path, *words: str, **changes: object) -> None:
     """The run stops with a message that names the mesh, and leaves no seismograms."""
-    simulation = with_mesh(mesh, **changes)
     with pytest.raises(InputError) as caught:
-        run_simulation(simulation, folder / "run")
+        run_simulation(with_mesh(mesh, **changes), folder / "run")
     text = str(caught.value)
     assert all(word in text.lower() for word in words), text
     assert not (folder / "run" / "seismograms.h5").exists()
@@ -183,7 +182,7 @@ def test_places_in_no_element_are_refused(tmp_path: Path, what: str) -> None:
     path = write_gmsh(tmp_path / "layers.msh", mesh, ["soft", "rock"], SURFACES)
     entry = {**content()[what][0], "position": [-450, 0, -100]}
     others = {} if what == "receivers" else {"receivers": content()["receivers"][:1]}
-    refused(tmp_path, path, what, "(-450, 0, -100) m is in no element", **{what: [entry]}, **others)
+    refused(tmp_path, path, what, "x = -450 m is outside the mesh (x from -300 to 600 m)", **{what: [entry]}, **others)
 
 
 # --- topography

@@ -425,4 +425,4 @@ def test_places_in_no_element_are_refused_once(tmp_path: Path) -> None:
     }  # fmt: skip
     description = write_description(tmp_path / "far.yaml", BASIN, **changes)
     told = on_ranks(2, "run", str(description), "--output", str(tmp_path / "far"), status=2)
-    assert told.count("FAR at (1400, 0, -100) m is in no element") == 1
+    assert told.count("FAR: x = 1400 m is outside the mesh") == 1

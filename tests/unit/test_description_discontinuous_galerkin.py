@@ -8,6 +8,8 @@ import pytest
 import lithowave as lw
 from lithowave.description.elastic_properties import ElasticProperties
 from lithowave.description.solver import METHODS, PARAMETERS_BY_METHOD
+from lithowave.mesh.gmsh_writing import write_gmsh
+from lithowave.mesh.tetrahedral_boxes import tetrahedral_box
 
 ROCK = {"vp": 5000, "vs": 3000, "rho": 2600}
 WATER = {"vp": 1500, "vs": 0, "rho": 1000}
@@ -21,7 +23,7 @@ SHEAR = {"position": [0, 0, -100], "moment_tensor": {"xy": 1e15}, "time_function
 def folder(tmp_path):
     x = np.linspace(-1200.0, 1200.0, 25)
     np.savez(tmp_path / "ground.npz", x=x, y=x, elevation=np.full((25, 25), 100.0), axes=["y", "x"])
-    (tmp_path / "salt.msh").write_text("")
+    write_gmsh(tmp_path / "salt.msh", tetrahedral_box((-1000, 1000), (-1000, 1000), (-1000, 400), 700.0))
     return tmp_path
 
 

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 import lithowave as lw
+from gmsh_files import write_gmsh
 from lithowave.description.solver import RECOMMENDED_POINTS_BY_DEGREE, SMALLEST_POINTS_BY_DEGREE
+from lithowave.mesh.hexahedral_box import layered_box
 
 ROCK = {"vp": 5000, "vs": 3000, "rho": 2600}
 X = Y = np.linspace(-1200.0, 1200.0, 25)
@@ -33,7 +35,8 @@ def height(x, y):
 @pytest.fixture
 def folder(tmp_path):
     np.savez(tmp_path / "ground.npz", x=X, y=Y, elevation=height(X, Y[:, None]), axes=["y", "x"])
-    (tmp_path / "salt.msh").write_text("")
+    mesh = layered_box((-1000, 1000), (-1000, 1000), [400.0, -300.0, -1000.0], [(700, 700)] * 2)
+    write_gmsh(tmp_path / "salt.msh", mesh, ["rock", "salt"], {})
     return tmp_path
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, get_args
 
 from pydantic import Field
 
@@ -11,6 +11,7 @@ from lithowave.description.domain import FACES
 from lithowave.description.units import Count, PositiveFrequency, quantity
 
 Face = Literal["free", "absorbing", "rigid"]
+CONDITIONS: tuple[Face, ...] = get_args(Face)
 Absorption = Literal["auto", "layer", "stacey"]
 
 
@@ -97,6 +98,12 @@ class Boundaries(DescriptionModel):
             raise KeyError(f"{name!r} is not a face; faces: {', '.join(FACES)}")
         general = {"z_min": self.bottom, "z_max": self.top}.get(name, self.sides)
         return getattr(self, name) or general
+
+    def kind_of(self, name: str) -> Face:
+        """Return the condition of a boundary of a mesh: the name of a face, top, bottom, sides, or a condition."""
+        if name in CONDITIONS:
+            return name
+        return self.sides if name == "sides" else self.face({"top": "z_max", "bottom": "z_min"}.get(name, name))
 
     @property
     def faces(self) -> dict[str, Face]:

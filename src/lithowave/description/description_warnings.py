@@ -117,9 +117,10 @@ def _elevation_warnings(simulation: Simulation, receivers: Sequence[Receiver]) -
     if apart.size:
         worst = int(differences.argmax())
         where = f"receivers[{entries[0]}].file" if len(entries) == 1 else "receivers"
+        shape = "topography" if mesh is None else "surface of the mesh"
         yield (
             f"{where}: the elevation of {apart.size} of {len(stations)} stations differs by more "
-            f"than {_ELEVATION_DIFFERENCE:g} m from the topography, on which they are placed (most at  "
+            f"than {_ELEVATION_DIFFERENCE:g} m from the {shape}, on which they are placed (most at  "
             f"{stations[worst].name}: {stations[worst].elevation:zg} m, the surface is at {heights[worst]:z.6g} m)."
         )
 

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from pydantic import Field, SerializerFunctionWrapHandler, field_validator, model_serializer, model_validator
+from pydantic import (
+    Field,
+    PrivateAttr,
+    SerializerFunctionWrapHandler,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
 
 from lithowave.description.base import DescriptionModel, InputFile, reading
 from lithowave.description.chunk import Chunk, place_text
@@ -21,6 +29,9 @@ from lithowave.sphere import angular_distance
 
 if TYPE_CHECKING:
     from pyproj import Transformer
+
+    from lithowave.mesh.free_surface import FreeSurface
+    from lithowave.mesh.imported_meshes import MeshOfFile
 
 AXES = ("x", "y", "z")
 SWAP_QUESTION = "did you swap longitude and latitude?"
@@ -58,6 +69,8 @@ class ModelExtent:
 class Domain(DescriptionModel):
     """The box of the simulation: x East, y North, z Up, in meters; the flat free surface is z = 0.
 
+    With ``solver.mesh``, the box around the mesh and its upward free faces take the place of the box and its surface.
+
     Absorbing layers are added outside the box, so sources and receivers may be anywhere in the box. With a
     ``topography``, z = 0 is the reference level of elevations, and the model extends up to the surface, which may be
     above or below this level.
@@ -83,6 +96,8 @@ class Domain(DescriptionModel):
         "number of points, an .npz or plain HDF5 file must name the order of the dimensions in an entry axes: [y, x]. "
         "Above z = 0, the material is evaluated as specified there.",
     )
+
+    _mesh: MeshOfFile | None = PrivateAttr(default=None)
 
     @model_validator(mode="after")
     def _box_or_chunk(self) -> Self:
@@ -125,9 +140,10 @@ class Domain(DescriptionModel):
 
     @model_validator(mode="after")
     def _topography_fits(self) -> Self:
-        surface = self.surface  # read now, so that its errors are reported with their key
-        if surface is None:
+        if self.topography is None:
             return self
+        surface = self.surface  # read now, so that its errors are reported with their key
+        assert isinstance(surface, Surface)
         if self.z[1] != 0.0:
             raise refusal(
                 f"the box ends at z = {with_unit(self.z[1], 'length')}",
@@ -152,9 +168,31 @@ class Domain(DescriptionModel):
             )
         return self
 
+    def with_mesh(self, mesh: MeshOfFile | None) -> Self:
+        """Return the domain whose surface and ends are those of a mesh file; None: those of the box."""
+        if mesh == self._mesh:
+            return self
+        other = self.model_copy()
+        for name in ("surface", "_surface_range"):
+            other.__dict__.pop(name, None)
+        other._mesh = mesh
+        return other
+
+    @property
+    def is_meshed(self) -> bool:
+        """True if the domain is that of an imported mesh."""
+        return self._mesh is not None
+
     @functools.cached_property
-    def surface(self) -> Surface | None:
-        """The topography; None for a flat surface."""
+    def surface(self) -> Surface | FreeSurface | None:
+        """The topography, or the upward free faces of an imported mesh.
+
+        None for a flat surface at z = 0, and for a mesh without such faces.
+
+        InputError: the mesh cannot be read.
+        """
+        if self._mesh is not None:
+            return self._mesh.outline.surface
         return None if self.topography is None else reading(self._read_surface, self.topography, ("topography",))
 
     def _read_surface(self, path: Path) -> Surface:
@@ -176,7 +214,7 @@ class Domain(DescriptionModel):
         return surface.placed(self.to_geographic, self.x, self.y)
 
     def surface_height(self, x: ArrayLike, y: ArrayLike) -> np.ndarray:
-        """Return z of the surface, m, at points in m: of the topography, or the top of the box.
+        """Return z of the surface, m, at points in m: of the topography or the imported mesh, or the top of the box.
 
         An array of the broadcast shape of x and y.
         """
@@ -184,9 +222,45 @@ class Domain(DescriptionModel):
             return self.surface(x, y)
         return np.full(np.broadcast_shapes(np.shape(x), np.shape(y)), self.z[1])
 
+    def surface_at(self, x: ArrayLike, y: ArrayLike, names: Sequence[str] = ()) -> np.ndarray:
+        """Return z of the surface, m, at positions of sources or receivers, as `surface_height` does.
+
+        names : of these positions, for the error.
+
+        PydanticCustomError: a position is beside the surface of an imported mesh.
+        """
+        heights = self.surface_height(x, y)
+        if not self.is_meshed or self.surface is None:
+            return heights
+        beside = np.flatnonzero(~np.atleast_1d(self.within_sides(x, y)))
+        if beside.size:
+            first = int(beside[0])
+            east, north = (float(np.broadcast_to(each, heights.shape).flat[first]) for each in (x, y))
+            name = f"{names[first]} at " if len(names) else ""
+            more = f" (and {beside.size - 1} more)" if beside.size > 1 else ""
+            (west, end), (south, last) = self.ground.x, self.ground.y
+            raise refusal(
+                f"{name}x = {east:z.12g} m, y = {north:z.12g} m is beside the free surface of the mesh{more}",
+                f"the mesh has x from {west:z.12g} to {end:z.12g} m, y from {south:z.12g} to {last:z.12g} m",
+                self.swap_question_at(east, north),
+            )
+        return heights
+
+    def within_sides(self, x: ArrayLike, y: ArrayLike) -> np.ndarray:
+        """Return a mask, of the broadcast shape of x and y, of points (m) below or above the surface of the domain."""
+        surface = self.surface
+        if surface is not None and not isinstance(surface, Surface):
+            return surface.covers(x, y)
+        (west, east), (south, north) = self.ground.x, self.ground.y
+        x, y = np.asarray(x), np.asarray(y)
+        return (x >= west) & (x <= east) & (y >= south) & (y <= north)
+
     @property
     def ground(self) -> ModelExtent:
-        """The box that contains the entire model: the domain, with a topography up to its highest point."""
+        """The box that contains the entire model: the domain, with a topography up to its highest point, or the box
+        around an imported mesh."""
+        if self._mesh is not None:
+            return ModelExtent(*self._mesh.outline.ends)
         top = self.z[1] if self.surface is None else max(self.z[1], self._surface_range[1])
         return ModelExtent(self.x, self.y, (self.z[0], top))
 

@@ -23,7 +23,9 @@ def fault_sources(
     delay : s, added to the times of the file.
     """
     x, y = domain.to_local(*fault.horizontal.T) if fault.geographic else fault.horizontal.T
-    top = np.zeros(fault.count) if domain.surface is None or at_sea_level else domain.surface(x, y)
+    top = np.zeros(fault.count)
+    if domain.surface is not None and not at_sea_level:
+        top = domain.surface_at(x, y, [f"subfault {number}" for number in range(1, fault.count + 1)])
     positions = np.column_stack([x, y, top - fault.depth])
     shear, bulk = fault.shear_modulus, None
     unknown = np.isnan(shear)

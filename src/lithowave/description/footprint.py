@@ -30,6 +30,7 @@ class Footprint:
 
     Attributes
     ----------
+    domain : the domain, of an imported mesh the box around it.
     models : the blocks, from the top down, with longitudes around the domain.
     first, second : coordinates of points on a regular grid over the domain, (n, m).
     z : the range of z of the model in the domain, m.
@@ -46,14 +47,14 @@ class Footprint:
     @classmethod
     def of(cls, domain: Domain, models: Sequence[GriddedModel], below_surface: bool, key: str = "file") -> Footprint:
         """Return the footprint of a domain with a geographic origin, or of any domain in a local model."""
-        frame = models[0].frame
+        frame, extent = models[0].frame, domain.ground
         counts = (_probe_count(domain, axis, models) for axis in "xy")
-        x, y = (np.linspace(*ends, count) for ends, count in zip((domain.x, domain.y), counts, strict=True))
+        x, y = (np.linspace(*ends, count) for ends, count in zip((extent.x, extent.y), counts, strict=True))
         first, second = model_coordinates(domain, models[0], x[:, None], y)
         first, second = (np.array(np.broadcast_to(each, (x.size, y.size))) for each in (first, second))
         if frame.kind == "geographic":
             models = [_around_longitude(model, _center_longitude(domain)) for model in models]
-        low, high = domain.z
+        low, high = _height_range(domain)
         if below_surface:
             heights = domain.surface_height(x[:, None], y)
             low, high = low - float(heights.max()), 0.0
@@ -153,7 +154,8 @@ class Footprint:
         x, y = np.broadcast_arrays(model.x[:, None], model.y)
         if model.frame.kind != "local":
             x, y = (np.asarray(each) for each in self.domain.to_local_grid(*model.frame.to_geographic(x, y)))
-        inside = (x >= self.domain.x[0]) & (x <= self.domain.x[1]) & (y >= self.domain.y[0]) & (y <= self.domain.y[1])
+        (west, east), (south, north) = self.domain.ground.x, self.domain.ground.y
+        inside = (x >= west) & (x <= east) & (y >= south) & (y <= north)
         for axis in (0, 1):
             grown = np.insert(inside, (0, inside.shape[axis]), False, axis=axis)
             count = inside.shape[axis]
@@ -193,6 +195,12 @@ def bilinear(surface: np.ndarray, model: GriddedModel, first: np.ndarray, second
     return low * (1.0 - u) + high * u
 
 
+def _height_range(domain: Domain) -> tuple[float, float]:
+    """Return the range of z, m, that a model must cover; a surface above the top of the domain may be outside of it."""
+    low, high = domain.ground.z
+    return low, min(high, domain.z[1]) if low < domain.z[1] else high
+
+
 def _center_longitude(domain: Domain) -> float:
     x, y, _ = domain.center
     return float(domain.to_geographic(x, y)[0])
@@ -215,7 +223,7 @@ def _around_longitude(model: GriddedModel, center: float) -> GriddedModel:
 
 def _probe_count(domain: Domain, axis: str, models: Sequence[GriddedModel]) -> int:
     """Return the number of probes along an axis of the domain: two in each cell of the finest block, within limits."""
-    low, high = getattr(domain, axis)
+    low, high = getattr(domain.ground, axis)
     degrees = models[0].frame.kind == "geographic"
     origin = domain.geographic_origin
     meters = 111_000.0 * max(np.cos(np.radians(origin[1])), 0.01) if degrees and origin else 1.0

@@ -38,12 +38,12 @@ def local_point(
     """
     if position is not None:
         x, y = position[:2]
-        z = position[2] if len(position) == 3 else float(domain.surface_height(x, y))
+        z = position[2] if len(position) == 3 else float(domain.surface_at(x, y))
         return (x, y, z)
     x, y = domain.to_local(longitude, latitude)
     return (float(x), float(y), depth_origin(domain, float(x), float(y)) - depth)
 
 
 def depth_origin(domain: Domain, x: float, y: float) -> float:
-    """Return z in m of zero depth: the topography at (x, y), else z = 0."""
-    return 0.0 if domain.surface is None else float(domain.surface(x, y))
+    """Return z in m of zero depth: the topography or the surface of an imported mesh at (x, y), else z = 0."""
+    return 0.0 if domain.surface is None else float(domain.surface_at(x, y))

@@ -129,7 +129,7 @@ def place_file(entry: Receivers, domain: Domain, where: str) -> PlacedReceivers:
         hint = hint or "outside: omit omits the others"
         raise refusal(got, "expected receivers in the domain", hint, at=("file",))
     if entry.outside == "omit":
-        inside = (x >= domain.x[0]) & (x <= domain.x[1]) & (y >= domain.y[0]) & (y <= domain.y[1])
+        inside = domain.within_sides(x, y)
         omitted = [record.station for record, kept in zip(records, inside, strict=True) if not kept]
         if omitted:
             note = f"{len(omitted)} of {len(records)} receivers are outside the domain and were omitted"
@@ -141,7 +141,10 @@ def place_file(entry: Receivers, domain: Domain, where: str) -> PlacedReceivers:
         if len(omitted) == len(records):
             raise refusal(f"all {len(records)} receivers are outside the domain", at=("file",))
         records, x, y = tuple(r for r, kept in zip(records, inside, strict=True) if kept), x[inside], y[inside]
-    surface = np.zeros(x.shape) if domain.surface is None else domain.surface(x, y)
+    surface = np.zeros(x.shape)
+    below = np.flatnonzero([record.z is None or bool(entry.at_surface) for record in records])
+    if domain.surface is not None and below.size:
+        surface[below] = domain.surface_at(x[below], y[below], [records[number].station for number in below])
     receivers = tuple(
         _placed(entry, record, (float(east), float(north), float(height)), f"{where}.file ({record.place})")
         for record, east, north, height in zip(records, x, y, surface, strict=True)

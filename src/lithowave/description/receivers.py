@@ -146,7 +146,7 @@ def _between(start: Point, end: Point, fractions: tuple[float, ...]) -> Point:
 def _on_surface(domain: Domain, points: Iterator[Point]) -> Iterator[Point]:
     """Return the points at the elevation of the surface."""
     x, y, _ = np.array(list(points)).T
-    for point in zip(x, y, domain.surface_height(x, y), strict=True):
+    for point in zip(x, y, domain.surface_at(x, y), strict=True):
         yield tuple(map(float, point))  # type: ignore[misc]
 
 

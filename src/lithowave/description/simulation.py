@@ -31,6 +31,7 @@ from lithowave.description.compute import Compute
 from lithowave.description.description_warnings import find_warnings
 from lithowave.description.domain import Domain
 from lithowave.description.events import is_obspy_event
+from lithowave.description.imported_mesh import with_mesh
 from lithowave.description.inventory import expand_inventories
 from lithowave.description.material import Material
 from lithowave.description.outputs import Output
@@ -155,7 +156,8 @@ class Simulation(DescriptionModel):
 
     @model_validator(mode="after")
     def _fits_together(self, info: ValidationInfo) -> Self:
-        with suppress(InputError):  # the check of the material reports these
+        self.__dict__["domain"] = with_mesh(self.domain, self.solver, self.boundaries)
+        with suppress(InputError):  # the checks of the mesh and of the material report these
             self.__dict__["material"] = self.material.in_domain(self.domain)
         self._fill_in((info.context or {}).get("stem", ""))
         problems = find_problems(self) or survey_problems(self)

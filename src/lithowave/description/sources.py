@@ -92,8 +92,8 @@ class Source(DescriptionModel):
     )
     depth_origin: Literal["surface", "sea_level"] | None = Field(
         default=None,
-        description="Zero of depths, also of those in files: surface (default), which is the topography or z = 0, or "
-        "sea_level, z = 0, so that a topography does not bend a fault.",
+        description="Zero of depths, also of those in files: surface (default), which is the topography, the surface "
+        "of an imported mesh or z = 0, or sea_level, z = 0, so that a topography does not bend a fault.",
     )
     force: ForceVector | None = Field(default=None, description="Force [East, North, Up], N.")
     moment_tensor: MomentTensor | None = Field(default=None, description="Moment tensor, N m.")

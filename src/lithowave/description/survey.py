@@ -270,7 +270,7 @@ class Shots(DescriptionModel):
         x, y = local_coordinates(domain, places, self.crs, geographic, False)
         heights = [shot.z for shot in shots]
         if self.at_surface:
-            surface = domain.surface_height(x, y)
+            surface = domain.surface_at(x, y, [shot.name for shot in shots])
             heights = [float(z) - shot.depth for shot, z in zip(shots, surface, strict=True)]
         return [
             (shot.name, (float(east), float(north), z), self.scale)
@@ -451,7 +451,7 @@ def survey_problems(simulation: Simulation) -> list[Problem]:
             _moved_source(simulation.sources[0], alone[0])
         except (ValueError, InputError) as error:
             problems.append(_placed(refused(error, ("survey", "shots", index)), entry, index))
-    if problems or simulation.solver.mesh is not None:  # a mesh has its own ends
+    if problems:
         return problems
     return [*_misplaced_shots(simulation, shots), *_misplaced_receivers(simulation, shots)]
 
@@ -484,7 +484,7 @@ def _misplaced_shots(simulation: Simulation, shots: list[Shot]) -> Iterator[Prob
 
 def _misplaced_receivers(simulation: Simulation, shots: list[Shot]) -> Iterator[Problem]:
     """Yield a problem for each shot that moves receivers out of the domain."""
-    receivers, domain = simulation.acquisition.receivers, simulation.domain
+    receivers, ground = simulation.acquisition.receivers, simulation.domain.ground
     if not (simulation.survey and simulation.survey.moving_receivers and receivers):
         return
     places = np.array([receiver.position for receiver in receivers])
@@ -492,7 +492,7 @@ def _misplaced_receivers(simulation: Simulation, shots: list[Shot]) -> Iterator[
     for number, shot in enumerate(shots, start=1):
         moved = places[:, :2] + _shift(simulation, shot)
         outside = np.zeros(len(moved), bool)
-        for values, (low, high) in zip(moved.T, (domain.x, domain.y), strict=True):
+        for values, (low, high) in zip(moved.T, (ground.x, ground.y), strict=True):
             outside |= (values < low) | (values > high)
         if outside.any():
             count += 1
@@ -502,8 +502,8 @@ def _misplaced_receivers(simulation: Simulation, shots: list[Shot]) -> Iterator[
                 yield Problem(
                     shot.where,
                     f"shot {number} moves {receivers[first].name} to x = {x:z.12g} m, y = {y:z.12g} m, outside the "
-                    f"domain (x from {domain.x[0]:z.12g} to {domain.x[1]:z.12g} m, y from {domain.y[0]:z.12g} to "
-                    f"{domain.y[1]:z.12g} m)",
+                    f"domain (x from {ground.x[0]:z.12g} to {ground.x[1]:z.12g} m, y from {ground.y[0]:z.12g} to "
+                    f"{ground.y[1]:z.12g} m)",
                     "receivers move with their shot (survey.moving_receivers)",
                 )
     if count > MAX_LISTED:

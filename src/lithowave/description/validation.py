@@ -35,7 +35,7 @@ _ROUNDING = 1e-9
 
 def find_problems(simulation: Simulation) -> list[Problem]:
     """Yield all contradictions among the parts of the description."""
-    surface = list(_surface(simulation))
+    surface = [*_surface(simulation), *_mesh(simulation)]
     if surface:
         return surface  # with the box in the wrong place every other place would be refused as well
     checks = (find_limits, _material, _sources, _event_times, _receivers, _resolution, _outputs)
@@ -77,6 +77,15 @@ def _surface(simulation: Simulation) -> Iterator[Problem]:
     )
 
 
+def _mesh(simulation: Simulation) -> Iterator[Problem]:
+    """Yield a problem if the file of an imported mesh cannot be read."""
+    try:
+        _ = simulation.domain.ground
+    except InputError as error:
+        problem = refused(error, ("solver", "mesh"))
+        yield problem._replace(got=f"{error.file}: {problem.got}") if error.file is not None else problem
+
+
 def _material(simulation: Simulation) -> Iterator[Problem]:
     try:
         simulation.material.validate_domain(simulation.domain)
@@ -89,7 +98,7 @@ def _material(simulation: Simulation) -> Iterator[Problem]:
 
 
 def surface_heights(domain: Domain, points: list[Point]) -> list[float | None]:
-    """Return z of the topography at each point; None for all without one."""
+    """Return z of the topography, or of the surface of an imported mesh, at each point; None for all without one."""
     if domain.surface is None or not points:
         return [None] * len(points)
     x, y, _ = np.array(points).T
@@ -107,6 +116,8 @@ def misplacement(
     x, y, z = point
     if domain.chunk is not None:
         return _misplacement_in_chunk(point, domain, faces, height)
+    if domain.is_meshed:
+        return _misplacement_in_mesh(point, domain, height, by_depth)
     if height is None and faces["z_max"] == "free" and z > 0.0:
         level = f"depth = {with_unit(-z, 'length')}" if by_depth else f"z = {with_unit(z, 'length')}"
         surface = "depth" if by_depth else "z"
@@ -125,10 +136,41 @@ def misplacement(
         allowed = f"Beyond {' and '.join(absorbing)} lies the absorbing layer" if absorbing else ""
         return " and ".join(outside), allowed, ""
     if height is not None and z > height + _ROUNDING * (domain.z[1] - domain.z[0]):
-        level = f"depth = {with_unit(height - z, 'length')}" if by_depth else f"z = {with_unit(z, 'length')}"
-        allowed = f"The surface is at z = {height:z.6g} m at x = {x:z.12g} m, y = {y:z.12g} m"
-        return f"{level} is above the ground", allowed, _other_sign(z, height, domain, by_depth)
+        return _above_ground(point, domain, height, by_depth)
     return None
+
+
+def _above_ground(point: Point, domain: Domain, height: float, by_depth: bool) -> tuple[str, str, str]:
+    """Return why a point above the surface, whose z is `height`, is misplaced."""
+    x, y, z = point
+    level = f"depth = {with_unit(height - z, 'length')}" if by_depth else f"z = {with_unit(z, 'length')}"
+    allowed = f"The surface is at z = {height:z.6g} m at x = {x:z.12g} m, y = {y:z.12g} m"
+    return f"{level} is above the ground", allowed, _other_sign(z, height, domain, by_depth)
+
+
+def _misplacement_in_mesh(
+    point: Point, domain: Domain, height: float | None, by_depth: bool
+) -> tuple[str, str, str] | None:
+    """Return what `misplacement` does, for points beyond the ends of an imported mesh and above its surface.
+
+    Whether other points are in an element is known after the mesh is planned.
+    """
+    ends = domain.ground
+    rounding = _ROUNDING * max(high - low for low, high in (ends.x, ends.y, ends.z))
+    outside = []
+    for axis, value, (low, high) in zip(AXES, point, (ends.x, ends.y, ends.z), strict=True):
+        if axis == "z" and value > high and height is not None:
+            continue  # above the surface
+        if not low - rounding <= value <= high + rounding:
+            text = f"{low:z.12g} to {high:z.12g} m"
+            outside.append(f"{axis} = {with_unit(value, 'length')} is outside the mesh ({axis} from {text})")
+    if outside:
+        return " and ".join(outside), "", ""
+    surface, (x, y, z) = domain.surface, point
+    if surface is None or height is None or z <= height + rounding:
+        return None
+    known = z > ends.z[1] + rounding or surface.is_top and surface.covers(x, y)  # type: ignore[union-attr]
+    return _above_ground(point, domain, height, by_depth) if known else None
 
 
 def _other_sign(z: float, height: float, domain: Domain, by_depth: bool) -> str:
@@ -138,7 +180,7 @@ def _other_sign(z: float, height: float, domain: Domain, by_depth: bool) -> str:
     """
     rule = "depth is positive downwards" if by_depth else "Depth is negative z"
     mirrored = 2.0 * height - z if by_depth else -z
-    if not domain.z[0] <= mirrored <= height:
+    if not domain.ground.z[0] <= mirrored <= height:
         return rule
     return f"{rule}; did you mean {z - height if by_depth else -z:.12g}?"
 
@@ -182,7 +224,7 @@ def _sources(simulation: Simulation) -> Iterator[Problem]:
         heights = surface_heights(simulation.domain, [source.position for source in sources])
         for source, height in zip(sources, heights, strict=True):
             trouble = misplacement(source.position, simulation.domain, faces, height, by_depth)
-            if trouble is None or simulation.solver.mesh is not None:  # a mesh has its own ends
+            if trouble is None:
                 continue
             misplaced += 1
             if misplaced <= _MOST_OF_A_KIND:
@@ -268,9 +310,9 @@ def _receivers(simulation: Simulation) -> Iterator[Problem]:
             yield refused(error, path)
             continue
         receivers = simulation.acquisition.receiver_groups[index]
-        if simulation.solver.mesh is None:  # a mesh has its own ends
+        if not simulation.domain.is_meshed:  # whose free faces have names of their own
             yield from _without_surface(entry, (*path, entry.kind), faces)
-            yield from _misplaced_receivers(entry, receivers, path, simulation.domain, faces)
+        yield from _misplaced_receivers(entry, receivers, path, simulation.domain, faces)
         for receiver in receivers:
             other = first.setdefault(receiver.name, receiver)
             if other is receiver:
@@ -358,7 +400,7 @@ def _outputs(simulation: Simulation) -> Iterator[Problem]:
             continue
         axis, value = snapshots.plane.axis, snapshots.plane.coordinate
         low, high = getattr(domain.ground, axis)
-        if not low <= value <= high and simulation.solver.mesh is None:
+        if not low <= value <= high:
             meaning = " (angles times 6371 km)" if domain.chunk is not None and axis != "z" else ""
             yield Problem(
                 ("output", "snapshots", index, "plane"),

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from lithowave.errors import InputError
+from lithowave.readers.hdf5_files import open_hdf5
 
 _GDAL = "convert it with GDAL: gdal_translate -of netCDF {name} {stem}.nc"
 _MESHIO = "convert it with meshio: meshio convert {name} {stem}.vtu"
@@ -48,6 +49,13 @@ _SUFFIXES = {
     ".sgy": ("a SEG-Y file", "as sections of a model: material: {{section: {{vp: ..., vs: ..., rho: ...}}}}"),
     ".nrf": ("a NetCDF rupture of SeisSol", "use the .srf file of which rconv made it"),
 }  # fmt: skip
+_HDF5 = b"\x89HDF\r\n\x1a\n"
+_PUML = (
+    "a mesh of SeisSol (PUML)",
+    "give the .msh or .neu file from which PUMGen has made it, or convert the tetrahedra and their groups: "
+    "f = h5py.File('{name}'); meshio.write('{stem}.vtu', meshio.Mesh(f['geometry'][:], [('tetra', f['connect'][:])], "
+    "cell_data={{'material': [f['group'][:]]}})); the planes of the bounding box then define the boundaries",
+)
 _NDK = re.compile(rb"\S+\s+\d{4}/\d\d/\d\d\s+\d\d:\d\d:")
 _ESRI = re.compile(rb"ncols\s+\d+\s+nrows\s+\d+", re.IGNORECASE)
 
@@ -69,12 +77,23 @@ def foreign_format(path: Path, by_name: bool = True) -> tuple[str, str] | None:
         found = _SUFFIXES[".asc"]
     if found is None and b"FINITE-SOURCE RUPTURE MODEL" in head.upper():
         found = _SUFFIXES[".fsp"]
+    if found is None and head.startswith(_HDF5) and _is_puml(path):
+        found = _PUML
     if found is None and by_name:
         found = _SUFFIXES.get(path.suffix.lower())
     if found is None:
         return None
     what, how = found
     return what, how.format(name=path.name, stem=path.stem)
+
+
+def _is_puml(path: Path) -> bool:
+    """True if an HDF5 file has the datasets of a mesh of SeisSol."""
+    try:
+        with open_hdf5(path) as file:
+            return {"connect", "geometry", "boundary", "group"} <= set(file)
+    except (OSError, ValueError, RuntimeError):
+        return False
 
 
 def foreign_text(path: Path) -> tuple[str, str]:

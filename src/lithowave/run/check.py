@@ -185,6 +185,7 @@ def check_simulation(simulation: Simulation, *, measure: bool = True, ranks: int
     backend, problems = _backend(simulation)
     require_mesh_memory(simulation, backend)
     plan = method.plan(simulation, backend)
+    plan.require_points(simulation)
     anelasticity = plan_anelasticity(simulation, plan)
     schedule = plan.schedule
     receivers = simulation.acquisition.receivers

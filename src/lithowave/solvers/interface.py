@@ -126,6 +126,12 @@ class Plan(Protocol):
     def lines(self) -> list[tuple[str, str]]:
         """Return the lines that `check` prints about the plan: name and value."""
 
+    def require_points(self, simulation: Simulation) -> None:
+        """Raise the error of a run for sources and receivers in no element of an imported mesh (collective call).
+
+        The validation has located those of grids and generated meshes.
+        """
+
     def warnings(self, simulation: Simulation) -> list[str]:
         """Return one sentence for each point in which this discretization may be less accurate than the user expects.
 

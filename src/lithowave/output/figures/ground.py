@@ -49,7 +49,7 @@ def ground_map(simulation: Simulation | None, bounds: tuple[float, float, float,
         return None
     x, y = np.linspace(*bounds[:2], POINTS), np.linspace(*bounds[2:], POINTS)
     height = simulation.domain.surface_height(x[None, :], y[:, None])
-    if simulation.domain.topography is not None:
+    if simulation.domain.surface is not None:
         return GroundMap(x, y, height, "Elevation of the surface (m)")
     try:
         vp, vs, _ = simulation.material.sample(x[None, :], y[:, None], height)

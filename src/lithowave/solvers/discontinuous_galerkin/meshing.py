@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lithowave.backends.host_threads import over_parts
+from lithowave.description.imported_mesh import mesh_of
 from lithowave.mesh.bisection import around, refined
 from lithowave.mesh.extrusion import extruded_tetrahedra, tetrahedron_sizes
 from lithowave.mesh.hexahedra import HexahedralMesh
 from lithowave.mesh.hexahedral_box import BoxPlan, plan_box
+from lithowave.mesh.imported_meshes import read_mesh_of
 from lithowave.mesh.partition import Rectangle
 from lithowave.mesh.shared_faces import SharedFaces
 from lithowave.mesh.tetrahedra import TetrahedralMesh
 from lithowave.mesh.tetrahedral_boxes import deformed, split_hexahedra
-from lithowave.mesh.tetrahedral_reading import read_tetrahedral_mesh
 from lithowave.parallel.ranks import SINGLE_RANK, Ranks
 from lithowave.phases import phase
 from lithowave.solvers.common.layer_warnings import backward_media
@@ -122,8 +123,7 @@ def made_of(simulation: Simulation, mesh: TetrahedralMesh, box: BuiltBox) -> Mes
 
 def _imported(simulation: Simulation) -> MeshedModel:
     """Return the mesh of the file with its absorbing layer, whose elements have the material of those they continue."""
-    given = simulation.solver.mesh
-    mesh = read_tetrahedral_mesh(given.file, "solver.mesh", given.surfaces)
+    mesh = read_mesh_of(mesh_of(simulation.solver, simulation.boundaries))
     materials, layer, size = _materials(simulation, mesh), None, None
     sides, no_layer = layer_sides(simulation, mesh)
     if sides is not None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lithowave.description.boundaries import CONDITIONS
 from lithowave.errors import InputError
 from lithowave.sphere import RADIUS
 
@@ -14,9 +15,7 @@ if TYPE_CHECKING:
     from lithowave.description.chunk import Chunk
     from lithowave.description.simulation import Simulation
 
-KINDS = ("free", "absorbing", "rigid")
 SAME_LEVEL = 1e-3  # m, between levels that are equal
-SIDE_NAMES = {"top": "z_max", "bottom": "z_min"}
 
 
 def element_size(simulation: Simulation, speed: float) -> float:
@@ -45,17 +44,10 @@ def column_widths(tops: Sequence[float], sizes: Sequence[float], chunk: Chunk | 
 
 def kinds_of_faces(simulation: Simulation, mesh: Any) -> dict[str, np.ndarray]:
     """Return the outer faces by kind."""
-    found: dict[str, list[np.ndarray]] = {kind: [] for kind in KINDS}
+    found: dict[str, list[np.ndarray]] = {kind: [] for kind in CONDITIONS}
     for name, faces in mesh.boundaries.items():
-        found[kind_of_boundary(simulation, name)].append(faces)
+        found[simulation.boundaries.kind_of(name)].append(faces)
     return {kind: np.concatenate([np.zeros((0, 2), np.int64), *parts]) for kind, parts in found.items()}
-
-
-def kind_of_boundary(simulation: Simulation, name: str) -> str:
-    """Return the boundary condition of a boundary of a mesh: the name of a face, top, bottom, sides, or a condition."""
-    if name in KINDS:
-        return name
-    return simulation.boundaries.sides if name == "sides" else simulation.boundaries.face(SIDE_NAMES.get(name, name))
 
 
 def group_materials(simulation: Simulation, mesh: Any) -> tuple[list[Any], np.ndarray]:

@@ -9,7 +9,6 @@ import numpy as np
 
 from lithowave.errors import InputError
 from lithowave.mesh.extrusion import PlaneSides, plane_sides
-from lithowave.solvers.elements.element_description import kind_of_boundary
 
 if TYPE_CHECKING:
     from lithowave.description.simulation import Simulation
@@ -29,7 +28,7 @@ def layer_sides(simulation: Simulation, mesh: Any) -> tuple[PlaneSides | None, s
     boundaries = simulation.boundaries
     if simulation.absorption != "layer":
         return None, ""
-    absorbing = {name: kind_of_boundary(simulation, name) == "absorbing" for name in mesh.boundaries}
+    absorbing = {name: boundaries.kind_of(name) == "absorbing" for name in mesh.boundaries}
     try:
         sides = plane_sides(mesh, absorbing)
     except InputError as error:

@@ -48,7 +48,7 @@ def hexahedra_warnings(plan: Any, simulation: Simulation) -> list[str]:
         found += averaged_discontinuities(simulation)
     elif plan.materials.values is not None:
         found += unfollowed_interfaces(simulation, plan, *point_contrasts(plan.materials.values))
-    if simulation.domain.surface is not None:
+    if simulation.domain.topography is not None:
         points = plan.from_mesh(upper_points_of_hexahedra(plan.mesh))
         found += unresolved_topography(simulation, points, plan.ranks)
     return found + unresolved_interfaces(simulation, plan, faces_of_hexahedra, upper_points_of_hexahedra)
@@ -66,7 +66,7 @@ def tetrahedra_warnings(plan: Any, simulation: Simulation) -> list[str]:
             medium = NearestMedium.inside(simulation, ends)
         contrasts = vertex_contrasts(medium, plan.mesh, own_layers(simulation, plan.mesh))
         found += unfollowed_interfaces(simulation, plan, *contrasts)
-    if simulation.domain.surface is not None:
+    if simulation.domain.topography is not None:
         found += unresolved_topography(simulation, upper_points_of_tetrahedra(plan.mesh), plan.ranks)
     return found + unresolved_interfaces(simulation, plan, faces_of_tetrahedra, upper_points_of_tetrahedra)
 

@@ -15,7 +15,15 @@ from lithowave.parallel.ranks import Ranks
 from lithowave.phases import phase
 from lithowave.solvers.common.plan_lines import Line, face_line
 from lithowave.solvers.elements.interface_sides import select_sides
-from lithowave.solvers.elements.point_location import SURFACE_TOLERANCE, PointLocations, SharedLocations, resolve_owners
+from lithowave.solvers.elements.point_location import (
+    SURFACE_TOLERANCE,
+    PointLocations,
+    SharedLocations,
+    point_names,
+    point_positions,
+    require_located,
+    resolve_owners,
+)
 from lithowave.solvers.elements.snapshot_grids import select_snapshot_grid
 from lithowave.sphere import ChunkMap
 
@@ -89,6 +97,16 @@ class ElementPlan:
             found = found.rows(select_sides(self, found, positions, owners))
         return resolve_owners(found, self.ranks, numbers)
 
+    def require_points(self, simulation: Simulation) -> None:
+        """See `lithowave.solvers.interface.Plan`."""
+        if self.mesh_file is None:
+            return
+        found = simulation.acquisition
+        for key, points in (("sources", found.sources), ("receivers", found.receivers)):
+            positions = point_positions(points)
+            located = self.locate(positions, self.tolerance)
+            require_located(located, self.ranks, point_names(points, key[:-1]), positions, key)
+
     def in_mesh(self, positions: np.ndarray) -> np.ndarray:
         """Return the coordinates of the mesh (points, 3), m, of positions in local coordinates."""
         return positions if self.curvature is None else self.curvature.to_cartesian(*np.transpose(positions))
@@ -128,7 +146,7 @@ class ElementPlan:
 
         Points above a topography were rejected by the validation; the others are moved onto the elements.
         """
-        follows = self.curvature is not None or self.domain is not None and self.domain.surface is not None
+        follows = self.curvature is not None or self.domain is not None and self.domain.topography is not None
         return SURFACE_TOLERANCE if follows else self.inside_tolerance
 
     @property

@@ -17,12 +17,18 @@ def _axis(low: float, high: float, spacing: float, stride: int) -> tuple[float, 
 
 
 def box_of(plan: Any) -> tuple[tuple[float, float], ...]:
-    """Return the domain: from the simulation file, or around the mesh, up to the highest point of the surface."""
+    """Return the domain: from the simulation file, or around the mesh, up to the highest point of the surface.
+
+    Of an imported mesh it is the box around it, without an absorbing layer.
+    """
     if plan.domain is None and getattr(plan, "bounds", None) is not None:
         return plan.bounds  # of the global mesh, if a rank has only a part of it
     vertices = plan.mesh.vertices
     if plan.domain is None:
         return tuple((float(vertices[:, axis].min()), float(vertices[:, axis].max())) for axis in range(3))
+    if plan.domain.is_meshed:
+        ends = plan.domain.ground
+        return ends.x, ends.y, ends.z
     sides = [tuple(getattr(plan.domain, axis)) for axis in "xyz"]
     if plan.domain.surface is not None:
         sides[2] = (sides[2][0], max(sides[2][1], plan.domain.surface.high))

@@ -262,6 +262,9 @@ class FiniteDifferencePlan:
             text += "; the decay of single waves deviated by up to 2.5% at Q = 20"
         return [("memory variables", text)]
 
+    def require_points(self, simulation: Simulation) -> None:
+        """See `lithowave.solvers.interface.Plan`; there are no imported meshes."""
+
     def warnings(self, simulation: Simulation) -> list[str]:
         """See `lithowave.solvers.interface.Plan`."""
         size = np.full(len(simulation.acquisition.source_positions), self.grid.spacing)

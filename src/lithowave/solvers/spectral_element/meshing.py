@@ -10,13 +10,14 @@ import numpy as np
 
 from lithowave.description.domain import FACES
 from lithowave.description.earth_medium import EarthMedium
+from lithowave.description.imported_mesh import mesh_of
 from lithowave.earth.gravity import RadialGravity
 from lithowave.earth.transverse import transverse_moduli
 from lithowave.errors import InputError
 from lithowave.mesh.extrusion import extruded_hexahedra, hexahedron_sizes
 from lithowave.mesh.hexahedra import HexahedralMesh, curved
 from lithowave.mesh.hexahedral_box import BoxPlan, Slab, plan_box
-from lithowave.mesh.mesh_reading import read_hexahedral_mesh
+from lithowave.mesh.imported_meshes import read_mesh_of
 from lithowave.parallel.collective import collective_call
 from lithowave.parallel.ranks import SINGLE_RANK, Ranks
 from lithowave.phases import phase
@@ -97,8 +98,7 @@ def _read(simulation: Simulation, ranks: Ranks) -> MeshedModel:
     def read() -> tuple[HexahedralMesh | None, np.ndarray | None, tuple]:
         if not ranks.is_root:
             return None, None, ()
-        given = simulation.solver.mesh
-        mesh = read_hexahedral_mesh(given.file, "solver.mesh", given.surfaces)
+        mesh = read_mesh_of(mesh_of(simulation.solver, simulation.boundaries))
         if grouped:  # A part may lack groups: materials are numbered in the order of the simulation file.
             mesh = replace(mesh, materials=group_materials(simulation, mesh)[1])
         size = typical_size(mesh)
