@@ -1,7 +1,7 @@
 """The commands. Each imports its modules when it is called, so that ``lithowave --help`` is fast.
 
-Exit status: 0 for success, 1 for a failure during the command, 2 for invalid input, 128 + n for a run that signal n
-stopped (143 after SIGTERM).
+Exit status: 0 for success, 1 for a failure during the command, 2 for invalid input, 75 for a run that SIGUSR1 stopped
+before a time limit and that is to be resumed, 128 + n for a run that another signal n stopped (143 after SIGTERM).
 """
 
 from __future__ import annotations
@@ -123,9 +123,10 @@ def _end_all(status: int) -> None:
 
     if status and launched():
         from lithowave.cli.printing import ranks_here
+        from lithowave.run.stop_signals import RESUME_STATUS
 
         ranks = ranks_here()
-        if status > 128:
+        if status > 128 or status == RESUME_STATUS:
             ranks.barrier()  # a signal stopped all ranks at the same step
             return
         ranks.abort(status)

@@ -13,13 +13,24 @@ from typing import Any
 from lithowave.parallel.ranks import Ranks
 from lithowave.solvers.clock import Clock
 
-STOPPING = (signal.SIGTERM, signal.SIGINT)
+STOPPING = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)
+RESUME_STATUS = 75
+"""Exit status after SIGUSR1, EX_TEMPFAIL of sysexits.h: a checkpoint is written, and the run is to be resumed. It differs
+from that of a process that SIGUSR1 has killed before its time loop (138), and which has no checkpoint."""
+
+
+def exit_status(signal_name: str) -> int:
+    """Return the exit status of a run or a survey that a signal has stopped."""
+    number = signal.Signals[signal_name]
+    return RESUME_STATUS if number == signal.SIGUSR1 else 128 + number
 
 
 class SignalHandler:
-    """Recorder of signals: SIGTERM and SIGINT request a checkpoint and the end of the run, SIGUSR1 a checkpoint only.
+    """Recorder of signals: SIGTERM, SIGINT and SIGUSR1 request a checkpoint and the end of the run, SIGUSR2 a checkpoint
+    only.
 
-    A second SIGINT (Ctrl-C) ends the run at once, without a checkpoint.
+    A second SIGINT (Ctrl-C) ends the run at once, without a checkpoint. SIGUSR1 announces a time limit, after which the
+    run is resumed; it does not replace an earlier signal, which may be that of a user who cancels the run.
     """
 
     def __init__(self) -> None:
@@ -31,7 +42,8 @@ class SignalHandler:
         if number in STOPPING:
             if self.stopped_by and number == signal.SIGINT:
                 raise KeyboardInterrupt
-            self.stopped_by = signal.Signals(number).name
+            if number != signal.SIGUSR1 or self.stopped_by is None:
+                self.stopped_by = signal.Signals(number).name
         self.pending = True
 
 
@@ -53,7 +65,7 @@ def handled_by(receive: Callable[[int, FrameType | None], Any]) -> Iterator[None
         yield
         return
     # A handler that was not installed from Python (None) could not be restored: it remains.
-    numbers = [number for number in (*STOPPING, signal.SIGUSR1) if signal.getsignal(number) is not None]
+    numbers = [number for number in (*STOPPING, signal.SIGUSR2) if signal.getsignal(number) is not None]
     before = {number: signal.signal(number, receive) for number in numbers}
     try:
         yield
@@ -86,5 +98,6 @@ class SignalRequests:
         if self.ranks.size > 1:
             self._next = clock.step + max(1, round(self.interval / max(1e-9, *(seconds for _, _, seconds in found))))
             self._looked = (clock.step, now)
-        self.stopped_by = next((name for _, name, _ in found if name), None)
+        names = sorted((name for _, name, _ in found if name), key="SIGUSR1".__eq__)
+        self.stopped_by = names[0] if names else None
         return any(wanted for wanted, _, _ in found)

@@ -37,7 +37,7 @@ class ReceivedSignals:
 
     def receive(self, number: int, _frame: FrameType | None) -> None:
         """Record the signal; the queue forwards it."""
-        if number == signal.SIGUSR1:
+        if number == signal.SIGUSR2:
             self.pending.append(number)
         elif self.stopped_by is None:
             self.stopped_by = signal.Signals(number).name
