@@ -20,13 +20,13 @@ from small_run import lithowave
 SUPPORT = Path(__file__).parent
 SCRIPT = SUPPORT.parents[1] / "scripts" / "slurm.sh"
 ENDED = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY")
-# The launchers of two ranks: options of `lithowave submit`, and the ABI of the MPI library that mpi4py loads.
+# The launchers of two ranks: options of `lithowave submit`, mpiexec, and MPI4PY_MPIABI, if the library of mpi4py differs.
 VENV_MPIEXEC = Path(sys.executable).parent / "mpiexec"
 SYSTEM_MPIEXEC = Path("/usr/bin/mpiexec.openmpi")
 LAUNCHERS: dict[str, tuple[tuple[str, ...], Path | None, str]] = {
     "one_rank": ((), None, ""),
-    "srun_pmi2": (("--ranks", "2", "--mpi", "pmi2"), VENV_MPIEXEC, "mpich"),
-    "mpiexec_mpich": (("--ranks", "2", "--launcher", "mpiexec"), VENV_MPIEXEC, "mpich"),
+    "srun_pmi2": (("--ranks", "2", "--mpi", "pmi2"), VENV_MPIEXEC, ""),
+    "mpiexec_mpich": (("--ranks", "2", "--launcher", "mpiexec"), VENV_MPIEXEC, ""),
     "srun_pmix": (("--ranks", "2", "--mpi", "pmix"), SYSTEM_MPIEXEC, "openmpi"),
     "mpiexec_openmpi": (("--ranks", "2", "--launcher", "mpiexec"), SYSTEM_MPIEXEC, "openmpi"),
 }
@@ -101,7 +101,7 @@ def launcher_options(name: str) -> list[str]:
     pytest.importorskip("mpi4py", reason="mpi4py is not installed")
     if not mpiexec.exists():
         pytest.skip(f"{mpiexec} is not installed")
-    lines = [f"export MPI4PY_MPIABI={abi}"]
+    lines = [f"export MPI4PY_MPIABI={abi}"] if abi else []
     if "mpiexec" in options:
         lines.append(f'mpiexec() {{ exec {mpiexec} "$@"; }}')
     return [*options, *(part for line in lines for part in ("--before", line))]

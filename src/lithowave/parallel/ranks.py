@@ -178,13 +178,19 @@ def make_ranks() -> Ranks:
     Raises
     ------
     MissingPackageError : several processes were started, but mpi4py is not installed. ResourceError : mpiexec and
-    mpi4py use different MPI libraries, or srun has started processes that MPI does not connect.
+    mpi4py use different MPI libraries, srun has started processes that MPI does not connect, or there is no MPI library.
     """
     if not launched():
         return SINGLE_RANK
     if find_spec("mpi4py") is None:
         raise MissingPackageError("mpi4py", "a run on several ranks", "mpi")
-    ranks = MpiRanks()
+    try:
+        ranks = MpiRanks()
+    except (ImportError, RuntimeError) as error:
+        raise ResourceError(
+            f"mpi4py cannot load its MPI library ({error}). Load the library (on a cluster, `module load`), or select "
+            "another one (MPI4PY_MPIABI, MPI4PY_LIBMPI)."
+        ) from error
     if ranks.size < started():
         raise ResourceError(_unconnected(ranks))
     if ranks.size == 1:
