@@ -148,9 +148,12 @@ def print_survey_summary(result: SurveyResult) -> None:
         print_text(f"results: {result.directory}")
         print_text(f"next:    lithowave plot {folder}")
         return
-    failures = result.failures
-    missing = ", ".join(map(str, failures)) or "some"
-    print_error(LithowaveError(f"{len(result.shots) - finished} of {len(result.shots)} shots failed: {missing}."))
+    total, failures = len(result.shots), result.failures
+    states = {number: shot.state for number, shot in enumerate(result.shots, 1) if shot.state != FINISHED}
+    others = [f"{number} ({state})" for number, state in states.items() if number not in failures]
+    texts = [f"{len(failures)} of {total} shots failed: {', '.join(map(str, failures))}."] if failures else []
+    texts += [f"{len(others)} of {total} shots are not finished: {', '.join(others)}."] if others else []
+    print_error(LithowaveError(" ".join(texts)))
     print_note(f"output:  {result.directory}/shot_.../output.txt; lithowave status {folder} lists all shots")
     print_note(f"next:    remove the cause, then lithowave restart {folder}")
     raise typer.Exit(1)
