@@ -1,4 +1,4 @@
-"""Scripts for Slurm, derived from the dry run: requested resources, and checkpoint and requeue before the time limit."""
+"""Scripts for Slurm, derived from the dry run: requested resources, checkpoint and requeue before the time limit."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from lithowave.description.simulation import Simulation
 from lithowave.errors import InputError, ResourceError
 from lithowave.run.check import PROCESS_BYTES, CheckReport, check_simulation, duration_text
 from lithowave.run.status import FINISHED, run_state
-from lithowave.run.stop_signals import RESUME_STATUS
+from lithowave.run.time_limit import RESUME_STATUS
 
 LAUNCHERS = ("srun", "mpiexec")
 MEMORY_MARGIN, TIME_MARGIN = 1.25, 1.5
@@ -39,8 +39,8 @@ SCRIPT = """\
 folder={folder}
 
 {command}
-# Before the time limit, Slurm sends USR1 to this script alone: the run writes a checkpoint and ends with status {resume},
-# and the job is requeued. TERM, which scancel sends to all processes of the job, ends the run, and the job is not requeued.
+# Before the time limit, Slurm sends USR1 to this script alone: the run writes a checkpoint and ends with status
+# {resume}, and the job is requeued. After TERM, which scancel sends to all processes of a job, it is not requeued.
 signals=0 limit=0 canceled=0
 receive() {{
     signals=$((signals + 1))
@@ -63,7 +63,7 @@ job=${{SLURM_ARRAY_JOB_ID:+${{SLURM_ARRAY_JOB_ID}}_$SLURM_ARRAY_TASK_ID}}
 if (( ! limit || canceled || status == 0 )); then
     exit "$status"
 elif (( status != {resume} )); then
-    echo "The time limit is near, but the run has no checkpoint to resume from (status $status): not requeued." >&2
+    echo "The time limit is near, but the run has failed (status $status, not {resume}): not requeued." >&2
 elif (( ${{SLURM_RESTART_COUNT:-0}} >= {requeues} )); then
     echo "This job was requeued {requeues} times: not requeued. Submit it again to resume the run." >&2
 else

@@ -1,5 +1,4 @@
-"""Surveys on Dask Distributed, started as users do: a worker killed in the middle, the scheduler killed; results as of a local
-run."""
+"""Surveys on Dask Distributed, started as users do: a killed worker, a killed scheduler; results as of a local run."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from small_run import lithowave
 SUPPORT = Path(__file__).parent
 SCRIPT = SUPPORT.parents[1] / "scripts" / "slurm.sh"
 ENDED = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY")
-# The launchers of two ranks: options of `lithowave submit`, mpiexec, and MPI4PY_MPIABI, if the library of mpi4py differs.
+# The launchers of two ranks: options of `lithowave submit`, mpiexec, and MPI4PY_MPIABI.
 VENV_MPIEXEC = Path(sys.executable).parent / "mpiexec"
 SYSTEM_MPIEXEC = Path("/usr/bin/mpiexec.openmpi")
 LAUNCHERS: dict[str, tuple[tuple[str, ...], Path | None, str]] = {
@@ -67,7 +67,8 @@ class Job:
 
     def facts(self) -> dict[str, str]:
         """Entries that scontrol shows."""
-        shown = subprocess.run(["scontrol", "show", "job", "-o", self.number], capture_output=True, text=True, check=True)
+        command = ["scontrol", "show", "job", "-o", self.number]
+        shown = subprocess.run(command, capture_output=True, text=True, check=True)
         return dict(re.findall(r"(\w+)=(\S*)", shown.stdout.splitlines()[0]))
 
     @property

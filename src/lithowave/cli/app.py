@@ -21,6 +21,7 @@ from lithowave.cli.init import init
 from lithowave.cli.join import join
 from lithowave.cli.submit import submit
 from lithowave.errors import InputError, LithowaveError, ResourceError
+from lithowave.run.time_limit import RESUME_STATUS, defer
 from lithowave.version import __version__
 
 BUG_REPORT_HINT = (
@@ -103,6 +104,8 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):  # characters that the terminal lacks must not end a run
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
+    if sys.argv[1:2] in (["run"], ["restart"]):
+        defer()
     try:
         app(prog_name="lithowave")
     except SystemExit as end:
@@ -123,7 +126,6 @@ def _end_all(status: int) -> None:
 
     if status and launched():
         from lithowave.cli.printing import ranks_here
-        from lithowave.run.stop_signals import RESUME_STATUS
 
         ranks = ranks_here()
         if status > 128 or status == RESUME_STATUS:

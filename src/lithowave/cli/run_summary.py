@@ -17,7 +17,7 @@ from lithowave.output.run_folder import read_report
 from lithowave.run.check import duration_text
 from lithowave.run.progress import rate_key, rate_text
 from lithowave.run.result import Result
-from lithowave.run.stop_signals import exit_status
+from lithowave.run.time_limit import exit_status
 
 Outcome = TypeVar("Outcome")
 

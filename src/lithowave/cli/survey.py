@@ -17,7 +17,7 @@ from lithowave.description.simulation import Simulation
 from lithowave.errors import InputError, LithowaveError
 from lithowave.run.check import duration_text
 from lithowave.run.status import FINISHED, run_state
-from lithowave.run.stop_signals import exit_status
+from lithowave.run.time_limit import exit_status
 from lithowave.shots import SurveyResult, restart_survey, run_shot, run_survey, state_of
 from lithowave.shots.executors import dask_client
 from lithowave.shots.task import stop_with_parent

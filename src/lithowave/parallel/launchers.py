@@ -23,7 +23,7 @@ def launched() -> bool:
 
 
 def started() -> int:
-    """Return the number of processes that the launcher started, by its environment variables; 1 if they do not state it.
+    """Return the number of processes that the launcher started, by its variables; 1 if they do not state it.
 
     The tasks of a Slurm step count if no MPI launcher has set a number: `srun` starts them even if it does not connect
     them.

@@ -178,7 +178,8 @@ def make_ranks() -> Ranks:
     Raises
     ------
     MissingPackageError : several processes were started, but mpi4py is not installed. ResourceError : mpiexec and
-    mpi4py use different MPI libraries, srun has started processes that MPI does not connect, or there is no MPI library.
+    mpi4py use different MPI libraries, srun has started processes that MPI does not connect, or no MPI library is
+    found.
     """
     if not launched():
         return SINGLE_RANK

@@ -11,23 +11,15 @@ from types import FrameType
 from typing import Any
 
 from lithowave.parallel.ranks import Ranks
+from lithowave.run.time_limit import take_early
 from lithowave.solvers.clock import Clock
 
 STOPPING = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)
-RESUME_STATUS = 75
-"""Exit status after SIGUSR1, EX_TEMPFAIL of sysexits.h: a checkpoint is written, and the run is to be resumed. It differs
-from that of a process that SIGUSR1 has killed before its time loop (138), and which has no checkpoint."""
-
-
-def exit_status(signal_name: str) -> int:
-    """Return the exit status of a run or a survey that a signal has stopped."""
-    number = signal.Signals[signal_name]
-    return RESUME_STATUS if number == signal.SIGUSR1 else 128 + number
 
 
 class SignalHandler:
-    """Recorder of signals: SIGTERM, SIGINT and SIGUSR1 request a checkpoint and the end of the run, SIGUSR2 a checkpoint
-    only.
+    """Recorder of signals: SIGTERM, SIGINT and SIGUSR1 request a checkpoint and the end of the run, SIGUSR2 only a
+    checkpoint.
 
     A second SIGINT (Ctrl-C) ends the run at once, without a checkpoint. SIGUSR1 announces a time limit, after which the
     run is resumed; it does not replace an earlier signal, which may be that of a user who cancels the run.
@@ -57,7 +49,7 @@ def stop_signals() -> Iterator[SignalHandler]:
 
 @contextmanager
 def handled_by(receive: Callable[[int, FrameType | None], Any]) -> Iterator[None]:
-    """Call a function for the signals inside the block, and restore the previous handlers.
+    """Call a function for the signals inside the block, and for those deferred; restore the previous handlers.
 
     Python allows this in the main thread only: in other threads, signals have their usual effect.
     """
@@ -68,6 +60,8 @@ def handled_by(receive: Callable[[int, FrameType | None], Any]) -> Iterator[None
     numbers = [number for number in (*STOPPING, signal.SIGUSR2) if signal.getsignal(number) is not None]
     before = {number: signal.signal(number, receive) for number in numbers}
     try:
+        for number in take_early():
+            receive(number, None)
         yield
     finally:
         for number, handler in before.items():

@@ -101,8 +101,8 @@ class ShotExecutor:
                 ) from error
         except (RuntimeError, OSError) as error:  # after a shutdown, or a lost connection
             raise ResourceError(
-                f"the executor of the survey accepts no shots ({error}). Run the survey again with a new executor, which "
-                "resumes the unfinished shots."
+                f"the executor of the survey accepts no shots ({error}). Run the survey again with a new executor, "
+                "which resumes the unfinished shots."
             ) from error
         self.close()
         self._executor = self._adapted(self._make())

@@ -99,9 +99,9 @@ def run_survey(
     Raises
     ------
     InputError : the description is invalid, or several ranks were started. OutputError : the folder cannot be written.
-    ResourceError : the executor is broken.
-    RunInterrupted : SIGTERM or SIGUSR1 has stopped the survey. RunKeyboardInterrupt : Ctrl-C has stopped it. Both have the
-        incomplete result; the same call, or `restart_survey`, resumes the unfinished shots.
+    ResourceError : the executor is broken, or its Dask scheduler was lost.
+    RunInterrupted : SIGTERM or SIGUSR1 has stopped the survey. RunKeyboardInterrupt : Ctrl-C has stopped it. Both have
+        the incomplete result; the same call, or `restart_survey`, resumes the unfinished shots.
     """
     _refuse_ranks(executor)
     if callbacks:

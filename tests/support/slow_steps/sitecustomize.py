@@ -1,5 +1,5 @@
-"""For processes with this folder in PYTHONPATH: each step of finite differences lasts LITHOWAVE_STEP_PAUSE seconds longer,
-except in elements of a job array that LITHOWAVE_FAST_ELEMENTS names."""
+"""For processes with this folder in PYTHONPATH: each step of finite differences lasts LITHOWAVE_STEP_PAUSE seconds
+longer, except in elements of a job array that LITHOWAVE_FAST_ELEMENTS names."""
 
 from __future__ import annotations
 
