@@ -24,6 +24,8 @@ SlurmdUser=root
 AuthInfo=socket=$folder/munge.socket,cred_expire=5
 CredType=cred/munge
 MpiDefault=none
+# Minutes: the shortest time limit, one minute, is for the runs of the tests, not for their start on a busy machine.
+OverTimeLimit=2
 ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none
 SelectType=select/cons_tres

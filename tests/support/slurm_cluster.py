@@ -19,6 +19,8 @@ from small_run import lithowave
 
 SUPPORT = Path(__file__).parent
 SCRIPT = SUPPORT.parents[1] / "scripts" / "slurm.sh"
+# Slurm looks for limits twice per minute, and sends a signal early: with this lead not while a short run starts.
+LATE_SIGNAL = ("--signal=B:USR1@1",)
 ENDED = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY")
 # The launchers of two ranks: options of `lithowave submit`, mpiexec, and MPI4PY_MPIABI.
 VENV_MPIEXEC = Path(sys.executable).parent / "mpiexec"
@@ -112,7 +114,7 @@ def submit(folder: Path, file: Path, *options: object) -> Job:
     """Submit a run with `lithowave submit`, from a folder, to which the script writes its output."""
     folder.mkdir(exist_ok=True)
     script = lithowave("submit", file, "--output", folder / "out", *options, "--print")
-    return submit_text(folder, script[script.index("#!/bin/bash") :])
+    return submit_text(folder, script[script.index("#!/bin/bash") :], *LATE_SIGNAL)
 
 
 def submit_text(folder: Path, script: str, *options: str) -> Job:
