@@ -23,6 +23,8 @@ SlurmdUser=root
 # A requeued job starts again when its credential has expired, by default after two minutes.
 AuthInfo=socket=$folder/munge.socket,cred_expire=5
 CredType=cred/munge
+# MPICH names shared memory by the number of the job, and a killed run of an earlier cluster may have left it.
+FirstJobId=$(($(date +%s) % 60000000 + 1000))
 MpiDefault=none
 # Minutes: the shortest time limit, one minute, is for the runs of the tests, not for their start on a busy machine.
 OverTimeLimit=2

@@ -60,11 +60,10 @@ def submit_all(tmp_path: Path, file: Path, minutes: int) -> dict[str, Job]:
 
 def test_time_limits_requeue_and_resume(tmp_path, monkeypatch, file):
     """Each launcher writes a checkpoint before the limit, and the results are bitwise those of a local run."""
+    for ranks in (1, 2):  # which also compile the kernels
+        on_ranks(ranks, "run", str(file), "--output", str(tmp_path / f"local_{ranks}"))
     slow(monkeypatch, 0.5)
     jobs = submit_all(tmp_path, file, 1)
-    monkeypatch.delenv("LITHOWAVE_STEP_PAUSE")
-    for ranks in (1, 2):
-        on_ranks(ranks, "run", str(file), "--output", str(tmp_path / f"local_{ranks}"))
     wait_for(lambda: all(job.ended() for job in jobs.values()), list(jobs.values()), 400)
     for name, job in jobs.items():
         folder = tmp_path / name / "out"
@@ -94,11 +93,10 @@ def test_scancel_cancels(tmp_path, monkeypatch, file):
 def test_elements_of_an_array_are_requeued_alone(tmp_path, monkeypatch):
     """The last element has the number of the array: to requeue that would start all elements again."""
     file = write_survey(tmp_path)
+    lithowave("run", file, "--output", tmp_path / "local")
     slow(monkeypatch, 0.5, fast="2")
     array = submit(tmp_path / "jobs", file, "--time", 1)
     elements = {n: Job(f"{array.number}_{n}", tmp_path / "jobs" / f"small_{array.number}_{n}.txt") for n in (1, 2, 3)}
-    monkeypatch.delenv("LITHOWAVE_STEP_PAUSE")
-    lithowave("run", file, "--output", tmp_path / "local")
     wait_for(lambda: all(job.ended() for job in elements.values()), list(elements.values()), 400)
     assert array.number in [job.facts()["JobId"] for job in elements.values()]
     for number, job in elements.items():
