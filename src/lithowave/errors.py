@@ -108,7 +108,7 @@ class Interruption(BaseException):
 
 
 class RunInterrupted(Interruption, LithowaveError):
-    """SIGTERM has ended a run or a survey.
+    """SIGTERM or SIGUSR1 has ended a run or a survey.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Scripts for Slurm, derived from the dry run: requested resources, and checkpoint and requeue at the time limit."""
+"""Scripts for Slurm, derived from the dry run: requested resources, checkpoint and requeue before the time limit."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from lithowave.description.simulation import Simulation
 from lithowave.errors import InputError, ResourceError
 from lithowave.run.check import PROCESS_BYTES, CheckReport, check_simulation, duration_text
 from lithowave.run.status import FINISHED, run_state
+from lithowave.run.time_limit import RESUME_STATUS
 
 LAUNCHERS = ("srun", "mpiexec")
 MEMORY_MARGIN, TIME_MARGIN = 1.25, 1.5
@@ -25,6 +26,7 @@ GPU_THREADS = 4  # cores per rank with a GPU
 MAX_GPUS_PER_NODE = 8  # default assumption
 REQUEUES = 50
 CHECKPOINT_SPEED = 2e8  # B/s, lower estimate of the rate at which a checkpoint is written
+MIN_LEAD, MAX_LEAD = 120, 600  # s, from the signal to the time limit
 TIME = re.compile(r"\d+(:\d\d(:\d\d)?)?|\d+-\d+(:\d\d(:\d\d)?)?")
 
 SCRIPT = """\
@@ -37,13 +39,15 @@ SCRIPT = """\
 folder={folder}
 
 {command}
-# Slurm sends TERM to this script before the time limit: the run writes a checkpoint, and a new job resumes it.
-signals=0
-stop() {{
+# Before the time limit, Slurm sends USR1 to this script alone: the run writes a checkpoint and ends with status
+# {resume}, and the job is requeued. After TERM, which scancel sends to all processes of a job, it is not requeued.
+signals=0 limit=0 canceled=0
+receive() {{
     signals=$((signals + 1))
-{stop}
+    kill "-$1" "$run" 2> /dev/null
 }}
-trap stop TERM
+trap 'limit=1; receive USR1' USR1
+trap 'canceled=1; receive TERM' TERM
 
 {launch}"${{lithowave[@]}}" "${{command[@]}}" &
 run=$!
@@ -54,8 +58,16 @@ while :; do
     [[ $signals == "$seen" ]] && break    # otherwise a signal ended the wait
 done
 
-if (( signals > 0 && {stopped} && ${{SLURM_RESTART_COUNT:-0}} < {requeues} )); then
-    scontrol requeue "$SLURM_JOB_ID"
+# The number of an element is complete: requeueing SLURM_JOB_ID of one element requeues the entire array.
+job=${{SLURM_ARRAY_JOB_ID:+${{SLURM_ARRAY_JOB_ID}}_$SLURM_ARRAY_TASK_ID}}
+if (( ! limit || canceled || status == 0 )); then
+    exit "$status"
+elif (( status != {resume} )); then
+    echo "The time limit is near, but the run has failed (status $status, not {resume}): not requeued." >&2
+elif (( ${{SLURM_RESTART_COUNT:-0}} >= {requeues} )); then
+    echo "This job was requeued {requeues} times: not requeued. Submit it again to resume the run." >&2
+else
+    scontrol requeue "${{job:-$SLURM_JOB_ID}}"
 fi
 exit "$status"
 """
@@ -72,25 +84,6 @@ SHOT_COMMAND = """\
 # A started shot is resumed; a finished shot is not changed.
 command=(run {file} --shot array --output "$folder" {device}{arguments})
 """
-
-# Commands that stop the run, by launcher. mpiexec ends its processes on TERM, but forwards USR1 to them.
-STOP = {
-    "": """\
-    kill -TERM "$run" 2> /dev/null""",
-    "srun": """\
-    scancel --quiet --signal=TERM "$SLURM_JOB_ID"    # the steps of this job, not this script""",
-    "mpiexec": """\
-    begin=$(mktemp)
-    kill -USR1 "$run" 2> /dev/null
-    for (( second = 0; second < {patience}; second++ )); do
-        [[ -n $(find {checkpoints} -name checkpoint.h5 -newer "$begin" 2> /dev/null) ]] && break
-        kill -0 "$run" 2> /dev/null || break
-        sleep 1
-    done
-    rm -f "$begin"
-    kill -TERM "$run" 2> /dev/null""",
-}
-
 
 @dataclass(frozen=True)
 class JobRequest:
@@ -147,14 +140,13 @@ def make_script(simulation: Simulation, file: Path, request: JobRequest, argumen
     report = check_simulation(here, measure=request.time is None)
     threads = request.threads or simulation.compute.threads or _cores(request)
     request = replace(request, threads=threads, time=request.time or _predicted_time(report, request, threads))
-    lead = int(min(600, max(120, report.memory_bytes / request.nodes / CHECKPOINT_SPEED)))
+    lead = _lead(report.memory_bytes / request.nodes, request.time or "")
     launcher = request.launcher if request.size > 1 else ""
     template = RUN_COMMAND if simulation.survey is None else SHOT_COMMAND
     device = f"--backend {backend} --threads {threads}"
     words = "".join(f" {quote(argument)}" for argument in arguments)
     folder = _absolute(simulation.output.directory or "")
     name = re.sub(r"\W+", "_", simulation.title or file.stem).strip("_") or "lithowave"
-    stop = STOP[launcher].replace("{patience}", str(lead - 30)).replace("{checkpoints}", _checkpoints(simulation))
     directives = _directives(simulation, request, report, name, numbers, lead)
     return SCRIPT.format(
         directives="\n".join(f"#SBATCH {line}" for line in directives),
@@ -163,13 +155,38 @@ def make_script(simulation: Simulation, file: Path, request: JobRequest, argumen
         program=join([sys.executable, "-m", "lithowave"]),
         folder=quote(str(folder)),
         command=template.format(file=quote(str(_absolute(file))), device=device, arguments=words),
-        stop=stop,
-        launch={"": "", "srun": f"srun{f' --mpi={quote(request.mpi)}' if request.mpi else ''} "}.get(
-            launcher, f"mpiexec -n {request.size} "
-        ),
-        stopped="status != 0" if launcher == "mpiexec" else "status == 143",
+        launch=_launch(launcher, request),
+        resume=RESUME_STATUS,
         requeues=REQUEUES,
     )
+
+
+def _launch(launcher: str, request: JobRequest) -> str:
+    """Return the words before the command.
+
+    srun does not take the cores per task from the directives of the script. By default it waits forever for the other
+    ranks if one has died; ranks of a complete run end within seconds.
+    """
+    if launcher == "srun":
+        mpi = f" --mpi={quote(request.mpi)}" if request.mpi else ""
+        return f"srun{mpi} --cpus-per-task={request.threads} --wait=60 "
+    return f"mpiexec -n {request.size} " if launcher else ""
+
+
+def _lead(node_bytes: float, time: str) -> int:
+    """Return the time from the signal to the time limit, s: for a checkpoint, at most a quarter of the time limit."""
+    lead = min(MAX_LEAD, max(MIN_LEAD, node_bytes / CHECKPOINT_SPEED))
+    return max(1, int(min(lead, _seconds(time) / 4)))
+
+
+def _seconds(time: str) -> int:
+    """Return a time in the format of Slurm in seconds: minutes, [H:]MM:SS, or D-HH[:MM[:SS]]."""
+    days, dash, rest = time.rpartition("-")
+    parts = [int(part) for part in rest.split(":")]
+    if not dash:
+        parts = parts if len(parts) == 3 else [0, *parts]
+    hours, minutes, seconds = (*parts, 0, 0)[:3]
+    return int(days or 0) * 86_400 + hours * 3600 + minutes * 60 + seconds
 
 
 def submit_script(script: str) -> str:
@@ -258,7 +275,7 @@ def _directives(
         f"--mem={math.ceil(memory / 1e8) * 100}M",
         f"--time={request.time}",
         "--requeue",
-        f"--signal=B:TERM@{lead}",
+        f"--signal=B:USR1@{lead}",
     ]
     if request.gpus:
         # Each rank selects its device among all devices of its node, so devices must not be bound to tasks.
@@ -288,12 +305,6 @@ def _origin(report: CheckReport, request: JobRequest) -> str:
         return f"Dry run: {total}."
     place = f"{report.threads} thread{'s' * (report.threads > 1)} of this machine" if report.threads else report.device
     return f"Dry run: {total}, {duration_text(report.loop_s)} in the time loop on {place}."
-
-
-def _checkpoints(simulation: Simulation) -> str:
-    if simulation.survey is None:
-        return '"$folder/checkpoint"'
-    return '"$folder/$(printf shot_%04d "$SLURM_ARRAY_TASK_ID")/checkpoint"'
 
 
 def _absolute(path: str | Path) -> Path:

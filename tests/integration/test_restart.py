@@ -88,8 +88,44 @@ def test_sigterm_leaves_a_checkpoint_and_restart_gives_the_same_bits(tmp_path, w
     assert report["restarts"][0]["before"]["stopped_by"] == "SIGTERM"
 
 
-def test_sigusr1_leaves_a_checkpoint_and_the_run_goes_on(tmp_path, whole):
+def test_sigusr1_ends_the_run_with_a_status_of_its_own(tmp_path, whole):
+    """By which the script of a job knows that a checkpoint exists."""
     process, folder = stopped(tmp_path, 64, signal.SIGUSR1)
+    assert process.returncode == 75, process.errors
+    assert "stopped at step 64: by SIGUSR1, checkpoint written" in process.output
+    assert report_of(folder)["stopped_by"] == "SIGUSR1"
+    lithowave("restart", folder)
+    assert_same_results(folder, whole)
+
+
+def test_sigusr1_before_the_time_loop_waits_for_the_first_step(tmp_path):
+    before = """
+        import os
+        from lithowave.description.simulation import Simulation
+        read = Simulation.from_file
+        def signal_and_read(*arguments, **keywords):
+            os.kill(os.getpid(), 10)
+            return read(*arguments, **keywords)
+        Simulation.from_file = signal_and_read
+    """
+    process = spawn("run", write_small(tmp_path), "--output", tmp_path / "run", before=before)
+    assert process.returncode == 75, process.errors
+    assert report_of(tmp_path / "run")["stopped_at_step"] == 1
+
+
+def test_sigusr1_does_not_replace_a_cancellation():
+    signals = SignalHandler()
+    signals.receive(signal.SIGTERM, None)
+    signals.receive(signal.SIGUSR1, None)
+    assert signals.stopped_by == "SIGTERM"
+    signals = SignalHandler()
+    signals.receive(signal.SIGUSR1, None)
+    signals.receive(signal.SIGTERM, None)
+    assert signals.stopped_by == "SIGTERM"
+
+
+def test_sigusr2_leaves_a_checkpoint_and_the_run_goes_on(tmp_path, whole):
+    process, folder = stopped(tmp_path, 64, signal.SIGUSR2)
     assert process.returncode == 0, process.errors
     assert "step 64: checkpoint" in log_of(folder)
     assert report_of(folder)["exit_state"] == "finished"
@@ -167,11 +203,11 @@ def test_ctrl_c_typed_twice_does_not_wait():
 
 def test_handlers_that_python_cannot_restore_remain(monkeypatch):
     installed = []
-    monkeypatch.setattr(signal, "getsignal", lambda number: None if number == signal.SIGUSR1 else signal.SIG_DFL)
+    monkeypatch.setattr(signal, "getsignal", lambda number: None if number == signal.SIGUSR2 else signal.SIG_DFL)
     monkeypatch.setattr(signal, "signal", lambda number, handler: installed.append((number, handler)))
     with stop_signals():
-        assert [number for number, _ in installed] == [signal.SIGTERM, signal.SIGINT]
-    assert signal.SIGUSR1 not in dict(installed)
+        assert [number for number, _ in installed] == [signal.SIGTERM, signal.SIGINT, signal.SIGUSR1]
+    assert signal.SIGUSR2 not in dict(installed)
 
 
 def test_a_signal_at_the_last_step_does_not_stop_what_is_complete(tmp_path, monkeypatch):

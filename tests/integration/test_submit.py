@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from lithowave import submit
+from lithowave.run.time_limit import RESUME_STATUS
 from small_run import lithowave, report_of, settings, write_small
 from small_survey import write_survey
 
@@ -63,7 +64,7 @@ def test_what_is_asked_for(tmp_path):
     one = asked(script_of(file, "--partition", "short", "--account", "waves"))
     assert one["job-name"] == "small" and (one["nodes"], one["ntasks"]) == ("1", "1")
     assert one["cpus-per-task"] == "1", "compute.threads of the file"
-    assert one["time"] == "0:15:00" and one["signal"] == "B:TERM@120" and "requeue" in one
+    assert one["time"] == "0:15:00" and one["signal"] == "B:USR1@120" and "requeue" in one
     assert (one["partition"], one["account"]) == ("short", "waves") and "array" not in one
     assert 200 < int(one["mem"].removesuffix("M")) < 400
 
@@ -75,15 +76,15 @@ def test_what_is_asked_for(tmp_path):
     script = script_of(file, "--gpus", 8, "--ranks-per-node", 4, *HOUR, "--set", "compute.backend=auto")
     gpus = asked(script)
     assert (gpus["nodes"], gpus["ntasks"], gpus["gpus-per-node"]) == ("2", "8", "4") and "--backend cuda" in script
-    assert 'srun "${lithowave[@]}"' in script
+    assert f'srun --cpus-per-task={gpus["cpus-per-task"]} --wait=60 "${{lithowave[@]}}"' in script
 
 
 def test_launchers_and_lines_before(tmp_path):
     file = write_small(tmp_path)
     script = script_of(file, "--ranks", 2, *HOUR, "--mpi", "pmix", "--before", "module load mpi", "--before", "date")
-    assert "\nmodule load mpi\ndate\n" in script and 'srun --mpi=pmix "${lithowave[@]}"' in script
+    assert "\nmodule load mpi\ndate\n" in script and 'srun --mpi=pmix --cpus-per-task=1 --wait=60 "${lithowave[@]}"' in script
     script = script_of(file, "--ranks", 2, *HOUR, "--launcher", "mpiexec", *settings("title=it's"))
-    assert 'mpiexec -n 2 "${lithowave[@]}"' in script and "kill -USR1" in script
+    assert 'mpiexec -n 2 "${lithowave[@]}"' in script
     assert """--set 'title=it'"'"'s'""" in script
     assert "srun" not in script_of(file, *HOUR)
 
@@ -113,81 +114,103 @@ def test_an_array_for_a_survey(tmp_path):
     assert "no jobs remain to be submitted" in lithowave("submit", file, "--output", folder, "--print", status=2)
 
 
-def stopped_job(tmp_path: Path, *arguments: object) -> tuple[Path, str]:
-    """A job that is told to end while it runs, and what its script was."""
+FORWARDING = """
+for word; do [[ $word == */python* ]] && break; shift; done
+"$@" & child=$!
+trap 'echo USR1 >> FOLDER/signals.txt; kill -USR1 $child' USR1
+trap 'echo TERM >> FOLDER/signals.txt; kill -TERM $child' TERM
+while kill -0 $child 2> /dev/null; do wait $child; status=$?; done
+exit $status"""
+LAUNCHED = {
+    "": (),
+    "srun": ("--ranks", 2, "--mpi", "pmi2"),
+    "mpiexec": ("--ranks", 2, "--launcher", "mpiexec"),
+}
+
+
+def stopped_job(tmp_path: Path, launcher: str, *numbers: int, **variables: str) -> tuple[Path, str, int, str]:
+    """A job that gets signals while it runs: its folder, script, exit status and output.
+
+    A stand-in for the launcher forwards signals, and runs the program once.
+    """
     folder = tmp_path / "out"
     file = write_small(tmp_path, ("duration: 0.8", "duration: 15"))
-    script = script_of(file, "--output", folder, *HOUR, *PLAIN, *arguments)
+    script = script_of(file, "--output", folder, *HOUR, *PLAIN, *LAUNCHED[launcher])
     stand_in(tmp_path, "scontrol", "")
-    job = begin(tmp_path, script)
+    if launcher:
+        stand_in(tmp_path, launcher, FORWARDING.replace("FOLDER", str(tmp_path)))
+    job = begin(tmp_path, script, **variables)
     patience = time.monotonic() + 60
     while not (folder / "progress.json").exists():
         assert job.poll() is None and time.monotonic() < patience
         time.sleep(0.02)
-    job.send_signal(signal.SIGTERM)
+    for number in numbers:
+        job.send_signal(number)
     output, _ = job.communicate(timeout=60)
-    assert job.returncode == 128 + signal.SIGTERM, output
-    assert "scontrol requeue 17" in calls(tmp_path)
+    return folder, script, job.returncode, output
+
+
+@pytest.mark.parametrize("launcher", [pytest.param("", marks=pytest.mark.slow), "srun", "mpiexec"])
+def test_a_job_near_its_time_limit_is_requeued_and_goes_on(tmp_path, launcher):
+    folder, script, status, output = stopped_job(tmp_path, launcher, signal.SIGUSR1)
+    assert status == RESUME_STATUS == 75, output
+    assert "scontrol requeue 17\n" in calls(tmp_path)
     report = report_of(folder)
-    assert (report["exit_state"], report["stopped_by"]) == ("stopped", "SIGTERM")
-    return folder, script
+    assert (report["exit_state"], report["stopped_by"]) == ("stopped", "SIGUSR1")
+    if launcher:
+        assert (tmp_path / "signals.txt").read_text().split() == ["USR1"]
 
-
-def goes_on(tmp_path: Path, folder: Path, script: str) -> None:
-    """The job that comes after takes the run up, and is not put into the queue once more."""
-    step = report_of(folder)["stopped_at_step"]
     (tmp_path / "calls.txt").write_text("")
     job = begin(tmp_path, script, SLURM_RESTART_COUNT="1")
     output, _ = job.communicate(timeout=120)
     assert job.returncode == 0, output
-    report = report_of(folder)
-    assert report["exit_state"] == "finished" and report["restarts"][0]["step"] == step > 0
+    after = report_of(folder)
+    assert after["exit_state"] == "finished" and after["restarts"][0]["step"] == report["stopped_at_step"] > 0
     assert "scontrol" not in calls(tmp_path)
 
 
+@pytest.mark.parametrize("launcher", ["", pytest.param("srun", marks=pytest.mark.slow), "mpiexec"])
+def test_a_canceled_job_is_not_requeued(tmp_path, launcher):
+    folder, _, status, output = stopped_job(tmp_path, launcher, signal.SIGTERM)
+    assert status == 128 + signal.SIGTERM and "scontrol" not in output, output
+    assert report_of(folder)["stopped_by"] == "SIGTERM"
+    assert not (tmp_path / "calls.txt").exists() or "scontrol" not in calls(tmp_path)
+
+
 @pytest.mark.slow
-def test_a_job_of_one_process_stops_and_goes_on(tmp_path):
-    goes_on(tmp_path, *stopped_job(tmp_path))
+def test_a_job_canceled_after_the_announcement_is_not_requeued(tmp_path):
+    _, _, status, output = stopped_job(tmp_path, "srun", signal.SIGUSR1, signal.SIGTERM)
+    assert status in (RESUME_STATUS, 128 + signal.SIGTERM), output
+    assert "scontrol" not in calls(tmp_path)
 
 
-def test_a_job_of_srun_stops_and_goes_on(tmp_path):
-    """srun runs the program as a child, scancel sends it the signal as Slurm does: to the processes of the step."""
-    stand_in(tmp_path, "srun", f'echo $$ > {tmp_path}/step.pid\nexec "${{@:1}}"')
-    stand_in(tmp_path, "scancel", f"kill -TERM $(cat {tmp_path}/step.pid)")
-    folder, script = stopped_job(tmp_path, "--ranks", 2)
-    assert "scancel --quiet --signal=TERM 17" in calls(tmp_path)
-    assert "srun " + sys.executable in calls(tmp_path)
-    goes_on(tmp_path, folder, script)
+def test_requeues_end(tmp_path):
+    _, _, status, output = stopped_job(tmp_path, "", signal.SIGUSR1, SLURM_RESTART_COUNT=str(submit.REQUEUES))
+    assert status == RESUME_STATUS and "was requeued 50 times: not requeued" in output
+    assert not (tmp_path / "calls.txt").exists()
 
 
-def test_a_job_of_mpiexec_writes_a_checkpoint_before_it_ends(tmp_path):
-    """As launchers do that end everything on TERM: only USR1 reaches the ranks."""
-    body = f"""shift 2
-"$@" & child=$!
-trap 'echo USR1 >> {tmp_path}/signals.txt; kill -USR1 $child' USR1
-trap 'echo TERM >> {tmp_path}/signals.txt; kill -KILL $child; exit 1' TERM
-while kill -0 $child 2> /dev/null; do wait $child; status=$?; done
-exit $status"""
-    stand_in(tmp_path, "mpiexec", body)
+def test_an_element_of_an_array_requeues_itself_alone(tmp_path):
+    """Also the element whose job has the number of the array."""
+    file = write_survey(tmp_path, "{position: [0, 0, -300]}", "", ("duration: 0.8", "duration: 15"))
     stand_in(tmp_path, "scontrol", "")
-    folder = tmp_path / "out"
-    file = write_small(tmp_path, ("duration: 0.8", "duration: 60"))
-    changes = settings("output.checkpoint=null")
-    arguments = ("--output", folder, *HOUR, *PLAIN, *changes, "--ranks", 2, "--launcher", "mpiexec")
-    script = script_of(file, *arguments)
-    job = begin(tmp_path, script)
+    script = script_of(file, "--output", tmp_path / "out", *HOUR)
+    job = begin(tmp_path, script, SLURM_ARRAY_JOB_ID="17", SLURM_ARRAY_TASK_ID="1")
     patience = time.monotonic() + 60
-    while not (folder / "progress.json").exists():
+    while not (tmp_path / "out/shot_0001/progress.json").exists():
         assert job.poll() is None and time.monotonic() < patience
         time.sleep(0.02)
-    job.send_signal(signal.SIGTERM)
+    job.send_signal(signal.SIGUSR1)
     output, _ = job.communicate(timeout=60)
-    assert job.returncode == 1, output
-    assert (tmp_path / "signals.txt").read_text().split() == ["USR1", "TERM"]
-    assert "scontrol requeue 17" in calls(tmp_path) and "mpiexec -n 2" in calls(tmp_path)
-    assert (folder / "checkpoint" / "checkpoint.h5").exists()
-    text = lithowave("status", folder)
-    assert "ended without reporting an exit state" in text and "starts from step 0" not in text
+    assert job.returncode == RESUME_STATUS, output
+    assert calls(tmp_path) == "scontrol requeue 17_1\n"
+
+
+def test_the_announcement_leaves_time_for_a_checkpoint_and_for_the_run():
+    seconds = {"1": 60, "90": 5400, "1:30": 90, "2:00:00": 7200, "2-00": 172_800, "1-2:30:10": 95_410}
+    assert {time: submit._seconds(time) for time in seconds} == seconds
+    assert [submit._lead(1e9, time) for time in ("1", "4", "1:00:00")] == [15, 60, 120]
+    assert [submit._lead(size, "1:00:00") for size in (6e10, 1e12)] == [300, 600]
 
 
 def test_a_run_that_fails_is_not_tried_again(tmp_path):

@@ -14,6 +14,7 @@ from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExec
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import quote
 from urllib.request import urlopen
@@ -22,10 +23,11 @@ import numpy as np
 import pytest
 
 import lithowave as lw
-from lithowave.shots import executors, run_survey, scheduling, task
+from lithowave.shots import executors, restart_survey, run_survey, scheduling, task
 from lithowave.shots.executors import ShotExecutor
 from lithowave.shots.folder import SurveyFolder
 from lithowave.shots.requests import ReceivedRequests, SentRequests
+from lithowave.shots.state import survey_state
 from mpi_runs import find_mpiexec
 from small_run import lithowave, log_of, report_of, settings, spawn
 from small_survey import survey_text, write_survey
@@ -187,6 +189,46 @@ def test_a_broken_executor_that_cannot_be_replaced(tmp_path):
         run_survey(survey(), tmp_path / "out", executor=Broken())
 
 
+class Disconnected(Executor):
+    """An executor of Dask whose scheduler is lost when the first shot runs."""
+
+    __module__ = "distributed.cfexecutor"
+
+    def __init__(self) -> None:
+        self._client = SimpleNamespace(status="running", nthreads=dict, _start_arg="tcp://host:8786")
+
+    def submit(self, function: Callable, shot: task.ShotTask, /, *_: Any, **__: Any) -> Future:
+        future: Future = Future()
+        if shot.number == 1:
+            threading.Thread(target=function, args=(shot,)).start()
+            threading.Thread(target=self._lose, args=(shot.path,)).start()
+        self._futures = [*getattr(self, "_futures", []), future]
+        return future
+
+    def _lose(self, path: Path) -> None:
+        wait_until(lambda: has_checkpoint(path))
+        self._client.status = "connecting"
+        for future in self._futures:
+            future.cancel()
+
+
+def test_a_lost_scheduler_is_one_error_and_leaves_states_that_are_true(tmp_path, expected):
+    folder = tmp_path / "out"
+    with pytest.raises(lw.ResourceError, match="connection to the Dask scheduler tcp://host:8786 was lost.*restart"):
+        run_survey(survey(TWO, "", LONGER), folder, executor=Disconnected())
+    assert [shot.state for shot in survey_state(folder).shots] == ["stopped", "waiting"]
+    assert "failed: the connection to the Dask scheduler" in (folder / "survey.log").read_text()
+    result = restart_survey(folder)
+    assert_resumed(result, expected)
+
+
+def test_an_executor_that_was_shut_down(tmp_path):
+    pool = ThreadPoolExecutor(1)
+    pool.shutdown()
+    with pytest.raises(lw.ResourceError, match=r"accepts no shots \(cannot schedule new futures after shutdown\)"):
+        run_survey(survey(), tmp_path / "out", executor=pool)
+
+
 def test_an_executor_of_threads_takes_the_shots_in_turn(tmp_path):
     """The executor stays usable, the shots share the cores, and `at_once` limits the number of submitted shots."""
     counts = []
@@ -230,8 +272,8 @@ def test_workers_without_the_survey_folder_and_tasks_of_an_earlier_survey(tmp_pa
     folder = SurveyFolder.prepare(survey().with_overrides({"output.directory": str(tmp_path)}))
     first = SentRequests(folder.path)
     received = ReceivedRequests(folder.path, first.run_id)
-    first.send(signal.SIGUSR1)
-    assert received.take() == [signal.SIGUSR1] and received.take() == [] and not received.stopping
+    first.send(signal.SIGUSR2)
+    assert received.take() == [signal.SIGUSR2] and received.take() == [] and not received.stopping
     SentRequests(folder.path)
     received = ReceivedRequests(folder.path, first.run_id)
     assert received.take() == [signal.SIGTERM] and received.stopping

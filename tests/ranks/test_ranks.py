@@ -22,10 +22,12 @@ from lithowave.parallel.halo import device_index, require_own_device
 from lithowave.parallel.ranks import SINGLE_RANK, launched, make_ranks
 from lithowave.parallel.watchdog import Watchdog
 from lithowave.run.stop_signals import SignalHandler, SignalRequests
+from lithowave.shots.task import shot_environment
 from lithowave.solvers.clock import Clock
 from mpi_runs import on_ranks, rank_command, write_description
 
-LAUNCHERS = (*launchers.SIZE_VARIABLES, *launchers.RANK_VARIABLES)
+LAUNCHERS = (*launchers.SIZE_VARIABLES, *launchers.RANK_VARIABLES, *launchers.STEP_VARIABLES)
+STEP = {"SLURM_STEP_ID": "0", "SLURM_STEP_NUM_TASKS": "2", "SLURM_PROCID": "1", "SLURM_NTASKS": "2"}
 LONG: dict[str, Any] = {
     "domain": {"x": [0, 2400], "y": [0, 1800], "z": [-1500, 0]},
     "boundaries": {"layer": {"cells": 4}},
@@ -44,6 +46,7 @@ LONG: dict[str, Any] = {
 def no_launcher(monkeypatch) -> None:
     for name in LAUNCHERS:
         monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(launchers, "_has_terminal", lambda: False)
     make_ranks.cache_clear()
     yield
     make_ranks.cache_clear()
@@ -54,6 +57,9 @@ def no_launcher(monkeypatch) -> None:
     [
         ({}, False), ({"PMI_SIZE": "1", "PMI_RANK": "0"}, False), ({"PMI_SIZE": "4", "PMI_RANK": "0"}, True),
         ({"OMPI_COMM_WORLD_SIZE": "2"}, True), ({"PMIX_RANK": "0"}, True),
+        (STEP, True), (STEP | {"PMI_SIZE": "1"}, False), (STEP | {"SLURM_STEP_NUM_TASKS": "1"}, False),
+        ({"SLURM_NTASKS": "4", "SLURM_PROCID": "0", "SLURM_JOB_ID": "7"}, False),
+        ({"SLURM_ARRAY_TASK_ID": "2", "SLURM_ARRAY_TASK_COUNT": "3", "SLURM_NTASKS": "1"}, False),
     ],
 )  # fmt: skip
 def test_launchers_are_known_by_what_they_leave(no_launcher, monkeypatch, environment, several) -> None:
@@ -79,6 +85,39 @@ def test_an_mpiexec_of_another_mpi_is_found_out(no_launcher, monkeypatch) -> Non
     monkeypatch.setattr(ranks_module, "find_spec", lambda name: name)
     monkeypatch.setattr(ranks_module, "MpiRanks", Lonely)
     with pytest.raises(ResourceError, match="3 processes were started, but each finds only 1"):
+        make_ranks()
+
+
+@pytest.mark.parametrize("interface", [{}, {"PMIX_RANK": "1"}, {"PMI_RANK": "1", "PMI_SIZE": "2"}])
+def test_tasks_of_srun_that_mpi_does_not_connect_are_refused(no_launcher, monkeypatch, interface) -> None:
+    class Lonely(SINGLE_RANK.__class__):
+        def facts(self) -> dict[str, Any]:
+            return {"mpi": "MPICH Version: 5.0"}
+
+    for name, value in (STEP | interface).items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(ranks_module, "find_spec", lambda name: name)
+    monkeypatch.setattr(ranks_module, "MpiRanks", Lonely)
+    with pytest.raises(ResourceError, match=r"2 tasks of this step.*MPICH Version: 5.0.*--mpi=pmix.*--mpi=pmi2"):
+        make_ranks()
+    monkeypatch.setattr(launchers, "_has_terminal", lambda: True)
+    if not interface:
+        assert make_ranks() is SINGLE_RANK, "a command in the shell of srun --pty"
+
+
+def test_shots_of_a_survey_are_no_tasks_of_its_step(no_launcher, monkeypatch) -> None:
+    for name, value in STEP.items():
+        monkeypatch.setenv(name, value)
+    assert launched() and not set(launchers.STEP_VARIABLES) & set(shot_environment({}))
+
+
+def test_an_mpi_library_that_cannot_be_loaded(no_launcher, monkeypatch) -> None:
+    def missing() -> None:
+        raise RuntimeError("cannot load MPI library")
+
+    monkeypatch.setenv("PMI_SIZE", "2")
+    monkeypatch.setattr(ranks_module, "MpiRanks", missing)
+    with pytest.raises(ResourceError, match=r"mpi4py cannot load its MPI library \(cannot load MPI library\)"):
         make_ranks()
 
 

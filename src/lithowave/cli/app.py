@@ -1,7 +1,7 @@
 """The commands. Each imports its modules when it is called, so that ``lithowave --help`` is fast.
 
-Exit status: 0 for success, 1 for a failure during the command, 2 for invalid input, 128 + n for a run that signal n
-stopped (143 after SIGTERM).
+Exit status: 0 for success, 1 for a failure during the command, 2 for invalid input, 75 for a run that SIGUSR1 stopped
+before a time limit and that is to be resumed, 128 + n for a run that another signal n stopped (143 after SIGTERM).
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from lithowave.cli.init import init
 from lithowave.cli.join import join
 from lithowave.cli.submit import submit
 from lithowave.errors import InputError, LithowaveError, ResourceError
+from lithowave.run.time_limit import RESUME_STATUS, defer
 from lithowave.version import __version__
 
 BUG_REPORT_HINT = (
@@ -103,6 +104,8 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):  # characters that the terminal lacks must not end a run
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
+    if sys.argv[1:2] in (["run"], ["restart"]):
+        defer()
     try:
         app(prog_name="lithowave")
     except SystemExit as end:
@@ -125,7 +128,7 @@ def _end_all(status: int) -> None:
         from lithowave.cli.printing import ranks_here
 
         ranks = ranks_here()
-        if status > 128:
+        if status > 128 or status == RESUME_STATUS:
             ranks.barrier()  # a signal stopped all ranks at the same step
             return
         ranks.abort(status)

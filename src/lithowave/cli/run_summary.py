@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from shlex import quote
-from signal import Signals
 from typing import Any, TypeVar
 
 import typer
@@ -18,6 +17,7 @@ from lithowave.output.run_folder import read_report
 from lithowave.run.check import duration_text
 from lithowave.run.progress import rate_key, rate_text
 from lithowave.run.result import Result
+from lithowave.run.time_limit import exit_status
 
 Outcome = TypeVar("Outcome")
 
@@ -60,7 +60,7 @@ def print_run_summary(result: Result) -> None:
     if not result.complete:
         print_text(f"stopped at step {report['stopped_at_step']}: by {report['stopped_by']}, checkpoint written")
         print_text(f"next:    lithowave restart {folder}")
-        raise typer.Exit(128 + Signals[report["stopped_by"]].value)
+        raise typer.Exit(exit_status(report["stopped_by"]))
     rate = report[rate_key(report["unit"])]
     speed = f", {rate_text(rate, report['unit'])}" if rate else ""
     print_text(f"finished: in {duration_text(report['wall_s'])}{speed}")

@@ -75,7 +75,7 @@ def submit(
     ] = None,
     only_print: Annotated[bool, typer.Option("--print", help="Print the script without submitting it.")] = False,
 ) -> None:
-    """Submit a run to Slurm, or an array of jobs for a survey; a job that reaches its time limit is resumed."""
+    """Submit a run to Slurm, or an array of jobs for a survey; a job near its time limit is requeued and resumed."""
     from lithowave.cli.printing import print_text
     from lithowave.cli.reading import located, read_simulation
     from lithowave.submit import JobRequest, make_script, submit_script

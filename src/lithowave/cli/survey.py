@@ -6,7 +6,6 @@ import os
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from shlex import quote
-from signal import Signals
 from typing import Any
 
 import typer
@@ -18,6 +17,7 @@ from lithowave.description.simulation import Simulation
 from lithowave.errors import InputError, LithowaveError
 from lithowave.run.check import duration_text
 from lithowave.run.status import FINISHED, run_state
+from lithowave.run.time_limit import exit_status
 from lithowave.shots import SurveyResult, restart_survey, run_shot, run_survey, state_of
 from lithowave.shots.executors import dask_client
 from lithowave.shots.task import stop_with_parent
@@ -142,15 +142,18 @@ def print_survey_summary(result: SurveyResult) -> None:
     if result.stopped_by:
         print_text(f"stopped: by {result.stopped_by}, {finished} of {len(result.shots)} shots finished")
         print_text(f"next:    lithowave restart {folder}")
-        raise typer.Exit(128 + Signals[result.stopped_by].value)
+        raise typer.Exit(exit_status(result.stopped_by))
     if result.complete:
         print_text(f"finished: all {finished} shots")
         print_text(f"results: {result.directory}")
         print_text(f"next:    lithowave plot {folder}")
         return
-    failures = result.failures
-    missing = ", ".join(map(str, failures)) or "some"
-    print_error(LithowaveError(f"{len(result.shots) - finished} of {len(result.shots)} shots failed: {missing}."))
+    total, failures = len(result.shots), result.failures
+    states = {number: shot.state for number, shot in enumerate(result.shots, 1) if shot.state != FINISHED}
+    others = [f"{number} ({state})" for number, state in states.items() if number not in failures]
+    texts = [f"{len(failures)} of {total} shots failed: {', '.join(map(str, failures))}."] if failures else []
+    texts += [f"{len(others)} of {total} shots are not finished: {', '.join(others)}."] if others else []
+    print_error(LithowaveError(" ".join(texts)))
     print_note(f"output:  {result.directory}/shot_.../output.txt; lithowave status {folder} lists all shots")
     print_note(f"next:    remove the cause, then lithowave restart {folder}")
     raise typer.Exit(1)

@@ -128,7 +128,7 @@ class Output(DescriptionModel):
         description="true: write maps of peak ground velocity and displacement at the top of the box.",
     )
     checkpoint: Checkpoint | None = Field(
-        default=None, description="Save the state regularly; SIGTERM, SIGINT and SIGUSR1 always save it."
+        default=None, description="Save the state regularly; SIGTERM, SIGINT, SIGUSR1 and SIGUSR2 always save it."
     )
     progress_interval: PositiveDuration = Field(
         default=5.0, description="Wall-clock time between two progress reports, s."

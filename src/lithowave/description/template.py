@@ -217,7 +217,7 @@ output:
     fields: [velocity]                   # velocity, stress, pressure
     stride: 1                            # write every n-th grid point
   peak_motion: true                      # maps of peak ground velocity and displacement
-  # checkpoint: {{interval: 1.0}}          # simulated seconds; SIGTERM and SIGUSR1 always save the state
+  # checkpoint: {{interval: 1.0}}          # simulated seconds; SIGTERM, SIGUSR1 and SIGUSR2 always save it
   progress_interval: 5.0                 # wall-clock seconds between two progress reports
 """
 

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from lithowave.errors import LithowaveError, MissingPackageError, ResourceError
-from lithowave.parallel.launchers import SIZE_VARIABLES, launched, wait_for_reader
+from lithowave.parallel.launchers import launched, started, step_tasks, wait_for_reader
 from lithowave.parallel.watchdog import Watchdog
 
 Note = Callable[[int, str], None]
@@ -173,29 +173,49 @@ SINGLE_RANK = Ranks()
 
 @lru_cache
 def make_ranks() -> Ranks:
-    """Return the ranks of this run: those started by `mpiexec`, or a single rank.
+    """Return the ranks of this run: those started by `mpiexec` or `srun`, or a single rank.
 
     Raises
     ------
-    MissingPackageError : mpiexec started several processes, but mpi4py is not installed. ResourceError : mpiexec and
-    mpi4py use different MPI libraries.
+    MissingPackageError : several processes were started, but mpi4py is not installed. ResourceError : mpiexec and
+    mpi4py use different MPI libraries, srun has started processes that MPI does not connect, or no MPI library is
+    found.
     """
     if not launched():
         return SINGLE_RANK
     if find_spec("mpi4py") is None:
         raise MissingPackageError("mpi4py", "a run on several ranks", "mpi")
-    ranks = MpiRanks()
-    started = max((int(os.environ[name]) for name in SIZE_VARIABLES if os.environ.get(name, "").isdigit()), default=1)
-    if ranks.size < started:
+    try:
+        ranks = MpiRanks()
+    except (ImportError, RuntimeError) as error:
         raise ResourceError(
-            f"{started} processes were started, but each finds only {ranks.size}: this mpiexec and mpi4py use "
-            "different MPI libraries. Use the mpiexec of the environment of lithowave (see lithowave doctor), or "
-            "select the MPI library of mpi4py (MPI4PY_MPIABI, MPI4PY_LIBMPI)."
-        )
+            f"mpi4py cannot load its MPI library ({error}). Load the library (on a cluster, `module load`), or select "
+            "another one (MPI4PY_MPIABI, MPI4PY_LIBMPI)."
+        ) from error
+    if ranks.size < started():
+        raise ResourceError(_unconnected(ranks))
     if ranks.size == 1:
         return SINGLE_RANK
     sys.excepthook = _abort_on(ranks, sys.excepthook)
     return ranks
+
+
+def _unconnected(ranks: Ranks) -> str:
+    """Return the error of a process that MPI does not connect to the others, with the options that help."""
+    found = f"{started()} processes were started, but each finds only {ranks.size}"
+    if step_tasks() == started():
+        library = ranks.facts().get("mpi", "")
+        return (
+            f"{found}: srun did not connect the {step_tasks()} tasks of this step by an interface that the MPI library "
+            f"of mpi4py supports{f' ({library})' if library else ''}. Use `srun --mpi=pmix` (Open MPI) or `srun "
+            "--mpi=pmi2` (MPICH, Intel MPI; `srun --mpi=list` lists the interfaces), or mpiexec of that library. Start "
+            "runs that are independent of each other in separate steps (`srun --ntasks=1`)."
+        )
+    return (
+        f"{found}: this mpiexec and mpi4py use different MPI libraries. Use the mpiexec of the "
+        "environment of lithowave (see lithowave doctor), or select the MPI library of mpi4py (MPI4PY_MPIABI, "
+        "MPI4PY_LIBMPI)."
+    )
 
 
 def _abort_on(ranks: Ranks, tell: Any) -> Any:

@@ -105,8 +105,8 @@ def run_simulation(
         the machine lacks memory, disk space or a device.
     InstabilityError, OutputError, SelfCheckError : during the run, which then has failed; its files remain. An
         exception in a callback also ends the run as failed.
-    RunInterrupted, RunKeyboardInterrupt : after a checkpoint, SIGTERM or Ctrl-C has ended the run. They have the
-        incomplete result and the path of the checkpoint. Python handles signals in the main thread only.
+    RunInterrupted, RunKeyboardInterrupt : after a checkpoint, SIGTERM, SIGUSR1 or Ctrl-C has ended the run. They have
+        the incomplete result and the path of the checkpoint. Python handles signals in the main thread only.
     """
     if simulation.survey is not None:
         raise InputError(

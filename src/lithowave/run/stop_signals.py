@@ -11,15 +11,18 @@ from types import FrameType
 from typing import Any
 
 from lithowave.parallel.ranks import Ranks
+from lithowave.run.time_limit import take_early
 from lithowave.solvers.clock import Clock
 
-STOPPING = (signal.SIGTERM, signal.SIGINT)
+STOPPING = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)
 
 
 class SignalHandler:
-    """Recorder of signals: SIGTERM and SIGINT request a checkpoint and the end of the run, SIGUSR1 a checkpoint only.
+    """Recorder of signals: SIGTERM, SIGINT and SIGUSR1 request a checkpoint and the end of the run, SIGUSR2 only a
+    checkpoint.
 
-    A second SIGINT (Ctrl-C) ends the run at once, without a checkpoint.
+    A second SIGINT (Ctrl-C) ends the run at once, without a checkpoint. SIGUSR1 announces a time limit, after which the
+    run is resumed; it does not replace an earlier signal, which may be that of a user who cancels the run.
     """
 
     def __init__(self) -> None:
@@ -31,7 +34,8 @@ class SignalHandler:
         if number in STOPPING:
             if self.stopped_by and number == signal.SIGINT:
                 raise KeyboardInterrupt
-            self.stopped_by = signal.Signals(number).name
+            if number != signal.SIGUSR1 or self.stopped_by is None:
+                self.stopped_by = signal.Signals(number).name
         self.pending = True
 
 
@@ -45,7 +49,7 @@ def stop_signals() -> Iterator[SignalHandler]:
 
 @contextmanager
 def handled_by(receive: Callable[[int, FrameType | None], Any]) -> Iterator[None]:
-    """Call a function for the signals inside the block, and restore the previous handlers.
+    """Call a function for the signals inside the block, and for those deferred; restore the previous handlers.
 
     Python allows this in the main thread only: in other threads, signals have their usual effect.
     """
@@ -53,9 +57,11 @@ def handled_by(receive: Callable[[int, FrameType | None], Any]) -> Iterator[None
         yield
         return
     # A handler that was not installed from Python (None) could not be restored: it remains.
-    numbers = [number for number in (*STOPPING, signal.SIGUSR1) if signal.getsignal(number) is not None]
+    numbers = [number for number in (*STOPPING, signal.SIGUSR2) if signal.getsignal(number) is not None]
     before = {number: signal.signal(number, receive) for number in numbers}
     try:
+        for number in take_early():
+            receive(number, None)
         yield
     finally:
         for number, handler in before.items():
@@ -86,5 +92,6 @@ class SignalRequests:
         if self.ranks.size > 1:
             self._next = clock.step + max(1, round(self.interval / max(1e-9, *(seconds for _, _, seconds in found))))
             self._looked = (clock.step, now)
-        self.stopped_by = next((name for _, name, _ in found if name), None)
+        names = sorted((name for _, name, _ in found if name), key="SIGUSR1".__eq__)
+        self.stopped_by = names[0] if names else None
         return any(wanted for wanted, _, _ in found)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
@@ -98,9 +99,27 @@ class ShotExecutor:
                     f"the executor of the survey is broken ({error}). Run the survey again with a new executor, which "
                     "resumes the unfinished shots, or pass a function that returns an executor."
                 ) from error
+        except (RuntimeError, OSError) as error:  # after a shutdown, or a lost connection
+            raise ResourceError(
+                f"the executor of the survey accepts no shots ({error}). Run the survey again with a new executor, "
+                "which resumes the unfinished shots."
+            ) from error
         self.close()
         self._executor = self._adapted(self._make())
         return self._executor.submit(run_task, task, **more)
+
+    def lost(self, done: Iterable[Future]) -> str | None:
+        """Return the error if the scheduler of Dask was lost, which cancels all shots; else None.
+
+        done : futures that have ended. The client may have connected to another scheduler in the meantime, which does
+        not have the shots.
+        """
+        if not self.is_dask:
+            return None
+        client = self._executor._client  # type: ignore[attr-defined]
+        if client.status == "running" and not any(future.cancelled() for future in done):
+            return None
+        return f"the connection to the Dask scheduler {client._start_arg or ''} was lost".replace("  ", " ")
 
     def close(self) -> None:
         """Shut the executor down if a function has made it."""
@@ -129,4 +148,8 @@ def dask_client(scheduler: str) -> Iterator[Any]:
             "and workers with `dask worker ADDRESS --nthreads 1`."
         ) from error
     with client:
-        yield client
+        try:
+            yield client
+        finally:
+            if client.status != "running":  # the error is reported; Dask would add the traceback of each attempt
+                logging.getLogger("distributed.client").setLevel(logging.CRITICAL + 1)

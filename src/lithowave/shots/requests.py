@@ -10,7 +10,7 @@ from pathlib import Path
 from lithowave.output.hdf5 import writing
 
 FILE = "survey.requests"
-STOPPING = (signal.SIGTERM, signal.SIGINT)
+STOPPING = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)
 
 
 class SentRequests:

@@ -79,7 +79,7 @@ def run_survey(
     """Run all unfinished shots of a survey, each in a separate process.
 
     A failed shot does not stop the others. A shot whose process or worker disappears is resumed, at most three times
-    in total. SIGTERM and Ctrl-C are forwarded to the shots, which write checkpoints, and stop the survey; SIGUSR1
+    in total. SIGTERM, SIGUSR1 and Ctrl-C stop the survey and its shots, which write checkpoints; SIGUSR2
     requests checkpoints from the shots. Python handles signals in the main thread only.
 
     Parameters
@@ -99,9 +99,9 @@ def run_survey(
     Raises
     ------
     InputError : the description is invalid, or several ranks were started. OutputError : the folder cannot be written.
-    ResourceError : the executor is broken.
-    RunInterrupted : SIGTERM has stopped the survey. RunKeyboardInterrupt : Ctrl-C has stopped it. Both have the
-        incomplete result; the same call, or `restart_survey`, resumes the unfinished shots.
+    ResourceError : the executor is broken, or its Dask scheduler was lost.
+    RunInterrupted : SIGTERM or SIGUSR1 has stopped the survey. RunKeyboardInterrupt : Ctrl-C has stopped it. Both have
+        the incomplete result; the same call, or `restart_survey`, resumes the unfinished shots.
     """
     _refuse_ranks(executor)
     if callbacks:

@@ -10,10 +10,12 @@ from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, 
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 from types import FrameType
 
 from lithowave.description.simulation import Simulation
-from lithowave.run.status import FAILED, LOST, RUNNING, STOPPED, run_state
+from lithowave.errors import LithowaveError, ResourceError
+from lithowave.run.status import FAILED, FINISHED, HEARTBEAT_TIMEOUT, LOST, RUNNING, STOPPED, run_state
 from lithowave.run.stop_signals import handled_by
 from lithowave.shots.executors import ShotExecutor
 from lithowave.shots.folder import OUTPUT, SurveyFolder
@@ -37,7 +39,7 @@ class ReceivedSignals:
 
     def receive(self, number: int, _frame: FrameType | None) -> None:
         """Record the signal; the queue forwards it."""
-        if number == signal.SIGUSR1:
+        if number == signal.SIGUSR2:
             self.pending.append(number)
         elif self.stopped_by is None:
             self.stopped_by = signal.Signals(number).name
@@ -113,14 +115,19 @@ class ShotQueue:
                     self._submit(*self.waiting.popleft())
                 self._pass_on()
                 done, _ = wait(self.pending, POLL_INTERVAL, FIRST_COMPLETED)
+                if lost := self.executor.lost(done):
+                    raise ResourceError(f"{lost}{self._remaining()}")
                 self._report_begun()
                 for future in done:
                     self._end(self.pending.pop(future), self._outcome(future))
                 if self.signals.stopped_by:
                     self._leave_abandoned()
-        except BaseException:
+        except BaseException as error:
             self.requests.send(signal.SIGTERM)
             self._cancel()
+            if isinstance(error, LithowaveError):
+                self.folder.log(f"failed: {error}")
+                self._wait_for_begun()
             raise
         self.requests.remove()
 
@@ -157,6 +164,25 @@ class ShotQueue:
                 del self.pending[future]
                 self._end(attempt, ShotOutcome(STOPPED))
 
+    def _wait_for_begun(self) -> None:
+        """Wait until the begun shots, whose executor does not report their end, have written checkpoints."""
+        self._report_begun()
+        last = time.monotonic() + 2.0 * HEARTBEAT_TIMEOUT
+        begun = [attempt for attempt in self.pending.values() if attempt.begun]
+        while begun and time.monotonic() < last and not self.signals.stopped_by:
+            for attempt in [one for one in begun if run_state(one.task.path).state != RUNNING]:
+                begun.remove(attempt)
+                found = run_state(attempt.task.path)
+                ended = found.state in (FINISHED, FAILED)
+                self._end(attempt, ShotOutcome(found.state, found.error) if ended else ShotOutcome(STOPPED))
+            time.sleep(POLL_INTERVAL)
+
+    def _remaining(self) -> str:
+        return (
+            "; the running shots are stopped and write checkpoints, and finished shots remain. Start a scheduler and "
+            f"workers; then `lithowave restart {quote(str(self.folder.path))} --scheduler ADDRESS` resumes the survey."
+        )
+
     def _report_begun(self) -> None:
         for attempt in self.pending.values():
             if attempt.begins():
@@ -170,7 +196,7 @@ class ShotQueue:
         except BrokenExecutor as error:
             return ShotOutcome(LOST, f"its worker was lost ({error})")
         except CancelledError:
-            return ShotOutcome(FAILED, "the executor has canceled the shot; is its scheduler still running?")
+            return ShotOutcome(FAILED, "the executor has canceled the shot")
         except Exception as error:  # any error that the executor reports, such as KilledWorker of Dask
             return ShotOutcome(FAILED, f"the executor failed: {type(error).__name__}: {error}")
 

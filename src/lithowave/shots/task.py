@@ -15,7 +15,7 @@ from pathlib import Path
 
 from lithowave.backends.cpu import usable_cores
 from lithowave.output.run_folder import PROGRESS
-from lithowave.parallel.launchers import RANK_VARIABLES, SIZE_VARIABLES
+from lithowave.parallel.launchers import RANK_VARIABLES, SIZE_VARIABLES, STEP_VARIABLES
 from lithowave.run.status import FAILED, FINISHED, HEARTBEAT_TIMEOUT, LOST, RUNNING, STOPPED, run_state
 from lithowave.shots.folder import DESCRIPTION, OUTPUT
 from lithowave.shots.requests import ReceivedRequests
@@ -102,8 +102,8 @@ def _wait(process: subprocess.Popen, path: Path, requests: ReceivedRequests) -> 
             return process.wait(REQUEST_INTERVAL)
         except (subprocess.TimeoutExpired, KeyboardInterrupt):  # Ctrl-C arrives through the requests
             for number in requests.take():
-                # A shot before its time loop has no handler for SIGUSR1: the signal would end it.
-                if number != signal.SIGUSR1 or (path / PROGRESS).exists():
+                # A shot before its time loop has no handler for SIGUSR2: the signal would end it.
+                if number != signal.SIGUSR2 or (path / PROGRESS).exists():
                     process.send_signal(number)
 
 
@@ -130,7 +130,7 @@ def _ending(path: Path, status: int, stopping: bool) -> tuple[str, str | None]:
 def shot_environment(more: dict[str, str]) -> dict[str, str]:
     """Return the environment of a shot: this installation of lithowave, its device, and no variables of MPI
     launchers."""
-    launchers = {*SIZE_VARIABLES, *RANK_VARIABLES}
+    launchers = {*SIZE_VARIABLES, *RANK_VARIABLES, *STEP_VARIABLES}
     kept = {name: value for name, value in os.environ.items() if name not in launchers}
     home = str(Path(__file__).resolve().parents[2])
     paths = [home, *filter(None, [kept.get("PYTHONPATH")])]
