@@ -16,7 +16,9 @@ class Receiver:
 
     ``position`` is (x, y, z) in m, ``where`` the entry of the description it comes from, ``elevation`` what a
     station file says; the receiver itself stands at its burial below the surface, which is flat without a
-    topography. ``location`` is empty unless several sensors of a station have different positions.
+    topography. ``location`` is empty unless several sensors of a station have different positions. Components are along
+    true East and North if ``geographic``, which is true of positions on the Earth, else along x and y; ``convergence``
+    is the azimuth of y at the receiver, degrees.
     """
 
     network: str
@@ -25,6 +27,8 @@ class Receiver:
     where: str
     elevation: float = 0.0
     location: str = ""
+    geographic: bool = False
+    convergence: float = 0.0
 
     @property
     def name(self) -> str:

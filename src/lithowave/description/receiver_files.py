@@ -142,19 +142,22 @@ def place_file(entry: Receivers, domain: Domain, where: str) -> PlacedReceivers:
             raise refusal(f"all {len(records)} receivers are outside the domain", at=("file",))
         records, x, y = tuple(r for r, kept in zip(records, inside, strict=True) if kept), x[inside], y[inside]
     surface = np.zeros(x.shape) if domain.surface is None else domain.surface(x, y)
+    on_earth = geographic or entry.crs is not None
     receivers = tuple(
-        _placed(entry, record, (float(east), float(north), float(height)), f"{where}.file ({record.place})")
+        _placed(entry, record, (float(east), float(north), float(height)), f"{where}.file ({record.place})", on_earth)
         for record, east, north, height in zip(records, x, y, surface, strict=True)
     )
     return PlacedReceivers(receivers, tuple(notes))
 
 
-def _placed(entry: Receivers, record: ReceiverRecord, ground: tuple[float, float, float], where: str) -> Receiver:
+def _placed(
+    entry: Receivers, record: ReceiverRecord, ground: tuple[float, float, float], where: str, geographic: bool
+) -> Receiver:
     x, y, height = ground
     z = height - record.burial if record.z is None or entry.at_surface else record.z
     elevation = record.elevation if record.z is None else 0.0
     network = record.network or entry.network or DEFAULT_NETWORK
-    return Receiver(network, record.station, (x, y, z), where, elevation, record.location)
+    return Receiver(network, record.station, (x, y, z), where, elevation, record.location, geographic)
 
 
 def is_geographic(

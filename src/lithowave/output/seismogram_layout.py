@@ -81,6 +81,19 @@ def write_receivers(group: Any, receivers: Sequence[Any]) -> None:
     for label, texts in (("network", networks), ("station", stations), ("location", locations), ("name", names)):
         _write_texts(group, label, texts)
     group.create_dataset("position", data=positions).attrs["units"] = "m"
+    geographic, convergence = (
+        [getattr(receiver, name, 0) for receiver in receivers] for name in ("geographic", "convergence")
+    )
+    _write_axes(group, np.array(geographic, bool), np.array(convergence, float), "motion, stress and strain")
+
+
+def _write_axes(group: Any, geographic: np.ndarray, convergence: np.ndarray, what: str) -> None:
+    """Write the axes of components: true East and North where `geographic`, else x and y of the grid."""
+    group.create_dataset("geographic", data=geographic.astype(np.uint8)).attrs["meaning"] = (
+        f"1: {what} along true East and North; 0: along x and y"
+    )
+    dataset = group.create_dataset("convergence", data=convergence)
+    dataset.attrs["units"], dataset.attrs["meaning"] = "degree", "azimuth of y, clockwise from true North"
 
 
 def write_sources(group: Any, sources: SourceTable) -> None:
@@ -94,6 +107,7 @@ def write_sources(group: Any, sources: SourceTable) -> None:
     ):
         group.create_dataset(label, data=values).attrs["units"] = units
     group["moment"].attrs["axes"] = f"source, component ({TENSOR_COMPONENTS})"
+    _write_axes(group, sources.geographic, sources.convergence, "moments and forces")
 
 
 def _write_texts(group: Any, name: str, texts: Sequence[str]) -> None:
