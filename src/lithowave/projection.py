@@ -51,6 +51,8 @@ def convergence(projection: str, longitude: ArrayLike, latitude: ArrayLike) -> n
     reach.
     """
     places = np.broadcast_arrays(np.asarray(longitude, dtype=float), np.asarray(latitude, dtype=float))
+    if not places[0].size:
+        return np.zeros(places[0].shape)
     factors = _projection(projection).get_factors(*(np.atleast_1d(values).ravel() for values in places))
     return np.asarray(factors.meridian_convergence).reshape(places[0].shape) + 0.0  # no -0.0
 
@@ -77,13 +79,11 @@ def turned(values: np.ndarray, angles: ArrayLike) -> np.ndarray:
     c, s = np.cos(radians), np.sin(radians)
     if values.shape[1] == 3:
         x, y, z = np.moveaxis(values, 1, 0)
-        return np.stack([c * x - s * y, s * x + c * y, z], axis=1)
+        return np.stack([c * x - s * y, s * x + c * y, z], axis=1).astype(values.dtype, copy=False)
     xx, yy, zz, xy, xz, yz = np.moveaxis(values, 1, 0)
     both = 2.0 * c * s * xy
-    return np.stack(
-        [
-            c * c * xx - both + s * s * yy, s * s * xx + both + c * c * yy, zz,
-            c * s * (xx - yy) + (c * c - s * s) * xy, c * xz - s * yz, s * xz + c * yz,
-        ],
-        axis=1,
-    )  # fmt: skip
+    parts = [
+        c * c * xx - both + s * s * yy, s * s * xx + both + c * c * yy, zz,
+        c * s * (xx - yy) + (c * c - s * s) * xy, c * xz - s * yz, s * xz + c * yz,
+    ]  # fmt: skip
+    return np.stack(parts, axis=1).astype(values.dtype, copy=False)

@@ -455,7 +455,7 @@ def _seismograms(
             writer = SeismogramWriter.resume(
                 path, int(checkpoint.common["seismograms"]["samples"]), schedule.sample_count
             )
-    turns = np.array([-receiver.convergence if receiver.geographic else 0.0 for receiver in receivers])
+    turns = np.array([-one.convergence if getattr(one, "geographic", False) else 0.0 for one in receivers])
     recorder = SeismogramRecorder(writer, schedule, output, len(receivers), capacity, jobs, turns)
     recorder.prepare(solver)
     return recorder

@@ -107,9 +107,10 @@ class SeismogramWriter:
         hdf5.require_space(self.path, size)
         with hdf5.creating(self.path) as file:
             lay_out_seismograms(file, shapes, dtype, quantity, sampling_interval, sample_count)
-            write_receivers(file.create_group("receivers"), receivers)
+            head = completed(attributes)
+            write_receivers(file.create_group("receivers"), receivers, geographic_origin(head))
             write_sources(file.create_group("sources"), SourceTable.from_points(sources))
-            write_attributes(file, completed(attributes))
+            write_attributes(file, head)
         self._open()
 
     def _open(self) -> None:
@@ -251,8 +252,8 @@ class Seismograms:
     origin_delay : origin time on the time axis, s; None if unknown, in files of earlier versions of lithowave, in which
         `origin_time` is the UTC time of t = 0.
     geographic_origin : (longitude, latitude) of x = y = 0, degrees, and the azimuth of a chunk; None without one.
-    geographic : (n_receivers,) True if components are along true East and North: at receivers whose positions are given
-        on the Earth; False if they are along the axes x and y, as in files of earlier versions.
+    geographic : (n_receivers,) True (default) if components are along true East and North: at receivers whose positions
+        are given on the Earth; False if they are along the axes x and y, as in files of earlier versions.
     convergence : (n_receivers,) azimuth of y, degrees clockwise from true North; 0 without a projection.
     sample_count : number of samples of the complete run.
     state : ``finished``, or how the run has ended, for example ``stopped by SIGTERM``, ``failed`` or ``unfinished``.
@@ -278,12 +279,12 @@ class Seismograms:
     attributes: dict[str, Any] = field(default_factory=dict)
     locations: list[str] = field(default_factory=list)
     state: str = FINISHED
-    geographic: np.ndarray = field(default_factory=lambda: np.zeros(0, bool))
+    geographic: np.ndarray = field(default_factory=lambda: np.ones(0, bool))
     convergence: np.ndarray = field(default_factory=lambda: np.zeros(0))
 
     def __post_init__(self) -> None:
         if not len(self.geographic):
-            object.__setattr__(self, "geographic", np.zeros(len(self.networks), bool))
+            object.__setattr__(self, "geographic", np.ones(len(self.networks), bool))
         if not len(self.convergence):
             x, y = np.asarray(self.positions, dtype=float).reshape(-1, 3)[:, :2].T
             object.__setattr__(self, "convergence", convergence(x, y, self.geographic_origin))
@@ -516,13 +517,13 @@ def _read(file: Any, path: Path) -> Seismograms:
         geographic_origin=geographic_origin(attributes),
         sources=SourceTable(
             _read_texts(sources, "name"), *(sources[name][:] for name in ("position", "moment", "force", "onset")),
-            **_read_axes(sources),
+            **_read_axes(sources, geographic_origin(attributes)),
         ),
         title=attributes.get("title", ""),
         attributes=attributes,
         locations=_read_texts(receivers, "location") if "location" in receivers else [],
         state=FINISHED if attributes.get("complete", True) else state_in_words(path.parent),
-        **_read_axes(receivers),
+        **_read_axes(receivers, geographic_origin(attributes)),
     )
 
 
@@ -532,10 +533,11 @@ def states_axes(path: Path) -> bool:
         return "receivers" in file and _AXES <= file["receivers"].keys()
 
 
-def _read_axes(group: Any) -> dict[str, np.ndarray]:
-    """Return the axes of components; empty for files of earlier versions, which have those of the grid."""
+def _read_axes(group: Any, origin: tuple[float, ...] | None) -> dict[str, np.ndarray]:
+    """Return the axes of components; in files of earlier versions they are those of the grid."""
     if not _AXES <= group.keys():
-        return {}
+        x, y, _ = group["position"][:].T
+        return {"geographic": np.zeros(len(x), bool), "convergence": convergence(x, y, origin)}
     return {"geographic": group["geographic"][:].astype(bool), "convergence": group["convergence"][:].astype(float)}
 
 

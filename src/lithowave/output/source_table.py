@@ -20,7 +20,7 @@ class SourceTable:
     moments : (n, 6), N m, order xx, yy, zz, xy, xz, yz; zeros for a force.
     forces : (n, 3), N, order x, y, z; zeros for a moment tensor.
     onsets : (n,) s, times at which the sources begin to act.
-    geographic : (n,) True if moments and forces are along true East and North, False along x and y; default: False.
+    geographic : (n,) True if moments and forces are along true East and North, False along x and y; default: True.
     convergence : (n,) azimuth of y at the sources, degrees clockwise from true North; default: 0.
     """
 
@@ -29,13 +29,13 @@ class SourceTable:
     moments: np.ndarray
     forces: np.ndarray
     onsets: np.ndarray
-    geographic: np.ndarray = field(default_factory=lambda: np.zeros(0, bool))
+    geographic: np.ndarray = field(default_factory=lambda: np.ones(0, bool))
     convergence: np.ndarray = field(default_factory=lambda: np.zeros(0))
 
     def __post_init__(self) -> None:
-        for name, kind in (("geographic", bool), ("convergence", float)):
+        for name, value in (("geographic", True), ("convergence", 0.0)):
             if not len(getattr(self, name)):
-                object.__setattr__(self, name, np.zeros(len(self.names), kind))
+                object.__setattr__(self, name, np.full(len(self.names), value))
 
     def __len__(self) -> int:
         return len(self.names)
@@ -56,10 +56,8 @@ class SourceTable:
         names = [str(getattr(point, "name", "") or "") for point in points]
         functions = [getattr(point, "time_function", None) for point in points]
         onsets = [0.0 if function is None else max(0.0, float(function.support()[0])) for function in functions]
-        geographic, angles = (
-            np.array([getattr(point, name, 0) for point in points], kind)
-            for name, kind in (("geographic", bool), ("convergence", float))
-        )
+        geographic = np.array([getattr(point, "geographic", True) for point in points], bool)
+        angles = np.array([getattr(point, "convergence", 0.0) for point in points], float)
         strengths = rows("moment", 6), rows("force", 3)
         on_grid = cls(names, rows("position", 3), *strengths, np.array(onsets), convergence=angles)
         return on_grid.turned(np.where(geographic, -angles, 0.0), geographic)
@@ -71,7 +69,8 @@ class SourceTable:
 
     def along_grid(self) -> SourceTable:
         """Return the sources with moments and forces along the axes x and y of the grid."""
-        return self.turned(np.where(self.geographic, self.convergence, 0.0), np.zeros(len(self), bool))
+        angles = np.where(self.geographic, self.convergence, 0.0)
+        return self.turned(angles, np.zeros(len(self), bool)) if angles.any() else self
 
     def along_true_north(self) -> SourceTable:
         """Return the sources with moments and forces along true East and North; unchanged without a projection."""

@@ -2,7 +2,8 @@
 
 Channel codes are ``bXE``, ``bXN``, ``bXZ``: the band letter b for the sampling rate (SEED manual, appendix A; FDSN
 source identifiers 1.0), X for a synthetic ("derived") instrument, and the direction. These formats do not support
-stresses and pressure, which are stored in ``seismograms.h5`` only. Samples are not rescaled: m, m/s or m/s^2.
+stresses and pressure, which are stored in ``seismograms.h5`` only. Samples are not rescaled: m, m/s or m/s^2. E
+and N are along the axes of `Seismograms.geographic`, which only SAC headers state.
 
 Records start at t = 0, which may be before the origin time (`Seismograms.origin_delay`). A run whose event has no
 date starts at 1970-01-01T00:00:00, so that the time of a sample is the seconds since then.

@@ -238,7 +238,8 @@ def on_page(page: MapPage | None, seismograms: Seismograms) -> Seismograms:
     """Return seismograms with positions, mechanisms and forces along the axes of a page, or without one x and y."""
     sources = seismograms.sources
     if page is None:
-        return replace(seismograms, sources=sources.along_grid())
+        placed = sources.along_grid()
+        return seismograms if placed is sources else replace(seismograms, sources=placed)
     turned = sources.turned(-np.degrees(page.north(sources.positions)), sources.geographic) if len(sources) else sources
     moved = np.column_stack([page.project(sources.positions), sources.positions[:, 2]])
     receivers = np.column_stack([page.project(seismograms.positions), seismograms.positions[:, 2]])
