@@ -13,8 +13,8 @@ definition, https://seismic-data.org. Layout of ``seismograms.h5`` in the folder
     /Provenance, /AuxiliaryData                                       empty
 
 QuakeML and StationXML require longitudes and latitudes: without a geographic origin, the file has waveforms only. The
-moment tensor is that of all sources, in N m, in the axes r (up), t (true South), p (true East). Azimuths of channels are
-those of `Seismograms.north_azimuth`. Channel codes and times are those of MiniSEED files, see `waveforms`.
+moment tensor is that of all sources, in N m, in the axes r (up), t (true South), p (true East). Channels have the
+azimuths `Seismograms.north_azimuth`. Channel codes and times are those of MiniSEED files, see `waveforms`.
 """
 
 from __future__ import annotations
