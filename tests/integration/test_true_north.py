@@ -144,7 +144,7 @@ KINDS = ("strike", "xyz", "rtp", "force", "CMTSOLUTION", "FORCESOLUTION", "quake
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_mechanisms_do_not_depend_on_the_origin(kind, tmp_path):
-    """Without the turn, the motion changes by 1.7 to 2.6%."""
+    """Motion changes by 0.02 to 0.09%; along the grid by 0.8 to 8.7%, and with only one of the turns by 1.7 to 10%."""
     sources, receivers = sources_of(kind, tmp_path), receivers_of("points", tmp_path)
     near, far = (described(origin, sources, receivers) for origin in (NEAR, FAR))
     assert all(one.geographic for one in far.point_sources())
@@ -178,15 +178,15 @@ def runs(tmp_path_factory):
 
 
 def test_a_run_does_not_depend_on_the_origin(runs):
-    """Along the axes of the grid, the motion changes by 1.6 to 1.8%."""
+    """Motion changes by 0.05% and stress by 0.11%; components along the grid change by 1.6%."""
     near, far = (lw.load_seismograms(runs[name]) for name in ("near", "far"))
-    assert change(near.data, far.data) < 1.5e-3
-    assert change(near.stress, far.stress) < 3e-3
+    assert change(near.data, far.data) < 1e-3
+    assert change(near.stress, far.stress) < 2e-3
     assert change(near.data, far.along_grid().data) > 1e-2
     assert far.geographic.all() and not far.north_azimuth.any()
     angles = [float(convergence(projection_text(*FAR), *place)) for _, *place in STATIONS]
     assert far.convergence == pytest.approx(angles)
-    assert lw.compare_runs(runs["far"], runs["near"], wavelets=False).overall_l2 < 1.5e-3
+    assert lw.compare_runs(runs["far"], runs["near"], wavelets=False).overall_l2 < 1e-3
     assert np.abs(azimuth(near) - azimuth(far)).max() < 0.03
     assert np.abs(radial_direction(near) - radial_direction(far)).max() < 0.03
     assert change(component(near, "R")[:, None], component(far, "R")[:, None]) < 2e-3

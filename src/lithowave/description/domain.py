@@ -56,6 +56,8 @@ class ModelExtent:
 class Domain(DescriptionModel):
     """The box of the simulation: x East, y North, z Up, in meters; the flat free surface is z = 0.
 
+    With ``crs``, x and y are those of a map, and true North is that of y on the meridian of the origin only.
+
     Absorbing layers are added outside the box, so sources and receivers may be anywhere in the box. With a
     ``topography``, z = 0 is the reference level of elevations, and the model extends up to the surface, which may be
     above or below this level.
@@ -72,7 +74,8 @@ class Domain(DescriptionModel):
     )
     crs: GeographicOrigin | None = Field(
         default=None,
-        description="Origin of the local transverse Mercator projection; required for geographic coordinates.",
+        description="Origin of the local transverse Mercator projection; required for geographic coordinates. "
+        "Mechanisms and components at positions on the Earth are along true East and North, at positions in m along x and y.",
     )
     topography: InputFile | None = Field(
         default=None,

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+
+import numpy as np
 
 from lithowave.description.point_input import Point
 from lithowave.names import receiver_name
@@ -34,3 +37,8 @@ class Receiver:
     def name(self) -> str:
         """Network and station, ``XX.S01``, and the location code if there is one: ``XX.S01.10``."""
         return receiver_name(self.network, self.station, self.location)
+
+
+def component_turns(receivers: Sequence[Receiver]) -> np.ndarray:
+    """Return the counterclockwise turns (n,) from x and y to the axes of the components of receivers, degrees."""
+    return np.array([-one.convergence if getattr(one, "geographic", False) else 0.0 for one in receivers])

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lithowave.description.receiver import component_turns
 from lithowave.errors import OutputError
 from lithowave.output.attributes import receiver_axes, sea_floor_attributes
 from lithowave.output.background import Deliveries, ImmediateJobs
@@ -455,7 +456,7 @@ def _seismograms(
             writer = SeismogramWriter.resume(
                 path, int(checkpoint.common["seismograms"]["samples"]), schedule.sample_count
             )
-    turns = np.array([-one.convergence if getattr(one, "geographic", False) else 0.0 for one in receivers])
+    turns = component_turns(receivers)
     recorder = SeismogramRecorder(writer, schedule, output, len(receivers), capacity, jobs, turns)
     recorder.prepare(solver)
     return recorder
