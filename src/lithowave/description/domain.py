@@ -75,7 +75,8 @@ class Domain(DescriptionModel):
     crs: GeographicOrigin | None = Field(
         default=None,
         description="Origin of the local transverse Mercator projection; required for geographic coordinates. "
-        "Mechanisms and components at positions on the Earth are along true East and North, at positions in m along x and y.",
+        "Mechanisms and components at positions on the Earth are along true East and North, at positions in m along "
+        "x and y.",
     )
     topography: InputFile | None = Field(
         default=None,

@@ -100,7 +100,8 @@ class Source(DescriptionModel):
         "sea_level, z = 0, so that a topography does not bend a fault.",
     )
     force: ForceVector | None = Field(
-        default=None, description="Force [East, North, Up], N; true East and North at a position on the Earth, else x, y."
+        default=None,
+        description="Force [East, North, Up], N; true East and North at a position on the Earth, else x and y.",
     )
     moment_tensor: MomentTensor | None = Field(default=None, description="Moment tensor, N m.")
     double_couple: DoubleCouple | None = Field(default=None, description="Strike, dip, rake and m0 or mw.")
