@@ -110,9 +110,8 @@ def test_seconds_of_arc_and_reference_systems(tmp_path):
     simulation = described(receivers=[{"file": str(path)}], survey={"shots": {"file": str(path)}})
     for receiver, place in zip(simulation.receiver_list(), places, strict=True):
         assert receiver.position[:2] == pytest.approx(simulation.domain.to_local(*place), abs=0.02)
-    assert simulation.shot(1).sources[0].position[:2] == pytest.approx(
-        simulation.domain.to_local(-117.75, 33.9), abs=0.02
-    )
+    (shot,) = simulation.shot(1).point_sources()
+    assert shot.position[:2] == pytest.approx(simulation.domain.to_local(-117.75, 33.9), abs=0.02)
     pyproj = pytest.importorskip("pyproj")
     utm = pyproj.Transformer.from_crs("EPSG:4326", "EPSG:32611", always_xy=True)
     groups = [utm.transform(*place) for place in places]

@@ -19,7 +19,7 @@ from lithowave.output.figures.record_section import choose_traces, move_apart, n
 from lithowave.output.figures.station_map import _depth_text, map_frame
 from lithowave.output.figures.style import readable_unit
 from lithowave.output.figures.travel_times import first_arrival
-from lithowave.output.geometry import azimuth, component, epicentral_distance
+from lithowave.output.geometry import component, epicentral_distance, radial_direction
 from lithowave.output.peak_motion import load_peak_motion, write_peak_motion
 from lithowave.output.seismograms import SeismogramWriter, load_seismograms
 from lithowave.output.snapshots import SnapshotWriter, load_snapshots
@@ -282,7 +282,7 @@ def test_polarity_agrees_with_obspy():
 
 def test_radial_and_transverse_are_those_of_the_source(run):
     seismograms = load_seismograms(run)
-    angle = np.radians(azimuth(seismograms))
+    angle = np.radians(radial_direction(seismograms))
     outward = np.stack([np.sin(angle), np.cos(angle)])
     clockwise = np.stack([np.cos(angle), -np.sin(angle)])
     for name, direction in (("R", outward), ("T", clockwise)):
@@ -290,7 +290,8 @@ def test_radial_and_transverse_are_those_of_the_source(run):
             component(seismograms, name), np.einsum("ir,rit->rt", direction, seismograms.data[:, :2])
         )
     offset = seismograms.positions[:, :2] - seismograms.sources.centroid[:2]
-    assert np.allclose(epicentral_distance(seismograms) * outward, offset.T)
+    angle -= np.radians(seismograms.convergence)  # from the axis y instead of true North
+    assert np.allclose(epicentral_distance(seismograms) * [np.sin(angle), np.cos(angle)], offset.T)
 
 
 def test_first_arrivals_in_one_layer_are_straight():

@@ -11,7 +11,7 @@ from lithowave.errors import InputError
 from lithowave.output.attributes import standard_attributes
 from lithowave.output.figures import record_section, style, traces
 from lithowave.output.figures.description import chunk_of, domain_of, earth_model_of, layers_of
-from lithowave.output.figures.globe import MapPage, Raster, SectionPage, on_page, page_coordinates, turned_sources
+from lithowave.output.figures.globe import MapPage, Raster, SectionPage, on_page, page_coordinates
 from lithowave.output.figures.static_map import last_displacement, static_map
 from lithowave.output.figures.travel_times import drawn_phases, global_arrivals, receiver_arrivals
 from lithowave.output.geometry import (
@@ -118,7 +118,7 @@ def test_rasters_interpolate_values_where_they_are(plane):
 def test_turned_mechanisms_radiate_in_turned_directions():
     moment, angle = np.array([[3.0, -2.0, 1.0, 0.5, -0.7, 0.2]]), 0.7
     table = SourceTable([""], np.zeros((1, 3)), moment, np.array([[1.0, 2.0, 3.0]]), np.zeros(1))
-    turned = turned_sources(table, np.array([angle]))
+    turned = table.turned(np.degrees([angle]), table.geographic)
     direction = np.array([np.cos(0.3), np.sin(0.3), 0.5])
     moved = np.array([np.cos(0.3 + angle), np.sin(0.3 + angle), 0.5])
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lithowave.description.attenuation_warnings import attenuation_warnings
+from lithowave.description.horizontal_axes import mixed_axes
 from lithowave.description.input_warnings import (
     earth_notes,
     model_placement,
@@ -87,6 +88,7 @@ def find_warnings(simulation: Simulation) -> list[str]:
     found.extend(model_placement(simulation))
     found.extend(earth_notes(simulation))
     found.extend(projection_distortion(simulation))
+    found.extend(mixed_axes(simulation))
     return list(dict.fromkeys(found))
 
 

@@ -24,6 +24,7 @@ from lithowave.description.base import DescriptionModel, InputFile, reading
 from lithowave.description.chunk import Chunk, place_text
 from lithowave.description.refusals import refusal
 from lithowave.description.units import Interval, Latitude, Longitude, with_unit
+from lithowave.projection import convergence, projection_text, transformer
 from lithowave.readers.surfaces import GeographicSurface, Surface, read_surface
 from lithowave.sphere import angular_distance
 
@@ -51,10 +52,7 @@ class GeographicOrigin(DescriptionModel):
     @property
     def projection(self) -> str:
         """PROJ text of the local transverse Mercator: scale 1 on the central meridian, meters, WGS84."""
-        return (
-            f"+proj=tmerc +lat_0={self.latitude!r} +lon_0={self.longitude!r} +k=1 +x_0=0 +y_0=0 "
-            "+datum=WGS84 +units=m +no_defs"
-        )
+        return projection_text(self.longitude, self.latitude)
 
 
 @dataclass(frozen=True)
@@ -70,6 +68,7 @@ class Domain(DescriptionModel):
     """The box of the simulation: x East, y North, z Up, in meters; the flat free surface is z = 0.
 
     With ``solver.mesh``, the box around the mesh and its upward free faces take the place of the box and its surface.
+    With ``crs``, x and y are those of a map, and true North is that of y on the meridian of the origin only.
 
     Absorbing layers are added outside the box, so sources and receivers may be anywhere in the box. With a
     ``topography``, z = 0 is the reference level of elevations, and the model extends up to the surface, which may be
@@ -87,7 +86,9 @@ class Domain(DescriptionModel):
     )
     crs: GeographicOrigin | None = Field(
         default=None,
-        description="Origin of the local transverse Mercator projection; required for geographic coordinates.",
+        description="Origin of the local transverse Mercator projection; required for geographic coordinates. "
+        "Mechanisms and components at positions on the Earth are along true East and North, at positions in m along "
+        "x and y.",
     )
     topography: InputFile | None = Field(
         default=None,
@@ -357,20 +358,26 @@ class Domain(DescriptionModel):
             return longitude[()], latitude[()]
         return self._transformer().transform(x, y, direction="INVERSE")
 
+    def convergence(self, longitude: ArrayLike, latitude: ArrayLike) -> np.ndarray:
+        """Return the azimuth of the axis y at places (degrees), degrees clockwise from true North.
+
+        Zero in a chunk, of which mechanisms and components are along true East and North, and without ``crs``.
+        """
+        if self.crs is None:
+            return np.zeros(np.broadcast_shapes(np.shape(longitude), np.shape(latitude)))
+        return convergence(self.crs.projection, longitude, latitude)
+
+    def convergence_at(self, x: ArrayLike, y: ArrayLike) -> np.ndarray:
+        """Return `convergence` at x and y, m."""
+        return self.convergence(*self.to_geographic(x, y)) if self.crs is not None else self.convergence(x, y)
+
     def _transformer(self) -> Transformer:
         if self.crs is None:
             raise refusal(
                 "longitude and latitude require the origin domain.crs, which is missing",
                 "expected in domain: crs: {longitude: ..., latitude: ...}",
             )
-        return _transformer(self.crs.projection)
-
-
-@functools.lru_cache(maxsize=8)
-def _transformer(projection: str) -> Transformer:
-    from pyproj import Transformer
-
-    return Transformer.from_crs("EPSG:4326", projection, always_xy=True)
+        return transformer(self.crs.projection)
 
 
 def _flat(values: Any) -> list[float]:

@@ -24,6 +24,8 @@ class MomentTensor(DescriptionModel):
     Instead of the axes x (East), y (North) and z (Up), the components may refer to r (Up), t (South) and p (East), as
     in catalogs: xx = pp, yy = tt, zz = rr, xy = -tp, xz = rp, yz = -rt. Values in dyn cm need the unit:
     ``1e25 dyn cm``.
+
+    East and North are true at a position on the Earth, else x and y.
     """
 
     xx: Moment = Field(default=0.0, description="East-East, N m.")
@@ -75,7 +77,7 @@ class DoubleCouple(DescriptionModel):
     """Slip on a fault plane, after Aki & Richards: the plane dips to the right of the strike direction."""
 
     strike: quantity("angle", ge=-360, le=360) = Field(  # type: ignore[valid-type]
-        description="Clockwise from North, degrees."
+        description="Clockwise from North, degrees: true North at a position on the Earth, else y."
     )
     dip: quantity("angle", ge=0, le=90) = Field(description="Angle down from the horizontal, degrees.")  # type: ignore[valid-type]
     rake: quantity("angle", ge=-360, le=360) = Field(  # type: ignore[valid-type]

@@ -145,19 +145,22 @@ def place_file(entry: Receivers, domain: Domain, where: str) -> PlacedReceivers:
     below = np.flatnonzero([record.z is None or bool(entry.at_surface) for record in records])
     if domain.surface is not None and below.size:
         surface[below] = domain.surface_at(x[below], y[below], [records[number].station for number in below])
+    on_earth = geographic or entry.crs is not None
     receivers = tuple(
-        _placed(entry, record, (float(east), float(north), float(height)), f"{where}.file ({record.place})")
+        _placed(entry, record, (float(east), float(north), float(height)), f"{where}.file ({record.place})", on_earth)
         for record, east, north, height in zip(records, x, y, surface, strict=True)
     )
     return PlacedReceivers(receivers, tuple(notes))
 
 
-def _placed(entry: Receivers, record: ReceiverRecord, ground: tuple[float, float, float], where: str) -> Receiver:
+def _placed(
+    entry: Receivers, record: ReceiverRecord, ground: tuple[float, float, float], where: str, geographic: bool
+) -> Receiver:
     x, y, height = ground
     z = height - record.burial if record.z is None or entry.at_surface else record.z
     elevation = record.elevation if record.z is None else 0.0
     network = record.network or entry.network or DEFAULT_NETWORK
-    return Receiver(network, record.station, (x, y, z), where, elevation, record.location)
+    return Receiver(network, record.station, (x, y, z), where, elevation, record.location, geographic)
 
 
 def is_geographic(

@@ -12,6 +12,7 @@ from pydantic import BeforeValidator, Field, StrictBool, model_validator
 
 from lithowave.description.base import DescriptionModel, InputFile
 from lithowave.description.domain import Domain
+from lithowave.description.horizontal_axes import receivers_on_grid
 from lithowave.description.outputs import _OneOrMany
 from lithowave.description.point_input import Point, check_point_keys, local_point
 from lithowave.description.projected import ReferenceSystemName
@@ -253,6 +254,9 @@ class Receivers(DescriptionModel):
 
     def receivers(self, domain: Domain, where: str) -> list[Receiver]:
         """Return the receivers of this entry in local coordinates; ``where`` is its key in the description."""
+        return receivers_on_grid(domain, self._stated_receivers(domain, where))
+
+    def _stated_receivers(self, domain: Domain, where: str) -> list[Receiver]:
         network = self.network or DEFAULT_NETWORK
         if self.file is not None:
             return list(self.placed_file(domain, where).receivers)
@@ -267,7 +271,8 @@ class Receivers(DescriptionModel):
         point = local_point(
             domain, self.position, self.longitude or 0.0, self.latitude or 0.0, self.depth or 0.0
         )
-        return [Receiver(network, self.name or "", point, where, location=self.location or "")]
+        geographic = self.position is None
+        return [Receiver(network, self.name or "", point, where, location=self.location or "", geographic=geographic)]
 
     def placed_file(self, domain: Domain, where: str) -> PlacedReceivers:
         """Return the receivers of the file, and notes about its content; the file is read once for a domain."""

@@ -14,6 +14,7 @@ from lithowave.description.base import DescriptionModel, InputFile, reading
 from lithowave.description.domain import Domain
 from lithowave.description.events import Event, events_of_obspy, is_obspy_event
 from lithowave.description.fault_sources import fault_sources
+from lithowave.description.horizontal_axes import sources_on_grid
 from lithowave.description.material import Material
 from lithowave.description.mechanisms import DoubleCouple, MomentTensor, MomentTuple
 from lithowave.description.point_input import Point, check_point_keys, depth_origin, local_point
@@ -42,7 +43,8 @@ class PointSource:
 
     Either ``moment`` (xx, yy, zz, xy, xz, yz) in N m, acting with ``time_function.rate``, or ``force`` (E, N,
     Up) in N, acting with ``time_function.amplitude``.  ``position`` is (x, y, z) in m. ``side`` : of an interface on
-    which the source is, ``below`` or ``above``.
+    which the source is, ``below`` or ``above``. Both mechanisms are along the axes x, y, z. If ``geographic``, they
+    were given along true East and North; ``convergence`` is the azimuth of y there, degrees (`horizontal_axes`).
     """
 
     name: str
@@ -52,6 +54,8 @@ class PointSource:
     time_function: TimeFunction | SubfaultFunction
     where: str
     side: Side = "below"
+    geographic: bool = False
+    convergence: float = 0.0
 
 
 class Source(DescriptionModel):
@@ -95,7 +99,10 @@ class Source(DescriptionModel):
         description="Zero of depths, also of those in files: surface (default), which is the topography, the surface "
         "of an imported mesh or z = 0, or sea_level, z = 0, so that a topography does not bend a fault.",
     )
-    force: ForceVector | None = Field(default=None, description="Force [East, North, Up], N.")
+    force: ForceVector | None = Field(
+        default=None,
+        description="Force [East, North, Up], N; true East and North at a position on the Earth, else x and y.",
+    )
     moment_tensor: MomentTensor | None = Field(default=None, description="Moment tensor, N m.")
     double_couple: DoubleCouple | None = Field(default=None, description="Strike, dip, rake and m0 or mw.")
     side: Side = Field(
@@ -254,14 +261,19 @@ class Source(DescriptionModel):
 
         material : medium whose shear modulus applies if the file of a fault has none.
         """
+        return sources_on_grid(domain, self._stated_sources(domain, material, where))
+
+    def _stated_sources(self, domain: Domain, material: Material, where: str) -> list[PointSource]:
+        """Return `point_sources` with mechanisms along the axes in which they are given."""
         if self.is_fault:
             at_sea_level = self.depth_origin == "sea_level"
             places, sampled, table = fault_sources(self.fault, domain, material, self.delay or 0.0, at_sea_level)
             columns = zip(places.tolist(), sampled.moment.tolist(), sampled.subfault.tolist(), strict=True)
+            geographic = self.fault.geographic
             return [
                 PointSource(
                     f"subfault {n + 1}", tuple(place), tuple(moment), None, SubfaultFunction(table, row), where,
-                    self.side,
+                    self.side, geographic,
                 )
                 for row, (place, moment, n) in enumerate(columns)
             ]
@@ -276,7 +288,8 @@ class Source(DescriptionModel):
             place = (*place[:2], 0.0 - (self.depth or 0.0))
         mechanism = self.moment_tensor or self.double_couple
         moment = None if mechanism is None else mechanism.components
-        return [PointSource(self.name, place, moment, self.force, self.time_function, where, self.side)]
+        geographic = self.position is None
+        return [PointSource(self.name, place, moment, self.force, self.time_function, where, self.side, geographic)]
 
     def placed_events(self, domain: Domain) -> list[SeismicEvent]:
         """Return the events, with longitude and latitude if their x and y are degrees."""
@@ -297,7 +310,7 @@ class Source(DescriptionModel):
         place = (float(x), float(y), top - event.depth)
         function = self._file_time_function(event, self.delay or 0.0)
         name = self.name or event.event_name
-        return PointSource(name, place, event.moment, event.force, function, where, self.side)
+        return PointSource(name, place, event.moment, event.force, function, where, self.side, event.geographic)
 
     def _file_time_function(self, event: SeismicEvent, delay: float) -> TimeFunction:
         shift = event.time_shift + delay

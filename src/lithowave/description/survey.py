@@ -15,7 +15,7 @@ from pydantic import BeforeValidator, Field, StrictBool, model_validator
 from lithowave.description.base import DescriptionModel, InputFile, reading
 from lithowave.description.domain import Domain
 from lithowave.description.outputs import _OneOrMany
-from lithowave.description.point_input import Point, check_point_keys, local_point
+from lithowave.description.point_input import Point, check_point_keys, depth_origin, local_point
 from lithowave.description.projected import ReferenceSystemName
 from lithowave.description.receiver_files import SEGY, file_kind, is_geographic, local_coordinates
 from lithowave.description.receivers import PairCount, _counts
@@ -53,7 +53,7 @@ class Shot:
 
     number : from 1. position : (x, y, z), m. scale : factor to force or moment. time_function : instead of that of the
     source; None keeps it. where : the entry of the description it comes from. spread : file of SEG-Y and the names of
-    the receivers in it that record this shot; None: all receivers.
+    the receivers in it that record this shot; None: all receivers. geographic : True for a position on the Earth.
     """
 
     number: int
@@ -63,6 +63,7 @@ class Shot:
     time_function: TimeFunction | None
     where: tuple[str | int, ...]
     spread: tuple[Path, frozenset[str]] | None = None
+    geographic: bool = False
 
     @property
     def folder(self) -> str:
@@ -260,7 +261,7 @@ class Shots(DescriptionModel):
         file = self.file
         return [(file, shot.spread) for shot in reading(segy_shots, file)[0]]
 
-    def _segy_places(self, domain: Domain) -> list[tuple[str, Point, float]]:
+    def _segy_places(self, domain: Domain) -> list[tuple[str, Point, float, bool]]:
         assert self.file is not None
         shots, geometry = reading(segy_shots, self.file)
         places = [shot.place for shot in shots]
@@ -272,13 +273,14 @@ class Shots(DescriptionModel):
         if self.at_surface:
             surface = domain.surface_at(x, y, [shot.name for shot in shots])
             heights = [float(z) - shot.depth for shot, z in zip(shots, surface, strict=True)]
+        on_earth = geographic or self.crs is not None
         return [
-            (shot.name, (float(east), float(north), z), self.scale)
+            (shot.name, (float(east), float(north), z), self.scale, on_earth)
             for shot, east, north, z in zip(shots, x, y, heights, strict=True)
         ]
 
-    def places(self, domain: Domain) -> list[tuple[str, Point, float]]:
-        """Return (name, position, scale) of each shot."""
+    def places(self, domain: Domain) -> list[tuple[str, Point, float, bool]]:
+        """Return (name, position, scale, True for a position on the Earth) of each shot."""
         if self._is_segy:
             return self._segy_places(domain)
         if self.file is not None:
@@ -294,14 +296,15 @@ class Shots(DescriptionModel):
             corners = [(record.place[0], record.place[1]) for record in records]
             geographic = is_geographic(domain, corners, stated, not stated, self.coordinates, None)
             return [
-                (record.name, _record_place(domain, record, geographic), self.scale * record.scale)
+                (record.name, _record_place(domain, record, geographic), self.scale * record.scale, geographic)
                 for record in records
             ]
         shape = self.line or self.plane
         if shape is not None:
-            return [("", _place(domain, point, False, self.depth), self.scale) for point in shape.points()]
+            return [("", _place(domain, point, False, self.depth), self.scale, False) for point in shape.points()]
         point = self.position or (float(self.longitude or 0.0), float(self.latitude or 0.0))
-        return [(self.name, _place(domain, point, self.position is None, self.depth), self.scale)]
+        on_earth = self.position is None
+        return [(self.name, _place(domain, point, on_earth, self.depth), self.scale, on_earth)]
 
 
 def _record_place(domain: Domain, record: ShotRecord, geographic: bool) -> Point:
@@ -342,8 +345,9 @@ class Survey(DescriptionModel):
         shots: list[Shot] = []
         for index, entry in enumerate(self.shots):
             where = ("survey", "shots", index)
-            for (name, position, scale), spread in zip(entry.places(domain), entry.spreads(), strict=False):
-                shots.append(Shot(len(shots) + 1, name, position, scale, entry.time_function, where, spread))
+            for (name, position, scale, on_earth), spread in zip(entry.places(domain), entry.spreads(), strict=False):
+                function, number = entry.time_function, len(shots) + 1
+                shots.append(Shot(number, name, position, scale, function, where, spread, on_earth))
         return shots
 
 
@@ -357,7 +361,7 @@ def shot_simulation(simulation: Simulation, shot: Shot) -> Simulation:
     parts: dict[str, Any] = {name: getattr(simulation, name) for name in type(simulation).model_fields}
     survey = parts.pop("survey")
     parts["title"] = ", ".join(text for text in (simulation.title, shot.label) if text)
-    parts["sources"] = [_moved_source(simulation.sources[0], shot)]
+    parts["sources"] = [_moved_source(simulation.sources[0], shot, simulation.domain)]
     if survey.moving_receivers:
         parts["receivers"] = _moved_receivers(simulation, shot)
     elif shot.spread is not None:
@@ -367,8 +371,18 @@ def shot_simulation(simulation: Simulation, shot: Shot) -> Simulation:
     return type(simulation)._from_document(Document(parts), simulation.directory)
 
 
-def _moved_source(source: Source, shot: Shot) -> Source:
-    entries: dict[str, Any] = {"name": shot.name or source.name, "position": shot.position}
+def _point_keys(domain: Domain, point: Point, geographic: bool) -> dict[str, Any]:
+    """Return the keys of a position, on the Earth where mechanisms and components are along true East and North."""
+    if not geographic or domain.crs is None:
+        return {"position": point}
+    x, y, z = point
+    longitude, latitude = (float(value) for value in domain.to_geographic(x, y))
+    return {"longitude": longitude, "latitude": latitude, "depth": depth_origin(domain, x, y) - z}
+
+
+def _moved_source(source: Source, shot: Shot, domain: Domain) -> Source:
+    entries: dict[str, Any] = {"name": shot.name or source.name}
+    entries |= _point_keys(domain, shot.position, shot.geographic)
     entries["time_function"] = shot.time_function or source.time_function
     if source.force is not None:
         entries["force"] = tuple(shot.scale * component for component in source.force)
@@ -397,9 +411,9 @@ def _moved_receivers(simulation: Simulation, shot: Shot) -> list[Any]:
         if entry.kind in ("file", "longitude"):
             for receiver in simulation.acquisition.receiver_groups[index]:
                 x, y, z = receiver.position
-                place = (x + east, y + north, z)
+                place = _point_keys(simulation.domain, (x + east, y + north, z), receiver.geographic)
                 codes = {"network": receiver.network, "name": receiver.station}
-                moved.append(codes | {"location": receiver.location or None, "position": place})
+                moved.append(codes | {"location": receiver.location or None} | place)
         else:
             moved.append(_moved_entry(entry, (east, north)))
     return moved
@@ -413,8 +427,9 @@ def _spread_receivers(simulation: Simulation, file: Path, names: frozenset[str])
         if entry.file != file or len(recorded) == len(group):
             entries.append(entry)
         else:
-            codes = ({"network": one.network, "name": one.station, "position": one.position} for one in recorded)
-            entries.extend(codes)
+            for one in recorded:
+                place = _point_keys(simulation.domain, one.position, one.geographic)
+                entries.append({"network": one.network, "name": one.station} | place)
     return entries
 
 
@@ -448,7 +463,7 @@ def survey_problems(simulation: Simulation) -> list[Problem]:
         try:
             alone = survey.model_copy(update={"shots": [entry]}).shot_list(simulation.domain)
             shots += [Shot(**{**vars(shot), "where": ("survey", "shots", index)}) for shot in alone]
-            _moved_source(simulation.sources[0], alone[0])
+            _moved_source(simulation.sources[0], alone[0], simulation.domain)
         except (ValueError, InputError) as error:
             problems.append(_placed(refused(error, ("survey", "shots", index)), entry, index))
     if problems:

@@ -13,8 +13,8 @@ definition, https://seismic-data.org. Layout of ``seismograms.h5`` in the folder
     /Provenance, /AuxiliaryData                                       empty
 
 QuakeML and StationXML require longitudes and latitudes: without a geographic origin, the file has waveforms only. The
-moment tensor is that of all sources, in N m, in the axes r (up), t (South), p (East). Channel codes and times are those
-of MiniSEED files, see `waveforms`.
+moment tensor is that of all sources, in N m, in the axes r (up), t (true South), p (true East). Channels have the
+azimuths `Seismograms.north_azimuth`. Channel codes and times are those of MiniSEED files, see `waveforms`.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def _write_bytes(group: Any, name: str, text: str) -> None:
 
 def event_id(seismograms: Seismograms) -> str:
     """Return the resource identifier of the event, which depends on title, time and position."""
-    sources = seismograms.sources
+    sources = seismograms.sources.along_true_north()
     centroid = [] if sources.centroid is None else sources.centroid.tolist()
     content = repr((seismograms.title, seismograms.origin_time, centroid, sources.moment.tolist()))
     return f"smi:local/lithowave/event/{hashlib.sha256(content.encode()).hexdigest()[:16]}"
@@ -131,7 +131,7 @@ def quakeml(seismograms: Seismograms) -> str:
 
     An event without a date has its origin time `Seismograms.origin_delay` after 1970-01-01T00:00:00.
     """
-    sources, event = seismograms.sources, event_id(seismograms)
+    sources, event = seismograms.sources.along_true_north(), event_id(seismograms)
     x, y, z = sources.centroid
     longitude, latitude = to_geographic(x, y, seismograms.geographic_origin)
     time = (seismograms.origin_time or shifted_time(_EPOCH, seismograms.origin_delay or 0.0)).rstrip("Z") + "Z"
@@ -195,6 +195,7 @@ def stationxml(seismograms: Seismograms, rows: list[int], ground: np.ndarray) ->
         z = float(places[index, 2])
         for channel in channel_codes(seismograms.sampling_interval):
             azimuth, dip = ORIENTATIONS[channel[-1]]
+            azimuth = azimuth if dip else (azimuth + float(seismograms.north_azimuth[row])) % 360.0
             location = quoteattr(seismograms.locations[row])
             text.append(
                 f'<Channel code="{channel}" locationCode={location}>{_place(longitudes[index], latitudes[index], z)}'

@@ -6,6 +6,7 @@ One vocabulary for all HDF5 and VTKHDF files:
 ``title``                            title of the simulation
 ``axes``                             ``x East, y North, z Up`` and the place of the free surface
 ``components``                       ``E,N,Z``: the order along every axis of length 3
+``component_axes``                   text: what E and N are; in a projection, grid axes or true East and North
 ``tensor_components``                ``xx,yy,zz,xy,xz,yz``: the order along every axis of length 6
 ``crs``                              PROJ text of the local coordinates, or that they are plain meters
 ``crs_longitude``, ``crs_latitude``  degrees (WGS 84) of x = y = 0; only with a geographic origin
@@ -24,7 +25,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from lithowave.earth.ellipticity import earth_ellipticity
+from lithowave.projection import convergence_at, projection_text, transformer
 from lithowave.sphere import ChunkMap
 from lithowave.utc import shifted_time
 from lithowave.version import __version__
@@ -36,6 +40,13 @@ CHUNK_COORDINATES = (
     "angles of an equiangular cubed sphere times 6371000 m around crs_longitude, crs_latitude, with y at "
     "chunk_azimuth; z is the radius minus 6371000 m; components are East, North and Up at each place"
 )
+GRID_COMPONENTS = "along x, y, z"
+PROJECTED_COMPONENTS = f"{GRID_COMPONENTS} of the grid of crs; y is the meridian convergence clockwise from true North"
+RECEIVER_COMPONENTS = (
+    "along true East and North at receivers with receivers/geographic 1, else along x, y of the grid of crs; y is "
+    "receivers/convergence degrees clockwise from true North"
+)
+CHUNK_COMPONENTS = "along true East, North and Up at each place"
 PLAIN_COORDINATES = "local Cartesian, metres, without a geographic origin"
 MISSING_DATES = ("", None)
 
@@ -49,14 +60,6 @@ UNITS = {
     "divergence": "1/s",
     "curl": "1/s",
 }
-
-
-def projection_text(longitude: float, latitude: float) -> str:
-    """Return the PROJ text of the local transverse Mercator with scale 1 at (`longitude`, `latitude`), WGS 84."""
-    return (
-        f"+proj=tmerc +lat_0={latitude!r} +lon_0={longitude!r} +k=1 +x_0=0 +y_0=0 "
-        "+datum=WGS84 +units=m +no_defs"
-    )
 
 
 def standard_attributes(
@@ -81,6 +84,7 @@ def standard_attributes(
         "title": title or "",
         "axes": AXES,
         "components": COMPONENTS,
+        "component_axes": GRID_COMPONENTS,
         "tensor_components": TENSOR_COMPONENTS,
         "crs": PLAIN_COORDINATES,
         "origin_delay": float(origin_delay),
@@ -89,6 +93,7 @@ def standard_attributes(
     if geographic_origin is not None:
         longitude, latitude, *chunk = (float(value) for value in geographic_origin)
         attributes["crs"] = CHUNK_COORDINATES if chunk else projection_text(longitude, latitude)
+        attributes["component_axes"] = CHUNK_COMPONENTS if chunk else PROJECTED_COMPONENTS
         attributes["crs_longitude"], attributes["crs_latitude"] = longitude, latitude
         attributes |= dict(zip(("chunk_azimuth", "chunk_ellipticity"), chunk, strict=False))
     if origin_time not in MISSING_DATES:
@@ -109,6 +114,12 @@ def attributes_of(simulation: Any) -> dict[str, Any]:
     """Return the standard attributes of the files of a `Simulation`."""
     place, times = simulation.domain.geographic_origin, (simulation.origin_time, simulation.origin_delay)
     return standard_attributes(simulation.title or "", place, *times)
+
+
+def receiver_axes(attributes: Mapping[str, Any]) -> dict[str, str]:
+    """Return the attributes of seismograms about the axes of components, which differ by receiver in a projection."""
+    projected = attributes.get("component_axes") == PROJECTED_COMPONENTS
+    return {"component_axes": RECEIVER_COMPONENTS} if projected else {}
 
 
 def completed(attributes: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -161,10 +172,17 @@ def to_geographic(x: Any, y: Any, origin: tuple[float, ...]) -> tuple[Any, Any]:
     chunk = chunk_map(origin)
     if chunk is not None:
         return chunk.to_geographic(x, y)
-    from pyproj import Transformer
+    return transformer(projection_text(*origin)).transform(x, y, direction="INVERSE")
 
-    transformer = Transformer.from_crs(projection_text(*origin), "EPSG:4326", always_xy=True)
-    return transformer.transform(x, y)
+
+def convergence(x: Any, y: Any, origin: tuple[float, ...] | None) -> np.ndarray:
+    """Return the azimuth of the axis y at local x, y (m), degrees clockwise from true North.
+
+    Zero in a chunk, of which components are along true East and North, and without an `origin`.
+    """
+    if origin is None or chunk_map(origin) is not None:
+        return np.zeros(np.broadcast_shapes(np.shape(x), np.shape(y)))
+    return convergence_at(projection_text(*origin), x, y)
 
 
 def sea_floor_attributes(names: list[str]) -> dict[str, str]:

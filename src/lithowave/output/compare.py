@@ -232,13 +232,14 @@ def compare_runs(
     interval = float(time[1] - time[0])
     _check_frequency(max_frequency, interval)
     rows_a, rows_b = (_rows(run, names) for run in (run_a, run_b))
+    run_a, run_b, turns = _along_same_axes(run_a, run_b, rows_a, rows_b)
     data_a, data_b = (
         resample(run, rows, time, max_frequency) for run, rows in ((run_a, rows_a), (run_b, rows_b))
     )
     shortfalls = [
         f"The {label} run is {run.shortfall}." for label, run in (("first", run_a), ("second", run_b)) if run.shortfall
     ]
-    notes = _differences(run_a, run_b, names, rows_a, rows_b) + shortfalls
+    notes = turns + _differences(run_a, run_b, names, rows_a, rows_b) + shortfalls
     if _durations_differ(run_a, run_b):
         weights, length = end_taper(time, max_frequency)
         data_a, data_b = weights * data_a, weights * data_b
@@ -448,6 +449,17 @@ def _table(comparison: Comparison) -> list[str]:
         name = f"{row['name']} *" if row.get("weak") else row["name"]
         lines.append(f"{name:<14} {row['relative_l2']:9.3%} {row['time_shift']:z10.2g} {columns}")
     return [*lines, f"{'all':<14} {comparison.overall_l2:9.3%}"]
+
+
+def _along_same_axes(
+    run_a: Seismograms, run_b: Seismograms, rows_a: list[int], rows_b: list[int]
+) -> tuple[Seismograms, Seismograms, list[str]]:
+    """Return both runs, along true East and North with a note if their components are along different axes."""
+    known = run_a.geographic_origin is not None and run_b.geographic_origin is not None
+    if not known or np.array_equal(run_a.north_azimuth[rows_a], run_b.north_azimuth[rows_b]):
+        return run_a, run_b, []
+    note = "Components of both runs were turned to true East and North, since the axes of the runs differ."
+    return run_a.along_true_north(), run_b.along_true_north(), [note]
 
 
 def _differences(

@@ -161,7 +161,8 @@ def compare_data(
     ----------
     run : the run folder, or its ``seismograms.h5``.
     observed : a file or folder of MiniSEED, SAC, SEG-Y, ASDF or text of SPECFEM (``.semd``, ``.semv``, ``.sema``, with
-        times after the origin time), or an ObsPy Stream; in m, m/s or m/s^2.
+        times after the origin time), or an ObsPy Stream; in m, m/s or m/s^2. Components E and N are those of true East
+        and North, to which components of the run along the axes of the grid are turned.
     quantity : of the data: ``displacement``, ``velocity`` or ``acceleration``; default: that of the run, or that which
         the files of SPECFEM have.
     origin_time : UTC origin time of the event in ISO 8601; default: that of the run, which has one if its source is
@@ -184,6 +185,9 @@ def compare_data(
     """
     seismograms = load_seismograms(run)
     traces, notes = read_observed(observed)
+    if seismograms.north_azimuth.any():
+        seismograms = seismograms.along_true_north()
+        notes.append("Components along the axes x and y of the grid were turned to true East and North, those of data.")
     if seismograms.shortfall:
         notes.append(f"The run is {seismograms.shortfall}.")
     quantity, traces = _of_quantity(quantity, seismograms.quantity, traces, notes)

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from lithowave.output.snapshots import Snapshots
 
 KEPT = (
-    "software", "software_version", "title", "axes", "crs", "crs_longitude", "crs_latitude", "time_origin",
-    "origin_delay", "origin_time", "start_time", "complete",
+    "software", "software_version", "title", "axes", "component_axes", "crs", "crs_longitude", "crs_latitude",
+    "time_origin", "origin_delay", "origin_time", "start_time", "complete",
 )  # fmt: skip
 """Attributes of a file that a Dataset keeps."""
 
@@ -49,6 +49,7 @@ def seismogram_dataset(seismograms: Seismograms) -> Any:
         places = to_geographic(*seismograms.positions.T[:2], seismograms.geographic_origin)
         for name, values, unit in zip(("longitude", "latitude"), places, ("east", "north"), strict=True):
             coordinates[name] = ("receiver", np.atleast_1d(values), {"units": f"degrees_{unit}"})
+        coordinates["north_azimuth"] = ("receiver", seismograms.north_azimuth, {"units": "degrees"})
     attributes = kept({**seismograms.attributes, "complete": int(seismograms.complete)})
     if seismograms.shortfall:
         attributes["shortfall"] = seismograms.shortfall

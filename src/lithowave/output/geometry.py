@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lithowave.output.attributes import chunk_map, to_geographic
+from lithowave.output.attributes import chunk_map, convergence, to_geographic
 from lithowave.sphere import RADIUS, angular_distance, azimuths, directions, propagation_azimuths
 
 if TYPE_CHECKING:
@@ -94,21 +94,34 @@ def line_direction(points: np.ndarray, source: np.ndarray) -> np.ndarray | None:
 
 
 def azimuth(seismograms: Seismograms) -> np.ndarray:
-    """Return the azimuths (n_receivers,) from the epicenter to the receivers, degrees from North over East."""
+    """Return the azimuths (n_receivers,) from the epicenter to the receivers, degrees from true North over East.
+
+    Without a geographic origin, North is the axis y.
+    """
     places = on_sphere(seismograms)
     if places is not None:
         return azimuths(*places)
-    east, north = (seismograms.positions[:, :2] - epicenter(seismograms)[:2]).T
-    return np.degrees(np.arctan2(east, north)) % 360.0
+    of_grid = convergence(*epicenter(seismograms)[:2], seismograms.geographic_origin)
+    return (_grid_azimuth(seismograms) + of_grid) % 360.0
+
+
+def _grid_azimuth(seismograms: Seismograms) -> np.ndarray:
+    """Return the angles (n_receivers,) from the axis y over x of the directions from the epicenter, degrees."""
+    x, y = (seismograms.positions[:, :2] - epicenter(seismograms)[:2]).T
+    return np.degrees(np.arctan2(x, y))
 
 
 def radial_direction(seismograms: Seismograms) -> np.ndarray:
-    """Return the azimuths (n_receivers,) of the direction away from the source at the receivers, degrees.
+    """Return the angles (n_receivers,) from the component N over E of the direction away from the source, degrees.
 
-    In a box, it is the azimuth at the source; in a chunk, it is the back azimuth plus 180 degrees.
+    Where components are along true East and North, this is the back azimuth plus 180 degrees; in a box, the direction
+    is that of the straight line in the grid, in which the waves propagate.
     """
     places = on_sphere(seismograms)
-    return azimuth(seismograms) if places is None else propagation_azimuths(*places)
+    if places is not None:
+        return propagation_azimuths(*places)
+    of_grid = seismograms.convergence - seismograms.north_azimuth
+    return (_grid_azimuth(seismograms) + of_grid) % 360.0
 
 
 def component(seismograms: Seismograms, name: str) -> np.ndarray:
@@ -134,11 +147,12 @@ def common_positions(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return positions (n, 3), m, of receivers of two runs in the same coordinates.
 
-    They are Earth-centered, on the sphere, if one run is in a chunk and both have a geographic origin, else local.
+    They are Earth-centered, on the sphere, if both runs have a geographic origin, and one is in a chunk or the origins
+    differ; else local.
     """
     rows = (first, first_rows), (second, second_rows)
     origins = [run.geographic_origin for run in (first, second)]
-    if None in origins or not any(map(chunk_map, origins)):
+    if None in origins or not any(map(chunk_map, origins)) and origins[0] == origins[1]:
         return first.positions[first_rows], second.positions[second_rows]
     places = []
     for run, selected in rows:

@@ -14,14 +14,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lithowave.description.receiver import component_turns
 from lithowave.errors import OutputError
-from lithowave.output.attributes import sea_floor_attributes
+from lithowave.output.attributes import receiver_axes, sea_floor_attributes
 from lithowave.output.background import Deliveries, ImmediateJobs
 from lithowave.output.checkpoint import Checkpoint
 from lithowave.output.joining import JOINED_BY_RUNS, join_snapshots, joined_bytes, new_snapshot_file
 from lithowave.output.peak_motion import FILE_NAME as PEAK_FILE
 from lithowave.output.peak_motion import MEASURES, write_peak_motion
-from lithowave.output.seismograms import INCOMPLETE, SeismogramWriter
+from lithowave.output.seismograms import INCOMPLETE, SeismogramWriter, states_axes
 from lithowave.output.snapshot_parts import (
     PartWriter,
     SnapshotHead,
@@ -33,6 +34,7 @@ from lithowave.output.snapshot_parts import (
 from lithowave.output.snapshots import SnapshotWriter
 from lithowave.parallel.collective import collective_section
 from lithowave.phases import phase
+from lithowave.projection import turned
 from lithowave.solvers.clock import Clock, Schedule
 from lithowave.solvers.gathered import GatheredSolver
 from lithowave.solvers.interface import PendingFields, SnapshotGrid
@@ -114,6 +116,9 @@ class SeismogramRecorder(Recorder):
     At step n, displacement is the trapezoidal sum, and acceleration is (v_{n+1} - v_{n-1}) / (2 dt). For methods that
     have stress and strain at half steps, these are the mean of the values half a step before and after. All are of
     second order in time.
+
+    turns : (n_receivers,) degrees, counterclockwise turn from the axes x and y to those of the components, such as true
+    East and North; default: 0.
     """
 
     def __init__(
@@ -124,7 +129,9 @@ class SeismogramRecorder(Recorder):
         receiver_count: int,
         capacity: int | None = None,
         jobs: ImmediateJobs | None = None,
+        turns: np.ndarray | None = None,
     ) -> None:
+        self.turns = np.zeros(receiver_count) if turns is None else turns
         self.writer, self.schedule, self.quantity = writer, schedule, output.quantity
         self.tensors, self.stress = output.tensors, output.stress
         self.pressure, self.strain = output.pressure, output.strain
@@ -211,7 +218,7 @@ class SeismogramRecorder(Recorder):
         if self.strain:
             block["strain"] = self._centred("strain", records)[..., wanted]
         self.carry["velocity"], self.carry["displacement"] = line[-2:].copy(), displacement[-1].copy()
-        return block
+        return {name: values if name == "pressure" else turned(values, self.turns) for name, values in block.items()}
 
     def _centred(self, name: str, records: dict[str, np.ndarray]) -> np.ndarray:
         """Return a tensor (n_receivers, 6, n) at the steps before the records, at the time of the velocities there."""
@@ -431,7 +438,8 @@ def _seismograms(
     jobs: ImmediateJobs,
 ) -> SeismogramRecorder:
     output, path, receivers = simulation.output, folder / "seismograms.h5", simulation.acquisition.receivers
-    attributes = attributes | sea_floor_attributes([receivers[number].name for number in solver.sea_floor])
+    attributes = attributes | receiver_axes(attributes)
+    attributes |= sea_floor_attributes([receivers[number].name for number in solver.sea_floor])
     capacity = block_length(len(receivers))  # the same on all ranks, which gather the records together
     writer: Any = NullWriter()
     with collective_section(solver.ranks):
@@ -444,12 +452,25 @@ def _seismograms(
                 precision=simulation.compute.precision, strain=output.strain,
             )  # fmt: skip
         else:
+            _require_axes(path, simulation)
             writer = SeismogramWriter.resume(
                 path, int(checkpoint.common["seismograms"]["samples"]), schedule.sample_count
             )
-    recorder = SeismogramRecorder(writer, schedule, output, len(receivers), capacity, jobs)
+    turns = component_turns(receivers)
+    recorder = SeismogramRecorder(writer, schedule, output, len(receivers), capacity, jobs, turns)
     recorder.prepare(solver)
     return recorder
+
+
+def _require_axes(path: Path, simulation: Simulation) -> None:
+    """Refuse to resume a run of an earlier version, in which true North was that of the grid."""
+    points = *simulation.acquisition.sources, *simulation.acquisition.receivers
+    if states_axes(path) or not any(one.geographic and one.convergence for one in points):
+        return
+    raise OutputError(
+        f"{path}: begun by an earlier version of lithowave, which took true North for that of the grid; run the "
+        "simulation again with --overwrite."
+    )
 
 
 def _snapshots(

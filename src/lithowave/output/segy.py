@@ -17,6 +17,7 @@ import numpy as np
 
 from lithowave.errors import InputError, MissingPackageError, OutputError
 from lithowave.output import hdf5
+from lithowave.output.attributes import chunk_map
 from lithowave.output.seismograms import Seismograms
 from lithowave.readers.segy_limits import LARGEST, interval_problem, microseconds
 from lithowave.version import __version__
@@ -213,12 +214,20 @@ def _text(seismograms: Seismograms, what: str, unit: str) -> dict[int, str]:
         longitude, latitude = seismograms.geographic_origin[:2]
         lines.append(f"X = Y = 0 IS LONGITUDE {longitude:z.6f}, LATITUDE {latitude:z.6f} (WGS 84),")
         lines.append("            TRANSVERSE MERCATOR ABOUT IT WITH SCALE 1")
+        lines.append(f"EAST AND NORTH OF COMPONENTS: {_axes(seismograms)}")
     if seismograms.origin_delay is not None:
         lines.append(f"THE ORIGIN TIME IS T = {seismograms.origin_delay:.12g} S")
     if seismograms.shortfall:
         lines.append(seismograms.shortfall.upper())
     named = {number: _plain(line) for number, line in enumerate(lines, 1)}
     return {**named, 39: "SEG Y REV1", 40: "END TEXTUAL HEADER"}
+
+
+def _axes(seismograms: Seismograms) -> str:
+    """Return the axes of the components of all receivers."""
+    if seismograms.geographic.all() or chunk_map(seismograms.geographic_origin) is not None:
+        return "TRUE EAST AND NORTH"
+    return "TRUE OR X, Y, BY RECEIVER" if seismograms.geographic.any() else "X AND Y OF THE GRID"
 
 
 def _plain(line: str) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 
 from lithowave.names import receiver_name
 from lithowave.output import hdf5
-from lithowave.output.attributes import COMPONENTS, TENSOR_COMPONENTS, UNITS, write_attributes
+from lithowave.output.attributes import COMPONENTS, TENSOR_COMPONENTS, UNITS, convergence, write_attributes
 from lithowave.output.source_table import SourceTable
 
 FORMAT_VERSION = 2
@@ -69,8 +69,8 @@ def resize_seismograms(path: Path, count: int, room: int) -> None:
                         piece.write_range(file.fileno(), number * room, row)
 
 
-def write_receivers(group: Any, receivers: Sequence[Any]) -> None:
-    """Write codes and positions of the receivers."""
+def write_receivers(group: Any, receivers: Sequence[Any], origin: tuple[float, ...] | None) -> None:
+    """Write codes, positions and axes of the receivers. origin : see `attributes.geographic_origin`."""
     networks = [str(receiver.network) for receiver in receivers]
     stations = [str(receiver.station) for receiver in receivers]
     locations = [str(getattr(receiver, "location", "")) for receiver in receivers]
@@ -81,6 +81,17 @@ def write_receivers(group: Any, receivers: Sequence[Any]) -> None:
     for label, texts in (("network", networks), ("station", stations), ("location", locations), ("name", names)):
         _write_texts(group, label, texts)
     group.create_dataset("position", data=positions).attrs["units"] = "m"
+    geographic = np.array([getattr(receiver, "geographic", True) for receiver in receivers], bool)
+    _write_axes(group, geographic, convergence(*positions[:, :2].T, origin), "motion, stress and strain")
+
+
+def _write_axes(group: Any, geographic: np.ndarray, angles: np.ndarray, what: str) -> None:
+    """Write the axes of components: true East and North where `geographic`, else x and y of the grid."""
+    group.create_dataset("geographic", data=geographic.astype(np.uint8)).attrs["meaning"] = (
+        f"1: {what} along true East and North; 0: along x and y"
+    )
+    dataset = group.create_dataset("convergence", data=angles)
+    dataset.attrs["units"], dataset.attrs["meaning"] = "degree", "azimuth of y, clockwise from true North"
 
 
 def write_sources(group: Any, sources: SourceTable) -> None:
@@ -94,6 +105,7 @@ def write_sources(group: Any, sources: SourceTable) -> None:
     ):
         group.create_dataset(label, data=values).attrs["units"] = units
     group["moment"].attrs["axes"] = f"source, component ({TENSOR_COMPONENTS})"
+    _write_axes(group, sources.geographic, sources.convergence, "moments and forces")
 
 
 def _write_texts(group: Any, name: str, texts: Sequence[str]) -> None:

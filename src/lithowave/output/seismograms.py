@@ -12,6 +12,8 @@ Layout of ``seismograms.h5`` (float32 in single precision, float64 in double)::
     /strain                 (n_receivers, 6, n_samples) 1, xx, yy, zz, xy, xz, yz; if requested
     /receivers/network, station, location, name, position (n_receivers, 3) m
     /sources/name, position (n, 3) m, moment (n, 6) N m, force (n, 3) N, onset (n,) s
+    /receivers, sources/geographic (n,) 1 if components are along true East and North, 0 if along x and y
+    /receivers, sources/convergence (n,) degrees, azimuth of y
 
 Only the first ``samples_written`` samples have been computed; the rest of the arrays is preallocated.
 """
@@ -20,7 +22,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +33,7 @@ from lithowave.names import receiver_name
 from lithowave.output import hdf5
 from lithowave.output.attributes import (
     completed,
+    convergence,
     geographic_origin,
     read_attributes,
     write_attributes,
@@ -43,11 +46,13 @@ from lithowave.output.seismogram_layout import (
     write_sources,
 )
 from lithowave.output.source_table import SourceTable
+from lithowave.projection import turned
 from lithowave.utc import shifted_time
 
 FILE_NAME = "seismograms.h5"
 FINISHED = "finished"
 INCOMPLETE = {"complete": np.uint8(0)}  # attribute of the file of a run that has not ended
+_AXES = {"geographic", "convergence"}
 QUANTITIES = ("displacement", "velocity", "acceleration")
 
 
@@ -102,9 +107,10 @@ class SeismogramWriter:
         hdf5.require_space(self.path, size)
         with hdf5.creating(self.path) as file:
             lay_out_seismograms(file, shapes, dtype, quantity, sampling_interval, sample_count)
-            write_receivers(file.create_group("receivers"), receivers)
+            head = completed(attributes)
+            write_receivers(file.create_group("receivers"), receivers, geographic_origin(head))
             write_sources(file.create_group("sources"), SourceTable.from_points(sources))
-            write_attributes(file, completed(attributes))
+            write_attributes(file, head)
         self._open()
 
     def _open(self) -> None:
@@ -233,7 +239,7 @@ class Seismograms:
     Attributes
     ----------
     time : (n_samples,), s; the origin time of the event is at `origin_delay`.
-    data : (n_receivers, 3, n_samples), components E, N, Z, in `units`.
+    data : (n_receivers, 3, n_samples), components E, N, Z, in `units`, along the axes that `geographic` states.
     quantity, units : ``displacement`` (m), ``velocity`` (m/s) or ``acceleration`` (m/s^2).
     networks, stations : codes of each receiver.
     locations : location codes of each receiver, empty for a station with one receiver.
@@ -246,6 +252,9 @@ class Seismograms:
     origin_delay : origin time on the time axis, s; None if unknown, in files of earlier versions of lithowave, in which
         `origin_time` is the UTC time of t = 0.
     geographic_origin : (longitude, latitude) of x = y = 0, degrees, and the azimuth of a chunk; None without one.
+    geographic : (n_receivers,) True (default) if components are along true East and North: at receivers whose positions
+        are given on the Earth; False if they are along the axes x and y, as in files of earlier versions.
+    convergence : (n_receivers,) azimuth of y, degrees clockwise from true North; 0 without a projection.
     sample_count : number of samples of the complete run.
     state : ``finished``, or how the run has ended, for example ``stopped by SIGTERM``, ``failed`` or ``unfinished``.
     """
@@ -270,8 +279,15 @@ class Seismograms:
     attributes: dict[str, Any] = field(default_factory=dict)
     locations: list[str] = field(default_factory=list)
     state: str = FINISHED
+    geographic: np.ndarray = field(default_factory=lambda: np.ones(0, bool))
+    convergence: np.ndarray = field(default_factory=lambda: np.zeros(0))
 
     def __post_init__(self) -> None:
+        if not len(self.geographic):
+            object.__setattr__(self, "geographic", np.ones(len(self.networks), bool))
+        if not len(self.convergence):
+            x, y = np.asarray(self.positions, dtype=float).reshape(-1, 3)[:, :2].T
+            object.__setattr__(self, "convergence", convergence(x, y, self.geographic_origin))
         if not any(self.locations):
             object.__setattr__(self, "locations", [""] * len(self.networks))
         elif len(self.locations) != len(self.networks):
@@ -303,6 +319,27 @@ class Seismograms:
         end = f"ends at {self.time[-1]:.4g}" if len(self.time) else "no sample"
         state = "" if self.state == FINISHED else f"{self.state}, "
         return f"incomplete: {state}{end} of {(self.sample_count - 1) * self.sampling_interval:.4g} s"
+
+    @property
+    def north_azimuth(self) -> np.ndarray:
+        """(n_receivers,) azimuth of the component N, degrees clockwise from true North: 0, or `convergence`."""
+        return np.where(self.geographic, 0.0, self.convergence)
+
+    def along_true_north(self) -> Seismograms:
+        """Return the seismograms with all components along true East and North; unchanged without a projection."""
+        return self._turned(-self.north_azimuth, np.ones(len(self), bool))
+
+    def along_grid(self) -> Seismograms:
+        """Return the seismograms with all components along the axes x and y of the grid."""
+        return self._turned(np.where(self.geographic, self.convergence, 0.0), np.zeros(len(self), bool))
+
+    def _turned(self, angles: np.ndarray, geographic: np.ndarray) -> Seismograms:
+        """Return the seismograms turned counterclockwise about the vertical axis by angles (n_receivers,), degrees."""
+        parts = {
+            name: turned(values, angles)
+            for name in ("data", "stress", "strain") if (values := getattr(self, name)) is not None
+        }  # fmt: skip
+        return replace(self, geographic=geographic, **parts)
 
     def __len__(self) -> int:
         return len(self.networks)
@@ -479,13 +516,29 @@ def _read(file: Any, path: Path) -> Seismograms:
         origin_delay=float(attributes["origin_delay"]) if "origin_delay" in attributes else None,
         geographic_origin=geographic_origin(attributes),
         sources=SourceTable(
-            _read_texts(sources, "name"), *(sources[name][:] for name in ("position", "moment", "force", "onset"))
+            _read_texts(sources, "name"), *(sources[name][:] for name in ("position", "moment", "force", "onset")),
+            **_read_axes(sources, geographic_origin(attributes)),
         ),
         title=attributes.get("title", ""),
         attributes=attributes,
         locations=_read_texts(receivers, "location") if "location" in receivers else [],
         state=FINISHED if attributes.get("complete", True) else state_in_words(path.parent),
+        **_read_axes(receivers, geographic_origin(attributes)),
     )
+
+
+def states_axes(path: Path) -> bool:
+    """True if the seismogram file `path` states the axes of components, as those of earlier versions do not."""
+    with hdf5.open_file(path) as file:
+        return "receivers" in file and _AXES <= file["receivers"].keys()
+
+
+def _read_axes(group: Any, origin: tuple[float, ...] | None) -> dict[str, np.ndarray]:
+    """Return the axes of components; in files of earlier versions they are those of the grid."""
+    if not _AXES <= group.keys():
+        x, y, _ = group["position"][:].T
+        return {"geographic": np.zeros(len(x), bool), "convergence": convergence(x, y, origin)}
+    return {"geographic": group["geographic"][:].astype(bool), "convergence": group["convergence"][:].astype(float)}
 
 
 def _read_texts(group: Any, name: str) -> list[str]:

@@ -2,7 +2,8 @@
 
 Channel codes are ``bXE``, ``bXN``, ``bXZ``: the band letter b for the sampling rate (SEED manual, appendix A; FDSN
 source identifiers 1.0), X for a synthetic ("derived") instrument, and the direction. These formats do not support
-stresses and pressure, which are stored in ``seismograms.h5`` only. Samples are not rescaled: m, m/s or m/s^2.
+stresses and pressure, which are stored in ``seismograms.h5`` only. Samples are not rescaled: m, m/s or m/s^2. E
+and N are along the axes of `Seismograms.geographic`, which only SAC headers state.
 
 Records start at t = 0, which may be before the origin time (`Seismograms.origin_delay`). A run whose event has no
 date starts at 1970-01-01T00:00:00, so that the time of a sample is the seconds since then.
@@ -184,8 +185,8 @@ def write_sac(seismograms: Seismograms, directory: str | Path) -> list[Path]:
     """Write one file ``NET.STA.CHA.sac`` per component, with a location code ``NET.STA.LOC.CHA.sac``; return the files.
 
     Headers: the reference time is that of the first sample (SAC resolves 1 ms; `b` holds the rest), `o` is the origin
-    time of the event relative to it (undefined if unknown), `delta`, `cmpaz` (degrees from North), `cmpinc` (degrees
-    from vertical), `stdp` (m below the surface), `evdp` (km below the surface), `mag` (Mw). With a geographic
+    time of the event relative to it (undefined if unknown), `delta`, `cmpaz` (degrees from true North), `cmpinc`
+    (degrees from vertical), `stdp` (m below the surface), `evdp` (km below the surface), `mag` (Mw). With a geographic
     origin `stla`, `stlo`, `evla`, `evlo` (SAC derives distances from them); without, `dist` (km), `az` and `baz`
     (degrees) of the plane. In a chunk of the globe, `dist`, `az`, `baz` and `gcarc` (degrees)
     are those of its sphere. `user0` to `user2` are the receiver's x, y, z and `user3` to `user5` the source's (m), if
@@ -201,11 +202,13 @@ def write_sac(seismograms: Seismograms, directory: str | Path) -> list[Path]:
 
     folder = _prepare(seismograms, directory)
     event, places = _sac_event(seismograms), _sac_places(seismograms)
+    north = seismograms.north_azimuth.tolist()
     paths = []
     codes = zip(seismograms.networks, seismograms.stations, seismograms.locations, strict=True)
     for index, (network, station, location) in enumerate(codes):
         for component, channel in enumerate(channel_codes(seismograms.sampling_interval)):
             cmpaz, cmpinc = SAC_ORIENTATION[channel[-1]]
+            cmpaz = (cmpaz + north[index]) % 360.0 if cmpinc else cmpaz
             trace = SACTrace(
                 data=np.asarray(seismograms.data[index, component], dtype=np.float32),
                 delta=seismograms.sampling_interval,

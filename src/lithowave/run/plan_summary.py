@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from lithowave.description.bounded_layers import BoundedLayers
 from lithowave.description.earth_medium import EarthMedium
+from lithowave.description.horizontal_axes import axes_line, axes_summary
 from lithowave.run.source_summary import source_summary
 from lithowave.solvers.interface import Plan
 
@@ -21,8 +22,8 @@ def plan_anelasticity(simulation: Simulation, plan: Plan) -> Anelasticity | None
 
 
 def plan_summary(simulation: Simulation, plan: Plan) -> dict[str, Any]:
-    """Return the summary of the plan, with the entries ``sources``, and ``attenuation`` if the material has quality
-    factors.
+    """Return the summary of the plan, with the entries ``sources``, ``axes`` in a projection, and ``attenuation`` if
+    the material has quality factors.
 
     For layers with surfaces or gradients, the entry ``material_layers`` has their thickness.
     """
@@ -34,6 +35,8 @@ def plan_summary(simulation: Simulation, plan: Plan) -> dict[str, Any]:
             "center": list(chunk.center), "width_degrees": list(chunk.width), "depth_m": chunk.depth,
             "azimuth": chunk.azimuth, "ellipticity": chunk.ellipticity,
         }  # fmt: skip
+    if axes := axes_summary(simulation):
+        found["axes"] = axes
     if anelasticity is not None:
         found["attenuation"] = anelasticity.summary()
     if isinstance(medium, BoundedLayers):
@@ -52,6 +55,6 @@ def layer_lines(simulation: Simulation) -> list[tuple[str, str]]:
 
 
 def domain_lines(simulation: Simulation) -> list[tuple[str, str]]:
-    """Return (name, text) of the line about a chunk of the globe that `check` prints."""
-    chunk = simulation.domain.chunk
-    return [] if chunk is None else [("domain", chunk.text())]
+    """Return (name, text) of the lines about a chunk of the globe, or the axes of a projection, that `check` prints."""
+    chunk, axes = simulation.domain.chunk, axes_summary(simulation)
+    return ([] if chunk is None else [("domain", chunk.text())]) + ([("axes", axes_line(axes))] if axes else [])

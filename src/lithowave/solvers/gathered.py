@@ -9,8 +9,10 @@ import numpy as np
 
 from lithowave.description.acquisition import Acquisition
 from lithowave.description.outputs import SnapshotPlane
+from lithowave.description.receiver import component_turns
 from lithowave.errors import InputError
 from lithowave.parallel.ranks import Ranks
+from lithowave.projection import turned
 from lithowave.solvers.interface import PendingFields, SnapshotGrid, SnapshotSelection, Solver
 
 
@@ -38,9 +40,9 @@ class GatheredSolver:
         self.solver.advance(step)
 
     def receiver_velocities(self) -> np.ndarray:
-        """Return the velocities at all receivers now, (n_receivers, 3), East, North, Up, m/s; the same on all ranks.
+        """Return the velocities at all receivers now, (n_receivers, 3), E, N, Z, m/s; the same on all ranks.
 
-        The receivers are those of ``acquisition.receivers``.
+        The receivers are those of ``acquisition.receivers``, and the axes those of their seismograms.
         """
         slot = self._slots - self._fetched
         self.solver.record(slot)
@@ -50,7 +52,8 @@ class GatheredSolver:
             early = {name: values[:slot] for name, values in found.items()}
             self._early.append(PendingFields({}, lambda _: early))
             self._fetched = self._slots
-        return self.ranks.broadcast(found["velocity"][slot])
+        velocity = self.ranks.broadcast(found["velocity"][slot])
+        return turned(velocity, component_turns(self.acquisition.receivers))
 
     def plane(
         self, axis: str, coordinate: float, fields: tuple[str, ...] = ("velocity",), stride: int = 1

@@ -11,7 +11,6 @@ import numpy as np
 from lithowave.output.attributes import chunk_map
 from lithowave.output.figures import style
 from lithowave.output.seismograms import Seismograms
-from lithowave.output.source_table import SourceTable
 from lithowave.sphere import RADIUS, ChunkMap, axes_at, directions, geographic_latitude
 
 STEPS = (0.5, 1.0, 2.0, 5.0, 10.0, 15.0, 30.0)  # degrees between lines of a graticule
@@ -236,24 +235,15 @@ def page_coordinates(page: MapPage | None, x: np.ndarray, y: np.ndarray) -> tupl
 
 
 def on_page(page: MapPage | None, seismograms: Seismograms) -> Seismograms:
-    """Return seismograms with positions, mechanisms and forces relative to the axes of a page instead of x and y."""
-    if page is None:
-        return seismograms
+    """Return seismograms with positions, mechanisms and forces along the axes of a page, or without one x and y."""
     sources = seismograms.sources
-    turned = turned_sources(sources, -page.north(sources.positions)) if len(sources) else sources
+    if page is None:
+        placed = sources.along_grid()
+        return seismograms if placed is sources else replace(seismograms, sources=placed)
+    turned = sources.turned(-np.degrees(page.north(sources.positions)), sources.geographic) if len(sources) else sources
     moved = np.column_stack([page.project(sources.positions), sources.positions[:, 2]])
     receivers = np.column_stack([page.project(seismograms.positions), seismograms.positions[:, 2]])
     return replace(seismograms, positions=receivers, sources=replace(turned, positions=moved), geographic_origin=None)
-
-
-def turned_sources(sources: SourceTable, angles: np.ndarray) -> SourceTable:
-    """Return sources turned counterclockwise about the vertical axis by angles (n,), radians."""
-    cosine, sine, zero = np.cos(angles), np.sin(angles), np.zeros_like(angles)
-    turn = np.stack([cosine, -sine, zero, sine, cosine, zero, zero, zero, zero + 1.0], axis=-1).reshape(-1, 3, 3)
-    full = sources.moments[:, [0, 3, 4, 3, 1, 5, 4, 5, 2]].reshape(-1, 3, 3)
-    full = turn @ full @ np.swapaxes(turn, 1, 2)
-    moments = np.stack([full[:, a, b] for a, b in ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))], axis=-1)
-    return replace(sources, moments=moments, forces=np.einsum("nij,nj->ni", turn, sources.forces))
 
 
 def _step(span: float, steps: tuple[float, ...]) -> float:

@@ -39,6 +39,7 @@ def static_map(run_folder: str | Path, path: str | Path, *, width: float = WIDTH
     if not len(seismograms) or not len(seismograms.time):
         raise OutputError(f"{path}: nothing to draw: no receivers or no samples.")
     page = map_page(seismograms.geographic_origin)
+    seismograms = seismograms if page is not None else seismograms.along_grid()
     frame = page_frame(page, map_frame(seismograms, None, domain_of(read_description(run_folder))))
     with style.styled():
         figure, panel = map_panel(frame, width)

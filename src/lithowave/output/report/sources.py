@@ -56,14 +56,13 @@ def add_source(page: Page, simulation: Simulation, picture: str) -> None:
 
 def _source_table(sources: Sequence[PointSource], count: int, chunk: Chunk | None) -> str:
     rows = []
+    stated = SourceTable.from_points(sources)
     for number, source in enumerate(sources, start=1):
         x, y, z = source.position
-        if source.moment is not None:
-            kind = "moment tensor"
-            strength = ", ".join(f"{value:.3g}" for value in source.moment) + " N m"
-        else:
-            kind = "force"
-            strength = ", ".join(f"{value:.3g}" for value in source.force or ()) + " N"
+        kind, unit, values = "moment tensor", "N m", stated.moments[number - 1]
+        if source.moment is None:
+            kind, unit, values = "force", "N", stated.forces[number - 1]
+        strength = ", ".join(f"{value:.3g}" for value in values) + f" {unit}"
         place = [x / 1000, y / 1000, z / 1000]
         if chunk is not None:
             place = [*(float(value) for value in chunk.map.to_geographic(x, y)), 0.0 - z / 1000]
