@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -39,6 +40,6 @@ class Receiver:
         return receiver_name(self.network, self.station, self.location)
 
 
-def component_turns(receivers: Sequence[Receiver]) -> np.ndarray:
-    """Return the counterclockwise turns (n,) from x and y to the axes of the components of receivers, degrees."""
-    return np.array([-one.convergence if getattr(one, "geographic", False) else 0.0 for one in receivers])
+def component_turns(points: Sequence[Any]) -> np.ndarray:
+    """Return the counterclockwise turns (n,) from x and y to the axes of receivers, or of sources, degrees."""
+    return np.array([-one.convergence if getattr(one, "geographic", False) else 0.0 for one in points])

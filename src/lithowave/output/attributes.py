@@ -175,12 +175,17 @@ def to_geographic(x: Any, y: Any, origin: tuple[float, ...]) -> tuple[Any, Any]:
     return transformer(projection_text(*origin)).transform(x, y, direction="INVERSE")
 
 
+def is_projected(origin: tuple[float, ...] | None) -> bool:
+    """True if local coordinates are those of a map projection, not of a chunk and not plain ones."""
+    return origin is not None and len(origin) == 2
+
+
 def convergence(x: Any, y: Any, origin: tuple[float, ...] | None) -> np.ndarray:
     """Return the azimuth of the axis y at local x, y (m), degrees clockwise from true North.
 
     Zero in a chunk, of which components are along true East and North, and without an `origin`.
     """
-    if origin is None or chunk_map(origin) is not None:
+    if origin is None or not is_projected(origin):
         return np.zeros(np.broadcast_shapes(np.shape(x), np.shape(y)))
     return convergence_at(projection_text(*origin), x, y)
 

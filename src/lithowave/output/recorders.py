@@ -465,7 +465,7 @@ def _seismograms(
 def _require_axes(path: Path, simulation: Simulation) -> None:
     """Refuse to resume a run of an earlier version, in which true North was that of the grid."""
     points = *simulation.acquisition.sources, *simulation.acquisition.receivers
-    if states_axes(path) or not any(one.geographic and one.convergence for one in points):
+    if states_axes(path) or not component_turns(points).any():
         return
     raise OutputError(
         f"{path}: begun by an earlier version of lithowave, which took true North for that of the grid; run the "

@@ -11,7 +11,14 @@ import numpy as np
 
 from lithowave.names import receiver_name
 from lithowave.output import hdf5
-from lithowave.output.attributes import COMPONENTS, TENSOR_COMPONENTS, UNITS, convergence, write_attributes
+from lithowave.output.attributes import (
+    COMPONENTS,
+    TENSOR_COMPONENTS,
+    UNITS,
+    convergence,
+    is_projected,
+    write_attributes,
+)
 from lithowave.output.source_table import SourceTable
 
 FORMAT_VERSION = 2
@@ -81,21 +88,19 @@ def write_receivers(group: Any, receivers: Sequence[Any], origin: tuple[float, .
     for label, texts in (("network", networks), ("station", stations), ("location", locations), ("name", names)):
         _write_texts(group, label, texts)
     group.create_dataset("position", data=positions).attrs["units"] = "m"
-    geographic = np.array([getattr(receiver, "geographic", True) for receiver in receivers], bool)
-    _write_axes(group, geographic, convergence(*positions[:, :2].T, origin), "motion, stress and strain")
+    if is_projected(origin):
+        geographic = np.array([getattr(receiver, "geographic", True) for receiver in receivers], bool)
+        _write_axes(group, geographic, convergence(*positions[:, :2].T, origin))
 
 
-def _write_axes(group: Any, geographic: np.ndarray, angles: np.ndarray, what: str) -> None:
-    """Write the axes of components: true East and North where `geographic`, else x and y of the grid."""
-    group.create_dataset("geographic", data=geographic.astype(np.uint8)).attrs["meaning"] = (
-        f"1: {what} along true East and North; 0: along x and y"
-    )
-    dataset = group.create_dataset("convergence", data=angles)
-    dataset.attrs["units"], dataset.attrs["meaning"] = "degree", "azimuth of y, clockwise from true North"
+def _write_axes(group: Any, geographic: np.ndarray, angles: np.ndarray) -> None:
+    """Write the axes of components: true East and North where `geographic`, else x and y; azimuths of y, degrees."""
+    group.create_dataset("geographic", data=geographic.astype(np.uint8))
+    group.create_dataset("convergence", data=angles).attrs["units"] = "degree"
 
 
-def write_sources(group: Any, sources: SourceTable) -> None:
-    """Write names, positions and strengths of the sources."""
+def write_sources(group: Any, sources: SourceTable, origin: tuple[float, ...] | None) -> None:
+    """Write names, positions, strengths and axes of the sources."""
     _write_texts(group, "name", sources.names)
     for label, values, units in (
         ("position", sources.positions, "m"),
@@ -105,7 +110,8 @@ def write_sources(group: Any, sources: SourceTable) -> None:
     ):
         group.create_dataset(label, data=values).attrs["units"] = units
     group["moment"].attrs["axes"] = f"source, component ({TENSOR_COMPONENTS})"
-    _write_axes(group, sources.geographic, sources.convergence, "moments and forces")
+    if is_projected(origin):
+        _write_axes(group, sources.geographic, sources.convergence)
 
 
 def _write_texts(group: Any, name: str, texts: Sequence[str]) -> None:

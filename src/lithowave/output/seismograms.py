@@ -12,8 +12,8 @@ Layout of ``seismograms.h5`` (float32 in single precision, float64 in double)::
     /strain                 (n_receivers, 6, n_samples) 1, xx, yy, zz, xy, xz, yz; if requested
     /receivers/network, station, location, name, position (n_receivers, 3) m
     /sources/name, position (n, 3) m, moment (n, 6) N m, force (n, 3) N, onset (n,) s
-    /receivers, sources/geographic (n,) 1 if components are along true East and North, 0 if along x and y
-    /receivers, sources/convergence (n,) degrees, azimuth of y
+    /receivers, sources/geographic (n,) 1 if components are along true East and North, 0 if along x and y; and
+    /receivers, sources/convergence (n,) degrees, azimuth of y: both in a projection only
 
 Only the first ``samples_written`` samples have been computed; the rest of the arrays is preallocated.
 """
@@ -35,6 +35,7 @@ from lithowave.output.attributes import (
     completed,
     convergence,
     geographic_origin,
+    is_projected,
     read_attributes,
     write_attributes,
 )
@@ -108,8 +109,9 @@ class SeismogramWriter:
         with hdf5.creating(self.path) as file:
             lay_out_seismograms(file, shapes, dtype, quantity, sampling_interval, sample_count)
             head = completed(attributes)
-            write_receivers(file.create_group("receivers"), receivers, geographic_origin(head))
-            write_sources(file.create_group("sources"), SourceTable.from_points(sources))
+            origin = geographic_origin(head)
+            write_receivers(file.create_group("receivers"), receivers, origin)
+            write_sources(file.create_group("sources"), SourceTable.from_points(sources), origin)
             write_attributes(file, head)
         self._open()
 
@@ -534,7 +536,9 @@ def states_axes(path: Path) -> bool:
 
 
 def _read_axes(group: Any, origin: tuple[float, ...] | None) -> dict[str, np.ndarray]:
-    """Return the axes of components; in files of earlier versions they are those of the grid."""
+    """Return the axes of components in a projection; in files of earlier versions they are those of the grid."""
+    if not is_projected(origin):
+        return {}
     if not _AXES <= group.keys():
         x, y, _ = group["position"][:].T
         return {"geographic": np.zeros(len(x), bool), "convergence": convergence(x, y, origin)}
