@@ -82,7 +82,8 @@ def test_what_is_asked_for(tmp_path):
 def test_launchers_and_lines_before(tmp_path):
     file = write_small(tmp_path)
     script = script_of(file, "--ranks", 2, *HOUR, "--mpi", "pmix", "--before", "module load mpi", "--before", "date")
-    assert "\nmodule load mpi\ndate\n" in script and 'srun --mpi=pmix --cpus-per-task=1 --wait=60 "${lithowave[@]}"' in script
+    assert "\nmodule load mpi\ndate\n" in script
+    assert 'srun --mpi=pmix --cpus-per-task=1 --wait=60 "${lithowave[@]}"' in script
     script = script_of(file, "--ranks", 2, *HOUR, "--launcher", "mpiexec", *settings("title=it's"))
     assert 'mpiexec -n 2 "${lithowave[@]}"' in script
     assert """--set 'title=it'"'"'s'""" in script
