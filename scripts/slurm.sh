@@ -66,7 +66,12 @@ start() {
 
 stop() {
     export SLURM_CONF="$folder/slurm.conf"
-    scancel --full --user=root --signal=KILL 2>/dev/null || true
+    scancel --user=root 2>/dev/null || true
+    # Jobs that are still running when the daemons end would leave their slurmstepd; slurmd kills them after KillWait.
+    for _ in $(seq 200); do
+        if [ -z "$(squeue --noheader 2>/dev/null)" ]; then break; fi
+        sleep 0.2
+    done
     for daemon in slurmd slurmctld munged; do
         if [ -f "$folder/$daemon.pid" ]; then kill "$(cat "$folder/$daemon.pid")" || true; fi
     done
