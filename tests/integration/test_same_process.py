@@ -81,7 +81,8 @@ def process_state() -> dict[str, Any]:
         "handlers": [signal.getsignal(number) for number in numbers],
         "filters": list(warnings.filters),
         "floating-point errors": np.geterr(),
-        "threads": [thread.name for thread in threading.enumerate()],
+        # The pool of the process starts its threads when none is idle, at any time.
+        "threads": [one.name for one in threading.enumerate() if not one.name.startswith("lithowave part")],
         "Numba threads": numba.get_num_threads(),
     }
 
