@@ -55,8 +55,9 @@ class AbsorbingLayer(DescriptionModel):
     )
     frequency: PositiveFrequency | None = Field(
         default=None,
-        description="Frequency f of the shift alpha = pi f (spectral_element: pi f / 4 from degree 4 on), Hz; null: "
-        "half of solver.max_frequency, or, in an imported mesh without it, half of the highest frequency of the "
+        description="Frequency f of the shift alpha = pi f (spectral_element: from degree 4 on decreasing outwards "
+        "from 0.375 pi f to 0.075 pi f), Hz; null: half of solver.max_frequency, or, in an imported mesh "
+        "without it, half of the highest frequency of the "
         "sources.",
     )
 

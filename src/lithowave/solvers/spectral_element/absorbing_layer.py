@@ -31,7 +31,14 @@ smallest for a damping that increases from a finite value towards infinity, with
 
 (compare the unbounded profiles of Bermudez et al. 2007, J. Comput. Phys. 223, 469-488, where p = 1). Since d jumps at
 the inner side, it belongs to the points of elements, not of the mesh: the momentum of a mesh point has the mean of S
-over its elements, weighted by their masses. alpha is constant, so that this mean is also a filter with one variable.
+over its elements, weighted by their masses. alpha depends on the position, so that this mean is also a filter with one
+variable. It decreases outwards,
+
+.. math::
+    \alpha(r) = \alpha_0 (1 - r) + \alpha_1 r,
+
+because a static field extends beyond a small domain: the layer is as thick for it as the integral of d / alpha, and its
+elements resolve it only if the stretching begins with a small value.
 
 Waves shorter than the elements resolve may travel against their phase and grow in the layer. Two measures prevent
 it: d is at most `MAX_DAMPING` times the degree of the elements times their vs / h, and the momentum passes another
@@ -81,6 +88,8 @@ LAYER_ELEMENTS = {True: 2, False: 9}  # default thickness of a layer that is mat
 # Of damped layers: code of their elements among `masks`, growth of the elements, power of d, and the reflection of the
 # fastest wave along the normal.
 DAMPED, DAMPED_GROWTH, DAMPED_POWER, DAMPED_REFLECTION = 8, 1.4, 2, 0.01
+SHIFTS = (0.375, 0.075)  # alpha over pi times the frequency of the layer, at its inner and outer side
+DAMPED_SHIFT = 0.25  # the same in a damped layer
 LOW_DEGREE = 3  # up to which waves grow at strong contrasts unless alpha is larger
 
 
@@ -93,9 +102,13 @@ def layer_steps(size: float, count: int, matched: bool, total: float | None = No
     return outward_steps(size, count, growth, total)
 
 
-def frequency_shift(degree: int, soft: bool) -> float:
-    """Return alpha over pi times the frequency of the layer. soft : True in soft ground, see `soft_ground`."""
-    return 1.0 if degree <= LOW_DEGREE or soft else 0.25
+def frequency_shift(layer: AbsorbingLayer, degree: int, depth: np.ndarray) -> np.ndarray:
+    """Return alpha, 1/s, at fractions of the thickness of a layer.
+
+    It is constant and larger at low degrees and in soft ground (see `soft_ground`), where waves grow otherwise.
+    """
+    begin, end = (1.0, 1.0) if degree <= LOW_DEGREE or layer.soft else SHIFTS
+    return math.pi * layer.frequency * (begin + (end - begin) * depth)
 
 
 @dataclass(frozen=True)
@@ -231,7 +244,6 @@ class Stretching:
         Those of all axes of a damped layer are at the first one.
         """
         positions, layer = gll_positions(self.mesh.element_nodes(elements), self.degree), self.layer
-        shift = frequency_shift(self.degree, layer.soft and layer.matched) * math.pi * layer.frequency
         found, total = np.zeros((*positions.shape, 3)), np.zeros(positions.shape[:-1])
         found[..., 0] = 1.0
         for face in layer.sides:
@@ -241,9 +253,10 @@ class Stretching:
             damping = kappa * self.damping.at(face, depth)
             total[own] += damping
             if layer.matched:
+                shift = frequency_shift(layer, self.degree, depth)
                 found[own, ..., axis, :] = coefficients(kappa, damping, shift, self.time_step)
         if not layer.matched:
-            found[..., 0, :] = coefficients(1.0, total, shift, self.time_step)
+            found[..., 0, :] = coefficients(1.0, total, DAMPED_SHIFT * math.pi * layer.frequency, self.time_step)
         return found
 
     def friction(self, elements: np.ndarray) -> np.ndarray:
