@@ -84,7 +84,10 @@ class Samples:
         raise NotImplementedError
 
     def launches(self, solver: Any, out: Any, slot: Any) -> list[Launch]:
-        """Return the launches that write out[slot[0], row, location]: velocity, and further rows for the stress."""
+        """Return the launches that write out[slot[0], row, location]: velocity, and further rows for the stress.
+
+        out has `count` or `columns` columns.
+        """
         raise NotImplementedError
 
     def tensors(self, rows: np.ndarray) -> dict[str, np.ndarray]:
@@ -98,16 +101,24 @@ class Samples:
         """Return the fraction (points,) of the elements that share each point which are on this rank."""
         return np.diff(np.append(self._first, self.count)) / self._sharing
 
+    @property
+    def columns(self) -> int:
+        """Columns of an output from which `velocity` is most accurate: those of the locations, and further ones."""
+        return self.count
+
+    def velocity(self, rows: np.ndarray) -> np.ndarray:
+        """Return the velocity (times, locations, 3). rows : (times, rows, `count` or `columns`)."""
+        return np.moveaxis(rows[:, :3, : self.count].astype(float), 1, 2)
+
     def motion(self, rows: np.ndarray) -> dict[str, np.ndarray]:
         """Return velocity (times, points, 3) and, if there are rows for it, stress (times, points, 6) and pressure
         (times, points, 1).
 
-        rows : output of `sample`, (times, rows, locations).
+        rows : output of `sample`, (times, rows, `count` or `columns`).
         """
-        rows = np.moveaxis(rows[..., : self.count].astype(float), 1, 2)
-        found = {"velocity": rows[..., :3]}
-        if rows.shape[2] > 3:
-            found |= self.tensors(rows[..., 3:])
+        found = {"velocity": self.velocity(rows)}
+        if rows.shape[1] > 3:
+            found |= self.tensors(np.moveaxis(rows[:, 3:, : self.count].astype(float), 1, 2))
             found["pressure"] = -found["stress"][..., :3].mean(axis=-1, keepdims=True)
         if self._sea_floor is not None:
             for name, values in found.items():

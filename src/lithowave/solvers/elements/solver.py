@@ -80,7 +80,7 @@ class ElementSolver:
 
     def start_records(self, capacity: int, stress: bool) -> None:
         """See `lithowave.solvers.interface.Solver`."""
-        self._records.start((capacity, self.record_rows if stress else 3, max(1, self.receivers.count)))
+        self._records.start((capacity, self.record_rows if stress else 3, max(1, self.receivers.columns)))
         self._programs.clear()
 
     def record(self, slot: int) -> None:
@@ -131,7 +131,7 @@ class ElementSolver:
         """See `lithowave.solvers.interface.Solver`."""
         samples = self._samples(snapshot)
         rows = 3 if names == ("velocity",) else self.record_rows
-        out = self.backend.zeros((1, rows, max(1, samples.count)))
+        out = self.backend.zeros((1, rows, max(1, samples.columns)))
         for launch in samples.launches(self, out, self.backend.zeros((1,), np.int64)):
             launch()
         coming = {"rows": self.backend.fetch(out, temporary=True)}
