@@ -16,7 +16,10 @@ if TYPE_CHECKING:
     from lithowave.description.simulation import Simulation
 
 _CELLS = 128
-"""Intervals of depth in the domain, and as many below it, in which the model is taken as constant."""
+"""Intervals of depth in the domain, and as many below it, in which the velocities are taken as linear."""
+
+_BESIDE = 1e-6
+"""Distance from the ends of an interval, relative to the depth of the domain, at which the model is sampled."""
 
 _PARTS = (1.0, 0.3, 0.1, 0.03)
 """Parts of the depth below the domain that are tried, since models may have no valid values far below it."""
@@ -57,14 +60,13 @@ class Column:
 
     Attributes
     ----------
-    x, y : m. depth : (n + 1,) ends of the intervals below the top of the domain, m.
+    depth : (n + 1,) ends of the intervals below the top of the domain, m.
     first : the first interval below the domain.
-    speeds : vp and vs (2, n), m/s, with vp instead of vs in a fluid. rho : (n,), kg/m^3.
+    speeds : vp and vs (2, n, 2), m/s, at both ends of each interval, with vp instead of vs in a fluid.
+    rho : (n, 2), kg/m^3.
     end : vp, vs and rho (3,) with which the absorbing boundary continues the model.
     """
 
-    x: float
-    y: float
     depth: np.ndarray
     first: int
     speeds: np.ndarray
@@ -83,35 +85,34 @@ class Column:
         return sum(np.clip(low - depth, 0.0, np.diff(self.depth)) for depth in depths)  # type: ignore[return-value]
 
     def _turned(self, speed: np.ndarray, end: float, geometry: Geometry) -> Iterator[Returned]:
-        """Rays along the top of an interval m, of slowness p = 1 / v_m, over all intervals k above it:
+        """Rays along the upper end of an interval m, of slowness p = 1 / v_m, over all intervals above it:
 
-        X = sum h_k p v_k / sqrt(1 - p^2 v_k^2),  T = sum h_k / (v_k sqrt(1 - p^2 v_k^2)),
+        X = sum h p (v_1 + v_2) / (c_1 + c_2),  T = p X + sum h / 2 (c_1 / v_1 + c_2 / v_2),  c = sqrt(1 - p^2 v^2),
 
-        where h_k is the length of both legs.
+        with the velocities v_1 and v_2 at both ends of an interval and the length h of both legs in it.
         """
         legs, farthest = self.legs(geometry.depths), geometry.distances
-        passed = np.where(legs > 0.0, speed, 0.0)
-        above = np.maximum.accumulate(passed)
-        for m in range(self.first, speed.size):
-            if speed[m] < (1.0 + _INCREASE) * end or speed[m] <= above[m - 1] * (1.0 + 1e-9):
-                continue
-            sine = passed[:m] / speed[m]
-            cosine = np.sqrt(1.0 - sine**2)
-            distance = float((legs[:m] * sine / cosine).sum())
-            time = float((legs[:m] / (speed[:m] * cosine)).sum())
+        passed = np.flatnonzero(legs > 0.0)
+        largest = np.maximum.accumulate(np.where(legs > 0.0, speed.max(axis=1), 0.0))
+        turning = speed[:, 0] >= np.maximum((1.0 + _INCREASE) * end, np.append(0.0, largest[:-1]) * (1.0 - 1e-9))
+        for m in np.flatnonzero(turning[self.first :]) + self.first:
+            above = passed[passed < m]
+            h, v, p = legs[above], speed[above], 1.0 / speed[m, 0]
+            cosine = np.sqrt(np.maximum(1.0 - (p * v) ** 2, 1e-14))
+            distance = float((h * p * v.sum(axis=1) / cosine.sum(axis=1)).sum())
             number = np.searchsorted(farthest, distance)
             if number < farthest.size:
-                time += float(farthest[number] - distance) / speed[m]
+                time = p * farthest[number] + 0.5 * (h * (cosine / v).sum(axis=1)).sum()
                 if time <= geometry.duration:
-                    yield Returned("turn", float(self.depth[m]), float(farthest[number]), time)
+                    yield Returned("turn", float(self.depth[m]), float(farthest[number]), float(time))
 
     def _reflected(self, speed: np.ndarray, end: float, geometry: Geometry) -> Iterator[Returned]:
         """Rays that an abrupt change reflects, straight with the mean velocity; amplitude relative to the direct wave
         from the coefficient at normal incidence and the lengths of both rays."""
         legs, first = self.legs(geometry.depths), self.first
-        heights, times = np.maximum(np.cumsum(legs), 1e-9), np.cumsum(legs / speed)
-        impedance = speed * self.rho
-        before = np.concatenate([[end * self.end[2]], impedance[first:-1]])
+        heights, times = np.maximum(np.cumsum(legs), 1e-9), np.cumsum(legs / speed.mean(axis=1))
+        impedance = (speed * self.rho)[:, 1]
+        before = np.append(end * self.end[2], impedance[first:-1])
         coefficient = np.abs(impedance[first:] - before) / (impedance[first:] + before)
         direct = np.hypot(geometry.distances, geometry.depths[0] - geometry.depths[1])
         for m in np.flatnonzero(coefficient > _REFLECTED) + first:
@@ -139,20 +140,28 @@ def model_below(simulation: Simulation) -> Iterator[str]:
 
 
 def _warning(simulation: Simulation, deepest: Returned, soonest: Returned, column: Column) -> str:
-    chunk = simulation.domain.chunk is not None
-    top, below = simulation.domain.z[1], int(np.searchsorted(column.depth, deepest.depth))
-    depth = column.depth if not chunk else RADIUS * (1.0 - np.exp(-column.depth / RADIUS))
-    values = [f"{name} {end:.5g} m/s at the bottom, {value:.5g} m/s there"
-              for name, end, value in zip(("vp", "vs"), column.end, column.speeds[:, below], strict=False)
-              if name == "vp" or end != column.end[0]]  # fmt: skip
-    key, bottom = ("domain.chunk.depth", "") if chunk else ("domain.z", f", z = {simulation.domain.z[0]:z.6g} m,")
-    at = f"a depth of {depth[below]:.5g} m" if chunk else f"z = {top - depth[below]:z.5g} m"
-    more = " or more" if below == column.speeds.shape[1] - 1 else ""
+    domain, below = simulation.domain, int(np.searchsorted(column.depth, deepest.depth))
+    true = np.ones_like(column.depth) if domain.chunk is None else np.exp(-column.depth / RADIUS)
+    speeds = np.array([column.end[:2] * true[column.first], column.speeds[:, below, 0] * true[below]])
+    solid = speeds[0, 0] != speeds[0, 1]
+    values = "; ".join(
+        f"{name} {end:.5g} m/s at the bottom, {there:.5g} m/s there"
+        for name, end, there in zip(("vp", "vs") if solid else ("vp",), *speeds, strict=False)
+    )
+    if domain.chunk is None:
+        key, bottom = "domain.z", f"z = {domain.z[0]:z.6g} m"
+        place = f"z = {domain.z[1] - column.depth[below]:z.6g} m"
+        distance = f"{soonest.distance:.6g} m"
+    else:
+        key, bottom = "domain.chunk.depth", f"{domain.chunk.depth / 1e3:.6g} km"
+        place = f"{RADIUS * (1.0 - true[below]) / 1e3:.5g} km"
+        distance = f"{np.degrees(soonest.distance / RADIUS):.4g} degrees"
+    more = " or more" if below == len(column.rho) - 1 else ""
     return (
-        f"{key}: the model changes below the bottom of the domain{bottom} and absorbing boundaries continue the values "
-        f"at the bottom. Waves that {deepest.kind} at {at} ({'; '.join(values)}) would return to receivers, "
-        f"the first from below the domain after {soonest.time:.3g} s at a distance of {soonest.distance:.6g} m, and "
-        f"are missing in the seismograms. Deepen the domain to below {at}{more}, or shorten the duration."
+        f"{key}: the model changes below the bottom of the domain ({bottom}), where the absorbing boundary continues "
+        f"the values at the bottom. Waves that {deepest.kind} at {place} ({values}) would return to receivers, and are "
+        f"missing in the seismograms, from {soonest.time:.3g} s after the source on at a distance of {distance}. "
+        f"Deepen the domain to below {place}{more}, or shorten the duration."
     )
 
 
@@ -166,16 +175,17 @@ def _geometry(simulation: Simulation) -> Geometry | None:
         receivers = np.stack(np.broadcast_arrays(x, y[:, None], domain.z[1]), axis=-1).reshape(-1, 3)
     if not sources.size or not receivers.size:
         return None
-    depths = tuple(float(max(domain.z[1] - points[:, 2].min(), 0.0)) for points in (sources, receivers))
+    deepest = (max(domain.z[1] - points[:, 2].min(), 0.0) for points in (sources, receivers))
+    depths = next(deepest), next(deepest)
     sources, receivers = (points[:: -(-len(points) // _POINTS)] for points in (sources, receivers))
     if domain.chunk is not None:
         first, second = (domain.cartesian(points) for points in (sources, receivers))
         first, second = (points / np.linalg.norm(points, axis=1)[:, None] for points in (first, second))
         distances = RADIUS * np.arccos(np.clip(first @ second.T, -1.0, 1.0))
-        depths = tuple(-RADIUS * np.log1p(-depth / RADIUS) for depth in depths)
+        depths = -RADIUS * np.log1p(-depths[0] / RADIUS), -RADIUS * np.log1p(-depths[1] / RADIUS)
     else:
         distances = np.linalg.norm(sources[:, None, :2] - receivers[None, :, :2], axis=2)
-    return Geometry(np.sort(distances, axis=None), depths, simulation.duration)  # type: ignore[arg-type]
+    return Geometry(np.sort(distances, axis=None), depths, simulation.duration)
 
 
 def _columns(simulation: Simulation, geometry: Geometry) -> Iterator[Column]:
@@ -194,28 +204,31 @@ def _columns(simulation: Simulation, geometry: Geometry) -> Iterator[Column]:
     for part in _PARTS:
         depth = _depths(medium, domain.z, height + part * reach)
         # Finite differences continue the value at the bottom, elements that of the layer above it.
-        inside = 0.0 if simulation.solver.method == "finite_difference" else 1e-6 * height
-        levels = np.append(domain.z[1] - 0.5 * (depth[1:] + depth[:-1]), domain.z[0] + inside)
-        values = [_sampled(medium, x, y, levels) for x, y in places]
-        if all(each is not None for each in values):
+        inside = 0.0 if simulation.solver.method == "finite_difference" else _BESIDE * height
+        ends = np.stack([depth[:-1] + _BESIDE * height, depth[1:] - _BESIDE * height], axis=1)
+        levels = np.append(domain.z[1] - ends, domain.z[0] + inside)
+        values = [found for x, y in places if (found := _sampled(medium, x, y, levels)) is not None]
+        if len(values) == len(places):
             break
     else:
         return
-    factor, first = np.ones(levels.size), int(np.searchsorted(depth, height))
+    factor, first = np.ones(levels.size), int(np.searchsorted(depth, height * (1.0 - _BESIDE)))
     if domain.chunk is not None:
         factor, depth = RADIUS / (RADIUS + levels), -RADIUS * np.log1p(-depth / RADIUS)
-    for (x, y), (vp, vs, rho) in zip(places, values, strict=True):
+    for vp, vs, rho in values:
         speeds = factor * np.stack([vp, np.where(vs > 0.0, vs, vp)])
-        yield Column(x, y, depth, first, speeds[:, :-1], rho[:-1], np.append(speeds[:, -1], rho[-1]))
+        yield Column(
+            depth, first, speeds[:, :-1].reshape(2, -1, 2), rho[:-1].reshape(-1, 2), np.append(speeds[:, -1], rho[-1])
+        )
 
 
 def _depths(medium: Medium, z: tuple[float, float], lowest: float) -> np.ndarray:
     """Return the ends of the intervals below the top of the domain, m, among them the flat tops of layers."""
     height = z[1] - z[0]
-    tops = [z[1] - top for top in getattr(medium, "tops", ()) if np.isscalar(top)]
+    tops = [z[1] - float(top) for top in getattr(medium, "tops", ()) if not callable(top)]
     regular = np.append(np.linspace(0.0, height, _CELLS + 1), np.linspace(height, lowest, _CELLS + 1))
     depths = np.unique(np.append(regular, [top for top in tops if 0.0 < top < lowest]))
-    return depths[np.append(True, np.diff(depths) > 1e-9 * lowest)]
+    return depths[np.append(True, np.diff(depths) > 10.0 * _BESIDE * height)]
 
 
 def _inner(ends: tuple[float, float]) -> np.ndarray:
