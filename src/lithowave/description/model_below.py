@@ -31,22 +31,28 @@ _POINTS = 300
 """Largest number of sources, and of receivers, whose distances are examined."""
 
 _INCREASE = 0.02
-"""Relative increase of a velocity below the domain from which on waves that turn there are reported."""
+"""Relative difference of a velocity below the domain from which on waves that turn there are reported."""
+
+_CHANGE = 1e-6
+"""Relative difference of the velocities of two intervals up to which the model is constant there."""
 
 _REFLECTED = 0.02
 """Amplitude of a reflection relative to the direct wave from which on it is reported."""
 
 
 class Geometry(NamedTuple):
-    """Horizontal distances (n,), m, of receivers from sources, of pairs with depths (2,), m, and the duration, s."""
+    """Horizontal distances (n,), m, of receivers from sources, the depths of both, m, the duration, s, and the highest
+    frequency, Hz."""
 
     distances: np.ndarray
     depths: tuple[float, float]
     duration: float
+    frequency: float
 
 
 class Returned(NamedTuple):
-    """A wave from below the domain: turned or reflected; its deepest place and nearest receiver, m; time, s."""
+    """A wave that turns or is reflected: how, and the depth below the domain that it depends on, m; the distance of the
+    first receiver that records it, m; time, s."""
 
     kind: str
     depth: float
@@ -89,13 +95,21 @@ class Column:
 
         X = sum h p (v_1 + v_2) / (c_1 + c_2),  T = p X + sum h / 2 (c_1 / v_1 + c_2 / v_2),  c = sqrt(1 - p^2 v^2),
 
-        with the velocities v_1 and v_2 at both ends of an interval and the length h of both legs in it.
+        with the velocities v_1 and v_2 at both ends of an interval and the length h of both legs in it. Waves that turn
+        at a depth also depend on the model down to about one wavelength below it.
         """
         legs, farthest = self.legs(geometry.depths), geometry.distances
         passed = np.flatnonzero(legs > 0.0)
         largest = np.maximum.accumulate(np.where(legs > 0.0, speed.max(axis=1), 0.0))
-        turning = speed[:, 0] >= np.maximum((1.0 + _INCREASE) * end, np.append(0.0, largest[:-1]) * (1.0 - 1e-9))
-        for m in np.flatnonzero(turning[self.first :]) + self.first:
+        turning = speed[:, 0] >= np.append(0.0, largest[:-1]) * (1.0 - 1e-9)
+        changed = np.append(False, np.abs(speed[1:, 0] / speed[:-1, 0] - 1.0) > _CHANGE)
+        for m in np.flatnonzero(turning & (speed.max(axis=1) > 0.0)):
+            reached = self.depth[m] + speed[m, 0] / geometry.frequency
+            lowest = min(int(np.searchsorted(self.depth[:-1], reached)) + 1, len(speed) - 1)
+            inside = np.flatnonzero(changed[: lowest + 1])
+            last = int(inside[-1]) if inside.size else 0
+            if last < self.first or abs(speed[last, 0] / end - 1.0) < _INCREASE:
+                continue
             above = passed[passed < m]
             h, v, p = legs[above], speed[above], 1.0 / speed[m, 0]
             cosine = np.sqrt(np.maximum(1.0 - (p * v) ** 2, 1e-14))
@@ -104,7 +118,7 @@ class Column:
             if number < farthest.size:
                 time = p * farthest[number] + 0.5 * (h * (cosine / v).sum(axis=1)).sum()
                 if time <= geometry.duration:
-                    yield Returned("turn", float(self.depth[m]), float(farthest[number]), float(time))
+                    yield Returned("reach", float(self.depth[last]), float(farthest[number]), float(time))
 
     def _reflected(self, speed: np.ndarray, end: float, geometry: Geometry) -> Iterator[Returned]:
         """Rays that an abrupt change reflects, straight with the mean velocity; amplitude relative to the direct wave
@@ -122,7 +136,7 @@ class Column:
             if seen.any():
                 number = int(seen.argmax())
                 nearest = float(geometry.distances[number])
-                yield Returned("are reflected", float(self.depth[m]), nearest, float(arrival[number]))
+                yield Returned("are reflected at", float(self.depth[m]), nearest, float(arrival[number]))
 
 
 def model_below(simulation: Simulation) -> Iterator[str]:
@@ -159,7 +173,7 @@ def _warning(simulation: Simulation, deepest: Returned, soonest: Returned, colum
     more = " or more" if below == len(column.rho) - 1 else ""
     return (
         f"{key}: the model changes below the bottom of the domain ({bottom}), where the absorbing boundary continues "
-        f"the values at the bottom. Waves that {deepest.kind} at {place} ({values}) would return to receivers, and are "
+        f"the values at the bottom. Waves that {deepest.kind} {place} ({values}) would return to receivers, and are "
         f"missing in the seismograms, from {soonest.time:.3g} s after the source on at a distance of {distance}. "
         f"Deepen the domain to below {place}{more}, or shorten the duration."
     )
@@ -185,7 +199,7 @@ def _geometry(simulation: Simulation) -> Geometry | None:
         depths = -RADIUS * np.log1p(-depths[0] / RADIUS), -RADIUS * np.log1p(-depths[1] / RADIUS)
     else:
         distances = np.linalg.norm(sources[:, None, :2] - receivers[None, :, :2], axis=2)
-    return Geometry(np.sort(distances, axis=None), depths, simulation.duration)
+    return Geometry(np.sort(distances, axis=None), depths, simulation.duration, simulation.resolved_frequency or np.inf)
 
 
 def _columns(simulation: Simulation, geometry: Geometry) -> Iterator[Column]:
