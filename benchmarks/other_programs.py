@@ -33,24 +33,27 @@ class Case:
     delay : center of the time function of the source in the simulation file, s.
     corner : of the low-pass, Hz.
     components : those that the reference has, of E, N and Z.
+    until : end of the comparison, s after the center of the source; None: that of the records. In the water, the last two
+        seconds depend on the continuation of the records for the low-pass.
     references : for each reference, the names of its times and of its traces in the file.
     """
 
     delay: float
     corner: float
     components: slice
+    until: float | None
     references: dict[str, tuple[str, str]]
 
 
 CASES = {
-    "closed_box": Case(10.0, 0.15, slice(3), {"other program": ("time", "displacement")}),
-    "water_layer": Case(6.0, 0.25, slice(2, 3), {"other program": ("time", "displacement_z")}),
+    "closed_box": Case(10.0, 0.15, slice(3), None, {"other_program": ("time", "displacement")}),
+    "water_layer": Case(6.0, 0.25, slice(2, 3), 14.0, {"other_program": ("time", "displacement_z")}),
     "viscoelastic": Case(
-        1.2 / 18.0, 60.0, slice(3),
+        1.2 / 18.0, 60.0, slice(3), None,
         {
-            "other program": ("time", "displacement"),
-            "its closed form": ("time_closed_form", "displacement_closed_form"),
-            "constant Q": ("time_constant_q", "displacement_constant_q"),
+            "other_program": ("time", "displacement"),
+            "its_closed_form": ("time_closed_form", "displacement_closed_form"),
+            "constant_q": ("time_constant_q", "displacement_constant_q"),
         },
     ),
 }  # fmt: skip
@@ -63,7 +66,7 @@ def differences(
 
     Parameters
     ----------
-    until : compare up to this time after the center of the source, s; default: the entire run.
+    until : compare up to this time after the center of the source, s; default: that of the case.
     corner : of the low-pass, Hz; default: that of the case.
     """
     case, values = CASES[name], np.load(FOLDER / f"{name}.npz")
@@ -76,7 +79,7 @@ def differences(
         traces = traces.reshape(found.data.shape[0], -1, time.size)[..., common]
         time, step = time[common], time[1] - time[0]
         pair = [low_pass(each, step, corner or case.corner) for each in (computed(time), traces)]
-        kept = time <= (time[-1] if until is None else until)
+        kept = time <= (until or case.until or time[-1])
         result[label] = relative_l2(*(each[..., kept] for each in pair))
     return result
 
@@ -92,9 +95,9 @@ def main() -> None:
     options = parser.parse_args()
     found = differences(options.case, load_seismograms(options.run), options.until, options.corner)
     for label, difference in found.items():
-        print(f"{label}: {100 * difference:.2f}%")
+        print(f"{label.replace('_', ' ')}: {100 * difference:.2f}%")
     if options.json:
-        options.json.write_text(json.dumps(found, indent=2) + "\n")
+        options.json.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
