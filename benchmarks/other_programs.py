@@ -33,8 +33,8 @@ class Case:
     delay : center of the time function of the source in the simulation file, s.
     corner : of the low-pass, Hz.
     components : those that the reference has, of E, N and Z.
-    until : end of the comparison, s after the center of the source; None: that of the records. In the water, the last two
-        seconds depend on the continuation of the records for the low-pass.
+    until : end of the comparison, s after the center of the source; None: that of the records. In the water, the last
+        two seconds depend on the continuation of the records for the low-pass.
     references : for each reference, the names of its times and of its traces in the file.
     """
 
