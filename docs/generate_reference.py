@@ -18,7 +18,7 @@ from lithowave.description.schema import simulation_schema
 from lithowave.description.template import template_text
 from lithowave.description.units import unit_names
 from python_pages import python_page
-from results_table import results_table, shallow_table
+from results_table import OTHER_PROGRAMS, results_table, shallow_table
 
 DOCS = Path(__file__).resolve().parent
 ROOT = DOCS.parent
@@ -260,6 +260,8 @@ def generated_pages() -> dict[Path, str]:
     shallow = json.loads((ROOT / "benchmarks" / "results" / "h200_shallow_sources.json").read_text(encoding="utf-8"))
     verification = DOCS / "verification.md"
     pages[verification] = with_part(pages[verification], "shallow", shallow_table(shallow["errors"]))
+    programs = results_table(results, OTHER_PROGRAMS)
+    pages[verification] = with_part(pages[verification], "other programs", programs)
     pages[DOCS / "simulation_file.md"] = simulation_page()
     pages[DOCS / "python_reference.md"] = python_page(_file_sections())
     return pages

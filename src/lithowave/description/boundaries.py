@@ -19,7 +19,7 @@ class AbsorbingLayer(DescriptionModel):
     """Parameters of the absorbing layers, which are added outside the box or the imported mesh.
 
     The medium in a layer is that at the nearest point of the domain: if velocities increase below the domain, waves
-    that would turn there are missing.
+    that would turn there are missing, and ``lithowave check`` warns if they would arrive within the duration.
 
     Finite differences use convolutional perfectly matched layers, with damping profile, kappa and alpha after
     Komatitsch & Martin (2007), Geophysics 72(5), SM155-SM167. Spectral elements use perfectly matched layers of

@@ -18,6 +18,7 @@ from lithowave.description.input_warnings import (
     unused_variables,
 )
 from lithowave.description.method_limits import find_unused_keys
+from lithowave.description.model_below import model_below
 from lithowave.description.receiver import Receiver
 from lithowave.description.slip_rates import SlipRates, SubfaultFunction
 from lithowave.description.sources import PointSource
@@ -86,6 +87,7 @@ def find_warnings(simulation: Simulation) -> list[str]:
             "require longitudes and latitudes."
         )
     found.extend(model_placement(simulation))
+    found.extend(model_below(simulation))
     found.extend(earth_notes(simulation))
     found.extend(projection_distortion(simulation))
     found.extend(mixed_axes(simulation))
