@@ -383,7 +383,7 @@ def _point_keys(domain: Domain, point: Point, geographic: bool) -> dict[str, Any
 def _moved_source(source: Source, shot: Shot, domain: Domain) -> Source:
     entries: dict[str, Any] = {"name": shot.name or source.name}
     entries |= _point_keys(domain, shot.position, shot.geographic)
-    entries["time_function"] = shot.time_function or source.time_function
+    entries |= {"time_function": shot.time_function or source.time_function, "side": source.side}
     if source.force is not None:
         entries["force"] = tuple(shot.scale * component for component in source.force)
     elif source.double_couple is not None:
