@@ -36,7 +36,7 @@ def sea(points: float, rigid: bool = False, **changes: Any) -> np.ndarray:
 
 
 def test_vertical_velocity_above_a_hard_sea_floor() -> None:
-    """The normal velocity is continuous, and at all heights as accurate as that of the rock: the slope of the potential is 20% off."""
+    """The normal velocity is continuous, and as accurate as that of the rock; the slope of the potential is 20% off."""
     coarse, fine = sea(5.0), sea(10.0)
     errors = [relative_l2(one[2], other[2]) for one, other in zip(coarse, fine, strict=True)]
     record("above_a_sea_floor", heights=[*HEIGHTS, 0.0], relative_l2=errors, limit=0.012)
