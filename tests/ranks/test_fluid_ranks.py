@@ -119,3 +119,33 @@ def test_steps_of_parts_are_steps_of_the_whole(how: str, parts: int, layer: bool
         for pair, vector in zip(pairs.tolist(), vectors, strict=True):
             np.testing.assert_allclose(vector, of_pair[tuple(pair)], atol=1e-9 * SIZE**2)
     assert sum(len(own) - lower for own, *_, lower in results) == len(keys)
+
+
+@pytest.mark.parametrize(("how", "parts"), [("media", 2), ("anywhere", 3)])
+def test_velocities_in_water_next_to_solids_of_other_ranks(how: str, parts: int) -> None:
+    """Elements have up to six faces with known normal velocities, whose solids may be on another rank."""
+    whole, lock = sea_with_rocks(), threading.Lock()
+    of_part = partition(whole, how, parts)
+    positions = np.random.default_rng(5).uniform([20, 20, -980], [980, 980, -20], (60, 3))
+
+    def work(ranks: Any) -> tuple[np.ndarray, np.ndarray, int]:
+        mesh = whole if ranks.size == 1 else whole.part(np.flatnonzero(of_part == ranks.rank)).local()
+        plan, own = planned(mesh, ranks, False), make_backend("cpu", "double", 1)
+        solver = SpectralElementSolver(plan, None, own, Turns(ranks, own, lock) if ranks.size > 1 else Halo(ranks, own))
+        begin(solver)
+        solver.receivers = solver.make_samples(solver, plan.locate(positions, plan.inside_tolerance))
+        solver.start_records(1, stress=False)
+        for step in range(STEPS):
+            with lock:
+                solver.advance(step)
+        solver.record(0)
+        corrected = (solver.receivers.columns - solver.receivers.count) // 2
+        return solver.receivers.point, solver.records(1).wait()["velocity"][0], corrected
+
+    [(every, expected, corrected)] = on_threads(1, work)
+    assert corrected > 30
+    results = on_threads(parts, work)
+    assert sum(count for *_, count in results) == corrected
+    for point, velocity, _ in results:
+        place = np.searchsorted(every, point)
+        np.testing.assert_allclose(velocity, expected[place], rtol=0, atol=1e-10 * np.abs(expected).max())

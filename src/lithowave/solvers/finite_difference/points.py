@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from lithowave.solvers.finite_difference.interface_reading import InterfaceReading
 
 AT_SURFACE = 1.5  # cells from the free surface
-AT_ONCE = 1024  # positions whose weights are computed together, so that they remain in the cache
+AT_ONCE = 512  # positions whose weights are computed together, so that they remain in the cache
 
 
 @dataclass(frozen=True)
@@ -202,13 +202,13 @@ class PointStencil:
         counts, found = np.zeros((len(fields), len(places)), np.int64), _Entries()
         for number, field in enumerate(fields):
 
-            def entries(part: slice, field: str = field) -> tuple[int, list[np.ndarray]]:
+            def entries(part: slice, field: str = field) -> tuple[slice, list[np.ndarray]]:
                 blocks = self._reading(field, places, reaching[part], cells, sides)
-                return part.stop, self._joined(blocks, ranges, as_source)
+                return part, self._joined(blocks, reaching[part], ranges, as_source)
 
-            for done, (owner, *parts) in parts_in_order(entries, reaching.size, AT_ONCE):
-                counts[number] += np.bincount(owner, minlength=len(places))
-                found.append(parts, (number + done / reaching.size) / len(fields))
+            for part, (sizes, *parts) in parts_in_order(entries, reaching.size, AT_ONCE):
+                counts[number, reaching[part]] = sizes
+                found.append(parts, (number + part.stop / reaching.size) / len(fields))
         return PointWeights(*found.arrays(), np.concatenate([[0], np.cumsum(counts)]))
 
     def _reading(
@@ -255,20 +255,29 @@ class PointStencil:
         kinks = None if kinks is None else kinks - 0.5 * half
         return line_weights(place - 0.5 * half, last, ends, balanced, kinks, cells)
 
-    def _joined(self, blocks: Iterator[Blocks], ranges: NodeRanges, as_source: bool) -> list[np.ndarray]:
-        """Return the owner, field, index and weight of the entries of blocks in ranges of nodes, in order of owners."""
-        parts = []
+    def _joined(
+        self, blocks: Iterator[Blocks], numbers: np.ndarray, ranges: NodeRanges, as_source: bool
+    ) -> list[np.ndarray]:
+        """Return the number of entries of the places with these numbers (n,), ascending, in ranges of nodes, and their
+        fields, indices and weights, in order of places."""
+        parts, ends = [], np.zeros(numbers.size, np.int64)
         for block in blocks:
-            owner, index, weight = self._entries(block, ranges, as_source)
-            parts.append((owner, np.full(index.size, FIELDS.index(block.field), np.uint8), index, weight))
-        columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
-        order = np.argsort(columns[0], kind="stable")
-        return [column[order] for column in columns]
+            row, (index, weight) = np.searchsorted(numbers, block.owner), self._entries(block, ranges, as_source)
+            used = weight != 0.0
+            parts.append((FIELDS.index(block.field), row, ends[row], index, weight, used))
+            ends[row] += np.count_nonzero(used, axis=1)
+        begin, total = np.cumsum(ends) - ends, int(ends.sum())
+        fields, indices, weights = np.empty(total, np.uint8), np.empty(total, np.int64), np.empty(total)
+        for field, row, before, index, weight, used in parts:
+            place = np.arange(used.shape[1]) if used.all() else np.cumsum(used, axis=1, dtype=np.int32) - 1
+            place = (begin[row] + before)[:, None] + place
+            if not used.all():
+                place, index, weight = place[used], index[used], weight[used]
+            fields[place], indices[place], weights[place] = field, index, weight
+        return [ends, fields, indices, weights]
 
-    def _entries(
-        self, blocks: Blocks, ranges: NodeRanges, as_source: bool
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the owners, the indices in the flattened field and the nonzero weights of blocks."""
+    def _entries(self, blocks: Blocks, ranges: NodeRanges, as_source: bool) -> tuple[np.ndarray, np.ndarray]:
+        """Return the indices in the flattened field and the weights (m, entries) of blocks; 0 outside the ranges."""
         weight, index = blocks.weight, np.zeros((1, 1, 1, 1), np.int64)
         for axis in range(3):
             half, shape = STAGGER[blocks.field][axis], [-1, 1, 1, 1]
@@ -283,8 +292,8 @@ class PointStencil:
             if not here.all():
                 weight = weight * here.reshape(shape)
             index = index + ((line - self.grid.first[axis] + self.halo) * self.strides[axis]).reshape(shape)
-        used = np.flatnonzero(weight)
-        return blocks.owner[used // math.prod(weight.shape[1:])], index.ravel()[used], weight.ravel()[used]
+        size = math.prod(weight.shape[1:])
+        return index.reshape(-1, size), weight.reshape(-1, size)
 
 
 class _Entries:
