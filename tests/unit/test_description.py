@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import lithowave as lw
+from lithowave.description import yaml_text
 from lithowave.description.yaml_text import parse_overrides, read_document
 from lithowave.projection import turned
 
@@ -550,3 +551,52 @@ def test_a_description_cannot_be_changed_in_place():
     simulation = small()
     with pytest.raises(ValueError, match="frozen"):
         simulation.duration = 3.0
+
+
+LONG_TEXT = """
+title: &title 'a: b'   # a comment
+network: NO
+numbers: [1e3, 010, -.5, .inf, ~, true, yes, "\\x41"]
+again: *title
+text: |
+  two
+  lines
+points:
+""" + "".join(f"  - {{name: S{n}, position: [{n}.5, -{n}, 1e1]}}\n" for n in range(3000))
+
+
+def test_long_texts_are_read_like_short_ones(monkeypatch):
+    """libyaml reads long ones."""
+    assert len(LONG_TEXT) > yaml_text.LONG
+    loaders = []
+    monkeypatch.setattr(yaml_text, "_refuse_repetition", lambda node: loaders.append(node))
+    long = read_document(LONG_TEXT)
+    monkeypatch.setattr(yaml_text, "LONG", 10**9)
+    short = read_document(LONG_TEXT)
+    assert repr(long) == repr(short) and len(loaders) == 2
+    assert long.data["network"] == "NO" and long.data["numbers"][:3] == [1000.0, 10, -0.5]
+    assert long.line_of(("points", 7, "position")) == short.line_of(("points", 7, "position")) == 17
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ("bad: [1, 2", "expected ',' or ']'"),
+        ("bad: " + "[" * 3000 + "]" * 3000, "too many nested groups"),
+        ("bad: " + "- " * 30000 + "1", "is not readable as YAML"),
+        ("bad:\n  " + "- " * 30000 + "1", "too many nested groups"),
+        ("again: 1", "the key 'again' stands twice"),
+        ('bad: "\\0"', "there is a NUL character"),
+        ("bad: &bad [*bad]", "an alias stands inside the group that it repeats"),
+        ("a: &a [1, 2, 3]\nb: &b [" + "*a, " * 200 + "]\nc: [" + "*b, " * 200 + "]", "aliases repeat"),
+        ("\tbad: 1", "indent with spaces"),
+    ],
+)
+def test_errors_in_long_texts_are_those_of_short_ones(monkeypatch, more, words):
+    messages = []
+    for long in (yaml_text.LONG, 10**9):
+        monkeypatch.setattr(yaml_text, "LONG", long)
+        with pytest.raises(lw.InputError) as caught:
+            read_document(LONG_TEXT + more)
+        messages.append(str(caught.value))
+    assert words in messages[0] and messages[0] == messages[1]

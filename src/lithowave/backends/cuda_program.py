@@ -13,9 +13,9 @@ import numpy as np
 
 from lithowave.backends.cuda_driver import device_errors, kernel_nodes, parameter_sizes
 from lithowave.backends.cuda_source import Parameter, bind, kernel_signatures
-from lithowave.backends.garbage import no_collection
 from lithowave.backends.nvrtc import Defines, compile_source, source_path
 from lithowave.errors import KernelBuildError, SelfCheckError
+from lithowave.garbage import no_collection
 
 if TYPE_CHECKING:
     from lithowave.backends.cuda import CudaBackend

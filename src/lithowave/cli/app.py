@@ -235,8 +235,8 @@ def run(
     ] = False,
 ) -> None:
     """Run a simulation, or all unfinished shots of a survey."""
-    from lithowave.backends.garbage import no_collection
     from lithowave.cli.early import begin_device
+    from lithowave.garbage import no_collection
 
     if not (dry_run or shot or scheduler):
         begin_device(file, [*(changes or []), backend or ""])

@@ -49,6 +49,7 @@ from lithowave.description.validation import find_problems
 from lithowave.description.yaml_errors import input_error
 from lithowave.description.yaml_text import Document, parse_path, read_document
 from lithowave.errors import InputError
+from lithowave.garbage import no_collection
 from lithowave.readers.budget import DESCRIPTION_BYTES
 from lithowave.readers.segy_limits import default_interval
 from lithowave.utc import shifted_time
@@ -134,6 +135,7 @@ class Simulation(DescriptionModel):
         return cls._from_document(read_document(text), folder)
 
     @classmethod
+    @no_collection()
     def _from_document(cls, document: Document, directory: Path, stem: str = "") -> Self:
         try:
             simulation = cls.model_validate(document.data, context={"directory": directory, "stem": stem})

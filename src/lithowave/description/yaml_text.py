@@ -19,32 +19,39 @@ from yaml.scanner import ScannerError
 
 from lithowave.description.refusals import shown
 from lithowave.errors import InputError
+from lithowave.garbage import no_collection
 from lithowave.readers.budget import DESCRIPTION_BYTES, DIGITS, NESTING, REPEATED_ENTRIES
 
 EntryPath = tuple[str | int, ...]
+LONG = 100_000
+"""Characters from which a text is read with libyaml."""
 
 
-class _Loader(yaml.SafeLoader):
-    """SafeLoader with the plain-word rules of the YAML 1.2 core schema, within the budget of `lithowave.readers`."""
-
-    yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}
+class _Budget:
+    """Limits of loaders: repeated entries and NUL characters."""
 
     def get_single_node(self) -> yaml.Node | None:
-        node = super().get_single_node()
+        node: yaml.Node | None = super().get_single_node()  # type: ignore[misc]
         if node is not None:
             _refuse_repetition(node)
         return node
+
+    def construct_scalar(self, node: yaml.ScalarNode) -> str:
+        text: str = super().construct_scalar(node)  # type: ignore[misc]
+        if "\0" in text:
+            raise ConstructorError(None, None, "there is a NUL character", node.start_mark)
+        return text
+
+
+class _Loader(_Budget, yaml.SafeLoader):
+    """SafeLoader with the plain-word rules of the YAML 1.2 core schema, within the budget of `lithowave.readers`."""
+
+    yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}
 
     def fetch_flow_collection_start(self, token: Any) -> None:
         if self.flow_level >= NESTING:
             raise ScannerError(None, None, "there are too many nested groups", self.get_mark())
         super().fetch_flow_collection_start(token)
-
-    def construct_scalar(self, node: yaml.ScalarNode) -> str:
-        text: str = super().construct_scalar(node)
-        if "\0" in text:
-            raise ConstructorError(None, None, "there is a NUL character", node.start_mark)
-        return text
 
 
 def _refuse_repetition(root: yaml.Node) -> None:
@@ -105,6 +112,29 @@ _Loader.add_constructor("tag:yaml.org,2002:int", _whole_number)
 _Loader.add_constructor("tag:yaml.org,2002:float", _decimal_number)
 
 
+class _LongLoader(_Budget, getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+    """`_Loader` with the parser of libyaml, which is six times faster, and whose messages are not used."""
+
+    yaml_implicit_resolvers = _Loader.yaml_implicit_resolvers
+    yaml_constructors = _Loader.yaml_constructors
+
+
+def _loader_of(text: str) -> Any:
+    """Return the loader of a text. libyaml composes nodes by recursion without a limit, so that texts with errors or
+    many nested groups are left to the other loader."""
+    if len(text) < LONG or not yaml.__with_libyaml__:
+        return _Loader(text)
+    depth = 0
+    try:
+        for event in yaml.parse(text, Loader=_LongLoader):
+            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            if depth > NESTING:
+                return _Loader(text)
+    except yaml.YAMLError:
+        return _Loader(text)
+    return _LongLoader(text)
+
+
 @dataclass(frozen=True)
 class Document:
     """The content of a YAML text, and where its entries stand."""
@@ -136,6 +166,7 @@ class Document:
         return None
 
 
+@no_collection()
 def read_document(text: str, file: Path | None = None) -> Document:
     """Parse YAML text whose top level is a group of keys.
 
@@ -149,7 +180,7 @@ def read_document(text: str, file: Path | None = None) -> Document:
         raise InputError("description", got, allowed, file=file)
     loader = None
     try:
-        loader = _Loader(text)
+        loader = _loader_of(text)
         node = loader.get_single_node()
         if node is None:
             raise InputError(
