@@ -19,6 +19,7 @@ from lithowave.solvers.clock import Schedule
 from lithowave.solvers.common.layer_warnings import damped_media
 from lithowave.solvers.common.near_source_warnings import TETRAHEDRA, near_source_warnings
 from lithowave.solvers.common.plan_lines import Line, resolution_line, time_lines
+from lithowave.solvers.common.static_fields import displacement_warnings
 from lithowave.solvers.discontinuous_galerkin import memory
 from lithowave.solvers.discontinuous_galerkin.basis import mode_count
 from lithowave.solvers.discontinuous_galerkin.clusters import Clustering, make_clusters
@@ -27,7 +28,13 @@ from lithowave.solvers.discontinuous_galerkin.layer import LayerRates
 from lithowave.solvers.discontinuous_galerkin.materials import FROM_VOIGT, QUANTITIES, ElementMaterials
 from lithowave.solvers.discontinuous_galerkin.mesh_partition import make_local_mesh
 from lithowave.solvers.discontinuous_galerkin.mesh_statistics import GlobalMeshStatistics, gather_mesh_statistics
-from lithowave.solvers.discontinuous_galerkin.meshing import MeshedModel, element_sizes, layer_axes, usual_size
+from lithowave.solvers.discontinuous_galerkin.meshing import (
+    MeshedModel,
+    element_sizes,
+    is_matched,
+    layer_axes,
+    usual_size,
+)
 from lithowave.solvers.discontinuous_galerkin.point_location import TOLERANCE, excess_of, locate_points
 from lithowave.solvers.discontinuous_galerkin.relaxation import require_positive, step_limits
 from lithowave.solvers.discontinuous_galerkin.stability import stable_time_steps
@@ -242,7 +249,9 @@ class DiscontinuousGalerkinPlan(ElementPlan):
         near = near_source_warnings(simulation, size, TETRAHEDRA, self.bounds[2][1])
         found = self.locate(simulation.acquisition.receiver_positions, self.tolerance)
         near += receivers_at_vertices(self, simulation, found.locations)
-        damped = damped_media(simulation, layer_axes(simulation)) if self.mesh_statistics.layer else ()
+        damped = [*damped_media(simulation, layer_axes(simulation))] if self.mesh_statistics.layer else []
+        if self.mesh_statistics.layer and not is_matched(simulation):
+            damped += displacement_warnings(simulation, "30%")
         return [*damped, *flux_warnings(self, simulation), *tetrahedra_warnings(self, simulation), *near]
 
     def instability_causes(self) -> list[str]:

@@ -20,6 +20,7 @@ from lithowave.solvers.common.layer_warnings import grid_warnings
 from lithowave.solvers.common.near_source_warnings import GRID, near_source_warnings
 from lithowave.solvers.common.plan_lines import Line, face_line, resolution_line, time_lines
 from lithowave.solvers.common.soft_ground import is_soft, soft_ground_warnings, viscosity, viscosity_warnings
+from lithowave.solvers.common.static_fields import displacement_warnings
 from lithowave.solvers.finite_difference.attenuation import (
     GridAttenuation,
     attenuation_warnings,
@@ -278,7 +279,8 @@ class FiniteDifferencePlan:
         """Return warnings about waves that may grow in the absorbing layers."""
         if "absorbing" not in self.faces.values():
             return []
-        return [*soft_ground_warnings(simulation, GREATEST_CONTRAST), *viscosity_warnings(simulation)]
+        soft = displacement_warnings(simulation, "17%") if is_soft(simulation) else []
+        return [*soft_ground_warnings(simulation, GREATEST_CONTRAST), *viscosity_warnings(simulation), *soft]
 
     def instability_causes(self) -> list[str]:
         """See `lithowave.solvers.interface.Plan`."""

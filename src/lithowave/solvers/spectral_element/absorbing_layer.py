@@ -102,12 +102,17 @@ def layer_steps(size: float, count: int, matched: bool, total: float | None = No
     return outward_steps(size, count, growth, total)
 
 
+def has_large_shift(layer: AbsorbingLayer, degree: int) -> bool:
+    """True if alpha of a matched layer is constant and larger, see `frequency_shift`."""
+    return degree <= LOW_DEGREE or layer.soft
+
+
 def frequency_shift(layer: AbsorbingLayer, degree: int, depth: np.ndarray) -> np.ndarray:
     """Return alpha, 1/s, at fractions of the thickness of a layer.
 
     It is constant and larger at low degrees and in soft ground (see `soft_ground`), where waves grow otherwise.
     """
-    begin, end = (1.0, 1.0) if degree <= LOW_DEGREE or layer.soft else SHIFTS
+    begin, end = (1.0, 1.0) if has_large_shift(layer, degree) else SHIFTS
     return math.pi * layer.frequency * (begin + (end - begin) * depth)
 
 

@@ -24,12 +24,19 @@ from lithowave.solvers.clock import Schedule, make_schedule
 from lithowave.solvers.common.near_source_warnings import HEXAHEDRA, near_source_warnings
 from lithowave.solvers.common.plan_lines import Line, resolution_line, time_lines
 from lithowave.solvers.common.soft_ground import soft_ground_warnings
+from lithowave.solvers.common.static_fields import displacement_warnings
 from lithowave.solvers.elements.absorption_warnings import stacey_warnings
 from lithowave.solvers.elements.model_warnings import hexahedra_warnings
 from lithowave.solvers.elements.plan import ElementPlan, plan_entries, refuse_coarse_mesh
 from lithowave.solvers.elements.point_location import PointLocations
 from lithowave.solvers.spectral_element import memory
-from lithowave.solvers.spectral_element.absorbing_layer import AbsorbingLayer, LayerDamping, Stretching, layer_damping
+from lithowave.solvers.spectral_element.absorbing_layer import (
+    AbsorbingLayer,
+    LayerDamping,
+    Stretching,
+    has_large_shift,
+    layer_damping,
+)
 from lithowave.solvers.spectral_element.absorption import LayerPoints, layer_points
 from lithowave.solvers.spectral_element.chunk_columns import column_warnings, refuse_wide_columns
 from lithowave.solvers.spectral_element.element_statistics import (
@@ -329,7 +336,11 @@ class SpectralElementPlan(ElementPlan):
         near = near_source_warnings(simulation, size, HEXAHEDRA, self.bounds[2][1])
         near += column_warnings(simulation, self.points_per_wavelength(), self.slowest_text())
         faces = stacey_warnings(self, simulation) + self._layer_warnings()
-        faces += soft_ground_warnings(simulation) if self.layer is not None and self.layer.matched else []
+        if self.layer is not None and self.layer.matched:
+            faces += soft_ground_warnings(simulation)
+            faces += displacement_warnings(simulation, "12%") if has_large_shift(self.layer, self.degree) else []
+        elif self.layer is not None:
+            faces += displacement_warnings(simulation, "30%")
         return [*faces, *hexahedra_warnings(self, simulation), *near]
 
     def _layer_warnings(self) -> list[str]:
