@@ -90,7 +90,7 @@ def test_phases_are_drawn_one_after_another(tmp_path, monkeypatch):
         return save(figure, path)
 
     monkeypatch.setattr(style, "save", keep)
-    assert plot_run(run)[-1] == run / "figures" / "phases.png"
+    assert plot_run(run)[-1] == run / "figures" / "wall_times.png"
     assert bars[-1] == [(0.0, 1.5), (1.5, 0.5), (2.0, 6.0)]
     texts = set(texts_of(monkeypatch, run))
     assert {"mesh", "other steps", "Preparation 1.50 s, time loop 6.50 s", "6.00 s, 75.0%"} <= texts

@@ -13,7 +13,7 @@ from lithowave.backends.cpu import host_threads_in_use, usable_cores
 from lithowave.backends.interface import Backend
 from lithowave.description.model_report import model_report
 from lithowave.description.simulation import Simulation
-from lithowave.errors import InputError, LithowaveError, MissingPackageError, ResourceError
+from lithowave.errors import OVERWRITE, InputError, LithowaveError, MissingPackageError, ResourceError
 from lithowave.output.disk_rate import MEASURED_BYTES, disk_rate
 from lithowave.output.disk_use import output_bytes
 from lithowave.output.hdf5 import readable_size
@@ -338,8 +338,8 @@ def _occupied(directory: Path) -> list[str]:
     if not names:
         return []
     return [
-        f"output.directory: {directory} contains another run ({', '.join(names[:3])}); lithowave run requires "
-        "--output DIR or --overwrite"
+        f"output.directory: {directory} contains another run ({', '.join(names[:3])}); choose another folder "
+        f"(--output DIR, in Python output=DIR), or replace that run ({OVERWRITE})"
     ]
 
 
