@@ -30,7 +30,7 @@ from lithowave.run.memory import (
 from lithowave.run.plan_summary import domain_lines, layer_lines, plan_anelasticity, plan_summary
 from lithowave.run.progress import rate_key, rate_text
 from lithowave.run.scaling_estimate import ScalingEstimate, estimate_scaling, require_ranks
-from lithowave.run.source_summary import source_line
+from lithowave.run.source_summary import receiver_line, source_line
 from lithowave.solvers import load_method
 
 # Memory of a Python process with the packages loaded and the kernels compiled, without the arrays of a run.
@@ -227,6 +227,7 @@ def check_simulation(simulation: Simulation, *, measure: bool = True, ranks: int
     lines += [] if anelasticity is None else anelasticity.lines()
     if summary["sources"]:
         lines.append(("sources", source_line(summary["sources"], simulation.resolved_frequency)))
+    lines.append(("receivers", receiver_line(simulation)))
     return CheckReport(
         title=simulation.title,
         plan=summary,
