@@ -79,11 +79,11 @@ def smaller(text: str) -> str:
 
 
 def completed(command: list[str], place: Path, what: str) -> None:
+    """Require that a command succeeds, or that it finds a difference of methods, as the page on agreement shows."""
     environment = os.environ | {"PYTHONPATH": str(ROOT / "src"), "MPLBACKEND": "Agg"}
-    begin = __import__("time").time()
     done = subprocess.run(command, cwd=place, env=environment, capture_output=True, text=True, timeout=900)
-    print(round(__import__("time").time() - begin, 1), what)
-    assert done.returncode == 0, f"{what}\n{done.stdout[-2000:]}\n{done.stderr[-3000:]}"
+    differs = done.returncode == 1 and "The methods do not agree" in done.stdout
+    assert done.returncode == 0 or differs, f"{what}\n{done.stdout[-2000:]}\n{done.stderr[-3000:]}"
 
 
 def typed(pages: list[Path], place: Path, left_out: re.Pattern[str] | None = None) -> None:
