@@ -8,6 +8,9 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
+OVERWRITE = "--overwrite, in Python overwrite=True"
+"""Remedy in messages about existing results."""
+
 
 class LithowaveWarning(UserWarning):
     """A result may be less accurate than expected, or an entry may not be intended."""

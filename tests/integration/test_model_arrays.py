@@ -93,7 +93,7 @@ def test_the_run_folder_contains_the_model_and_a_complete_description(tmp_path):
     data = [lw.load_seismograms(path).data for path in (tmp_path / "moved", tmp_path / "second")]
     assert np.abs(data[0]).max() > 0.0 and np.array_equal(*data)
     del first, second
-    with pytest.raises(InputError, match="contains another run"):
+    with pytest.raises(InputError, match="contains another run.*overwrite=True"):
         made.run(output=str(tmp_path / "moved"))
     made.run(output=str(tmp_path / "moved"), overwrite=True)
 

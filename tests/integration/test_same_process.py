@@ -151,7 +151,7 @@ def test_a_run_after_one_that_was_unstable(first: tuple[lw.Simulation, Path], tm
 def test_a_run_after_one_that_was_refused(first: tuple[lw.Simulation, Path], tmp_path: Path) -> None:
     simulation, reference = first
     report, log = report_of(reference), log_of(reference)
-    with pytest.raises(InputError, match="contains another run"):
+    with pytest.raises(InputError, match="contains another run.*overwrite=True"):
         run_simulation(simulation, reference)
     assert (report_of(reference), log_of(reference)) == (report, log)
     run_simulation(simulation, tmp_path / "run")

@@ -85,12 +85,13 @@ def test_offsets_elsewhere_are_distances(tmp_path):
     corners = [(300.0, 0.0), (0.0, 400.0), (-300.0, -400.0)]
     line = [(-300.0, 0.0), (100.0, 0.0), (500.0, 0.0)]
     values, label = offsets(run_of(tmp_path / "a", receivers_at(*corners), source_at(0.0, 0.0)))
-    assert label == "Distance from the source" and values == pytest.approx([300.0, 400.0, 500.0])
+    assert label == "Horizontal distance from the source" and values == pytest.approx([300.0, 400.0, 500.0])
     # The source is next to the line, by a quarter of its length.
-    assert offsets(run_of(tmp_path / "b", receivers_at(*line), source_at(0.0, 200.0)))[1] == "Distance from the source"
+    aside = run_of(tmp_path / "b", receivers_at(*line), source_at(0.0, 200.0))
+    assert offsets(aside)[1] == "Horizontal distance from the source"
     two = run_of(tmp_path / "c", receivers_at(*line[:2]), source_at(0.0, 0.0))
-    assert offsets(two)[1] == "Distance from the source"
-    assert offsets(run_of(tmp_path / "d", receivers_at(*line), []))[1] == "Distance from the first receiver"
+    assert offsets(two)[1] == "Horizontal distance from the source"
+    assert offsets(run_of(tmp_path / "d", receivers_at(*line), []))[1] == "Horizontal distance from the first receiver"
     assert line_direction(np.zeros((4, 2)), np.zeros(2)) is None
 
 

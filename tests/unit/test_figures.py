@@ -90,7 +90,7 @@ def test_phases_are_drawn_one_after_another(tmp_path, monkeypatch):
         return save(figure, path)
 
     monkeypatch.setattr(style, "save", keep)
-    assert plot_run(run)[-1] == run / "figures" / "phases.png"
+    assert plot_run(run)[-1] == run / "figures" / "wall_times.png"
     assert bars[-1] == [(0.0, 1.5), (1.5, 0.5), (2.0, 6.0)]
     texts = set(texts_of(monkeypatch, run))
     assert {"mesh", "other steps", "Preparation 1.50 s, time loop 6.50 s", "6.00 s, 75.0%"} <= texts
@@ -323,6 +323,8 @@ def test_layers_are_taken_from_the_description():
     assert layers_of(layers) == ([0.0, -1000.0], [4.0, 6.0], [2.0, 3.0])
     assert layers_of({"material": {"homogeneous": {"vp": 5, "vs": 3, "rho": 2}}}) == ([0.0], [5.0], [3.0])
     for other in (
+        {"material": {"layers": [{"top": 0, "vp": 4, "vs": 2, "gradient": {"vp": 0.5}}]}},
+        {"material": {"homogeneous": {"vp": 4, "vs": 2, "anisotropy": {"epsilon": 0.1}}}},
         {},
         {"material": {"file": "model.nc"}},
         {"material": {"layers": [{"top": 0}]}},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lithowave.agreement.planning import PlannedRun
 from lithowave.description.writing import recorded_yaml
-from lithowave.errors import InputError
+from lithowave.errors import OVERWRITE, InputError
 from lithowave.output.run_folder import (
     DESCRIPTION,
     existing_outputs,
@@ -56,5 +56,6 @@ def require_same(run: PlannedRun) -> None:
     how = difference_from(run) if known else "files that a run would replace"
     raise InputError(
         "--output", f"{run.directory} contains another run ({how})" if known else f"{run.directory} contains {how}",
-        "runs are not overwritten by default", "choose another folder (--output DIR), or use --overwrite",
+        "runs are not overwritten by default",
+        f"choose another folder (--output DIR, in Python output=DIR), or replace these runs ({OVERWRITE})",
     )  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from lithowave.errors import InputError
+from lithowave.errors import OVERWRITE, InputError
 from lithowave.mesh.gmsh_writing import write_gmsh
 from lithowave.mesh.tetrahedral_reading import read_tetrahedral_mesh
 from lithowave.output.model_writing import write_gridded_model
@@ -35,7 +35,8 @@ def convert_file(source: str | Path, target: str | Path, overwrite: bool = False
         raise InputError(str(source), "the file does not exist", "expected a model or a mesh")
     if target.exists() and not overwrite:
         allowed = "files are not overwritten by default"
-        raise InputError(str(target), "the file exists already", allowed, "use --overwrite")
+        hint = f"choose another file, or replace it ({OVERWRITE})"
+        raise InputError(str(target), "the file exists already", allowed, hint)
     if target.exists() and target.samefile(source):
         raise InputError(str(target), "is the source itself", "expected another file")
     return _convert_mesh(source, target) if suffix in MESHES else _convert_model(source, target)

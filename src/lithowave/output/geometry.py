@@ -63,12 +63,12 @@ def offsets(seismograms: Seismograms) -> tuple[np.ndarray, str]:
     """
     distance = epicentral_distance(seismograms)
     if not len(seismograms.sources):
-        return distance, "Distance from the first receiver"
+        return distance, "Horizontal distance from the first receiver"
     if is_earthquake(seismograms):
         return distance, "Epicentral distance"
     direction = line_direction(seismograms.positions[:, :2], epicenter(seismograms)[:2])
     if direction is None or chunk_map(seismograms.geographic_origin) is not None:
-        return distance, "Distance from the source"
+        return distance, "Horizontal distance from the source"
     along = (seismograms.positions[:, :2] - epicenter(seismograms)[:2]) @ direction
     behind = along < -1e-6 * np.abs(along).max()  # not by round-off
     return np.where(behind, -distance, distance), "Offset"

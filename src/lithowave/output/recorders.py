@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lithowave.description.receiver import component_turns
-from lithowave.errors import OutputError
+from lithowave.errors import OVERWRITE, OutputError
 from lithowave.output.attributes import receiver_axes, sea_floor_attributes
 from lithowave.output.background import Deliveries, ImmediateJobs
 from lithowave.output.checkpoint import Checkpoint
@@ -469,7 +469,7 @@ def _require_axes(path: Path, simulation: Simulation) -> None:
         return
     raise OutputError(
         f"{path}: begun by an earlier version of lithowave, which took true North for that of the grid; run the "
-        "simulation again with --overwrite."
+        f"simulation again and replace the run ({OVERWRITE})."
     )
 
 

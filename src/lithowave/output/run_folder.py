@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from lithowave.backends.cpu import processor_name
-from lithowave.errors import InputError, OutputError
+from lithowave.errors import OVERWRITE, InputError, OutputError
 from lithowave.output.hdf5 import writing
 from lithowave.output.stored_entries import RunEntries, read_entries
 from lithowave.version import __version__
@@ -232,9 +232,9 @@ def existing_outputs(path: Path) -> list[str]:
 
 
 def _taken(path: Path, names: list[str], how: str) -> InputError:
-    hints = ["choose another folder (--output DIR)"]
+    hints = ["choose another folder (--output DIR, in Python output=DIR)"]
     if REPORT in names:
-        hints += ["continue that run (lithowave restart)", "or use --overwrite"]
+        hints += ["continue that run (lithowave restart DIR)", f"or replace it ({OVERWRITE})"]
     else:
         hints.append("or remove them yourself")
     return InputError(

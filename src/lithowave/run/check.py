@@ -13,7 +13,7 @@ from lithowave.backends.cpu import host_threads_in_use, usable_cores
 from lithowave.backends.interface import Backend
 from lithowave.description.model_report import model_report
 from lithowave.description.simulation import Simulation
-from lithowave.errors import InputError, LithowaveError, MissingPackageError, ResourceError
+from lithowave.errors import OVERWRITE, InputError, LithowaveError, MissingPackageError, ResourceError
 from lithowave.output.disk_rate import MEASURED_BYTES, disk_rate
 from lithowave.output.disk_use import output_bytes
 from lithowave.output.hdf5 import readable_size
@@ -30,7 +30,7 @@ from lithowave.run.memory import (
 from lithowave.run.plan_summary import domain_lines, layer_lines, plan_anelasticity, plan_summary
 from lithowave.run.progress import rate_key, rate_text
 from lithowave.run.scaling_estimate import ScalingEstimate, estimate_scaling, require_ranks
-from lithowave.run.source_summary import source_line
+from lithowave.run.source_summary import receiver_line, source_line
 from lithowave.solvers import load_method
 
 # Memory of a Python process with the packages loaded and the kernels compiled, without the arrays of a run.
@@ -227,6 +227,7 @@ def check_simulation(simulation: Simulation, *, measure: bool = True, ranks: int
     lines += [] if anelasticity is None else anelasticity.lines()
     if summary["sources"]:
         lines.append(("sources", source_line(summary["sources"], simulation.resolved_frequency)))
+    lines.append(("receivers", receiver_line(simulation)))
     return CheckReport(
         title=simulation.title,
         plan=summary,
@@ -338,8 +339,8 @@ def _occupied(directory: Path) -> list[str]:
     if not names:
         return []
     return [
-        f"output.directory: {directory} contains another run ({', '.join(names[:3])}); lithowave run requires "
-        "--output DIR or --overwrite"
+        f"output.directory: {directory} contains another run ({', '.join(names[:3])}); choose another folder "
+        f"(--output DIR, in Python output=DIR), or replace that run ({OVERWRITE})"
     ]
 
 

@@ -1,4 +1,4 @@
-"""Summary of the sources of a simulation, as `check` and run.json report them."""
+"""Summary of the sources and receivers of a simulation, as `check` and run.json report them."""
 
 from __future__ import annotations
 
@@ -41,11 +41,25 @@ def source_line(summary: dict[str, Any], resolved: float | None) -> str:
     parts = [f"{summary['count']:,} point source{'s' * (summary['count'] > 1)}"]
     if "moment_n_m" in summary:
         parts.append(f"moment {summary['moment_n_m']:.4g} N m (Mw {summary['moment_magnitude']:.2f})")
-    low, high = summary["depth_m"]
-    parts.append(f"depth {low:.6g} m" if low == high else f"depths {low:.6g} to {high:.6g} m")
+    parts.append(_depths(*summary["depth_m"]))
     parts.append(f"from {summary['begin_s']:.4g} to {summary['end_s']:.4g} s")
     limit = "" if resolved is None else f" ({resolved:.3g} Hz are resolved)"
     return ", ".join(parts) + f"; spectrum to {summary['frequency_hz']:.3g} Hz{limit}"
+
+
+def receiver_line(simulation: Simulation) -> str:
+    """Return the number, the first and last name, and the depths below the surface of the receivers."""
+    names = simulation.acquisition.receiver_names
+    if not names:
+        return "none: the run records no seismograms"
+    x, y, z = simulation.acquisition.receiver_positions.T
+    depths = simulation.domain.surface_height(x, y) - z + 0.0
+    named = names[0] if len(names) == 1 else f"{names[0]} to {names[-1]}"
+    return f"{len(names):,} ({named}), {_depths(float(depths.min()), float(depths.max()))}"
+
+
+def _depths(low: float, high: float) -> str:
+    return f"depth {low:.6g} m" if low == high else f"depths {low:.6g} to {high:.6g} m"
 
 
 def _highest(sources: Any, moments: np.ndarray) -> float:

@@ -14,7 +14,7 @@ from typing import Any
 import yaml
 
 from lithowave.description.simulation import Simulation
-from lithowave.errors import InputError
+from lithowave.errors import OVERWRITE, InputError
 from lithowave.output.hdf5 import writing
 from lithowave.output.run_folder import LOG as RUN_LOG
 from lithowave.output.run_folder import REPORT, existing_outputs, fingerprint, input_hashes, now, release
@@ -94,7 +94,8 @@ class SurveyFolder:
             "output.directory",
             f"{self.path} contains another survey ({got})",
             "surveys are not overwritten by default",
-            "choose another folder (--output DIR), resume that survey (lithowave restart), or use --overwrite",
+            "choose another folder (--output DIR, in Python output=DIR), resume that survey (lithowave restart DIR), "
+            f"or replace it ({OVERWRITE})",
         )
 
     def write(self) -> None:

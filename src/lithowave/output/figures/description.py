@@ -48,6 +48,8 @@ def layers_of(description: Mapping[str, Any]) -> tuple[list[float], list[float],
     if not layers and isinstance(material.get("homogeneous"), Mapping):
         layers = [{"top": 0.0, **material["homogeneous"]}]
     try:
+        if any(layer.get(key) for layer in layers for key in ("gradient", "anisotropy", "stiffness")):
+            return None  # the first arrivals are other ones
         rows = [(float(layer.get("top", 0.0)), float(layer["vp"]), float(layer["vs"])) for layer in layers]
     except (TypeError, KeyError, ValueError, AttributeError):
         return None

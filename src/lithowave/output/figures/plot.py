@@ -8,11 +8,11 @@ from typing import Any
 from lithowave.errors import OutputError
 from lithowave.output.figures.description import earth_model_of, layers_of, read_description
 from lithowave.output.figures.movie import snapshot_files, wavefield_movie
-from lithowave.output.figures.phases import phases_figure, recorded_times
 from lithowave.output.figures.record_section import record_section
 from lithowave.output.figures.static_map import static_map
 from lithowave.output.figures.station_map import station_map
 from lithowave.output.figures.traces import traces
+from lithowave.output.figures.wall_times import recorded_times, wall_times_figure
 from lithowave.output.seismograms import load_seismograms
 from lithowave.output.snapshots import load_snapshots
 
@@ -32,7 +32,7 @@ def plot_run(
 
     The files are ``map.png``, ``record_section.png``, of displacements ``static_offset.png``, ``traces.png`` (or
     ``traces_1.png``, ...), for each snapshot file ``wavefield_<name>.gif`` (and ``.mp4`` if ffmpeg is available), and
-    ``phases.png``, the times of the phases of the run.
+    ``wall_times.png``, the wall times of the preparation and of the time loop.
 
     Parameters
     ----------
@@ -71,5 +71,5 @@ def plot_run(
     if not written:
         raise OutputError(f"{directory}: nothing to draw: no receivers, sources or snapshots.")
     if phases := recorded_times(directory):
-        written.append(phases_figure(phases, folder / f"phases.{file_format}"))
+        written.append(wall_times_figure(phases, folder / f"wall_times.{file_format}"))
     return written

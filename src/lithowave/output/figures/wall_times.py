@@ -21,7 +21,7 @@ def recorded_times(directory: Path) -> list[dict[str, Any]]:
         return []
 
 
-def phases_figure(phases: list[dict[str, Any]], path: str | Path) -> Path:
+def wall_times_figure(phases: list[dict[str, Any]], path: str | Path) -> Path:
     """Draw a bar for the wall time of each phase to `path`, and return it.
 
     A bar begins where the previous one ends, also for phases that alternate with others. Colors distinguish the
