@@ -14,6 +14,6 @@ def test_the_line_states_number_names_and_depths() -> None:
         ))  # fmt: skip
 
     well = {"network": "XX", "line": {"prefix": "W", "start": [500, 500, 0], "end": [500, 500, -400], "count": 5}}
-    assert line(well) == "5 (XX.W01 to XX.W05), depths 0 to 400 m"
+    assert line(well) == "5 (XX.W1 to XX.W5), depths 0 to 400 m"
     assert line({"name": "A", "position": [500, 500]}) == "1 (XX.A), depth 0 m"
     assert line() == "none: the run records no seismograms"
