@@ -82,7 +82,7 @@ def test_another_run_is_not_overwritten_unless_told(tmp_path):
     before = contents(folder)
     text = lithowave("run", file, "--output", folder, "--set", "duration=0.4", status=2)
     assert f"output.directory: {folder} contains another run" in text
-    assert "--overwrite" in text and "lithowave restart" in text
+    assert "--overwrite" in text and "in Python overwrite=True" in text and "lithowave restart" in text
     assert contents(folder) == before
 
     (folder / "notes.txt").write_text("mine")
