@@ -251,7 +251,7 @@ class DiscontinuousGalerkinPlan(ElementPlan):
         near += receivers_at_vertices(self, simulation, found.locations)
         damped = [*damped_media(simulation, layer_axes(simulation))] if self.mesh_statistics.layer else []
         if self.mesh_statistics.layer and not is_matched(simulation):
-            damped += displacement_warnings(simulation, "30%")
+            damped += displacement_warnings(simulation, "7%")
         return [*damped, *flux_warnings(self, simulation), *tetrahedra_warnings(self, simulation), *near]
 
     def instability_causes(self) -> list[str]:
