@@ -151,7 +151,7 @@ def test_the_larger_alpha_is_for_soft_ground() -> None:
     ("displacement", "moment", False)],
 )  # fmt: skip
 def test_displacements_of_forces_are_warned_about(method: str, quantity: str, source: str, warned: bool) -> None:
-    """In layers that are thin for static fields they were 7 to 29% off (7% damped tetrahedra, 11% soft hexahedra, 17% soft grids)."""
+    """In layers that are thin for static fields they were 7 to 29% off."""
     simulation = basin(method, 5.0)
     changes = {"output.quantity": quantity}
     if source == "force":
