@@ -67,6 +67,11 @@ GRID = NearSourceErrors(
     "solver.spacing", (1.0, 1.7, 2.3, 1.6, 0.65, 0.5, 0.5, 0.24, 0.045, 0.022, 0.016, 0.008, 0.004, 0.0025),
     SURFACE, BELOW,
 )  # fmt: skip
+# The same with one relaxation mechanism at each node, where moments act on at least six points along each axis.
+COARSE_GRID = NearSourceErrors(
+    (1.0, 1.5, 2.25, 3.0, 3.75, 4.5, 5.25, 6.0, 7.0), (1.7, 2.0, 1.2, 0.33, 0.09, 0.082, 0.019, 0.006, 0.0025),
+    "grid spacings", "solver.spacing", (2.0, 2.6, 1.75, 1.75, 0.38, 0.08, 0.029, 0.008, 0.0035), SURFACE, BELOW,
+)  # fmt: skip
 HEXAHEDRA = NearSourceErrors((0.2, 0.7, 1.0, 1.45, 1.8), (0.5, 0.1, 0.08, 0.02, 0.005), "elements", "solver.spacing")
 TETRAHEDRA = NearSourceErrors((0.2, 0.6, 1.0, 1.5), (0.5, 0.15, 0.02, 0.005), "elements", "solver.spacing")
 

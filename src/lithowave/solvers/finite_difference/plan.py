@@ -17,7 +17,7 @@ from lithowave.mesh.grid import AXES, Grid, NodeRanges, build_grid
 from lithowave.parallel.ranks import SINGLE_RANK, Ranks
 from lithowave.solvers.clock import Schedule, make_schedule
 from lithowave.solvers.common.layer_warnings import grid_warnings
-from lithowave.solvers.common.near_source_warnings import GRID, near_source_warnings
+from lithowave.solvers.common.near_source_warnings import COARSE_GRID, GRID, near_source_warnings
 from lithowave.solvers.common.plan_lines import Line, face_line, resolution_line, time_lines
 from lithowave.solvers.common.soft_ground import is_soft, soft_ground_warnings, viscosity, viscosity_warnings
 from lithowave.solvers.common.static_fields import displacement_warnings
@@ -269,9 +269,10 @@ class FiniteDifferencePlan:
     def warnings(self, simulation: Simulation) -> list[str]:
         """See `lithowave.solvers.interface.Plan`."""
         size = np.full(len(simulation.acquisition.source_positions), self.grid.spacing)
+        errors = COARSE_GRID if self.law_fields.coarse else GRID
         return [
             *self._layer_warnings(simulation), *grid_warnings(self, simulation),
-            *near_source_warnings(simulation, size, GRID, simulation.domain.z[1], self.faces["z_max"] == "free"),
+            *near_source_warnings(simulation, size, errors, simulation.domain.z[1], self.faces["z_max"] == "free"),
             *interface_warnings(simulation, self.grid), *attenuation_warnings(self, simulation),
         ]  # fmt: skip
 
