@@ -3,7 +3,7 @@
     python benchmarks/many_receivers.py
     python benchmarks/many_receivers.py --receivers 10000,100000 --method finite_difference --depth 130 --limit 60
 
-The receivers are a square grid on the surface, or at a depth, in m; their distance is no multiple of the grid spacing.
+The receivers are a square grid on the surface, or at a depth, m; their distance is not a multiple of the grid spacing.
 Each run is compared with a run with one receiver in the same process, after a run whose times are not counted, in which
 kernels are compiled. The time of the preparation is the sum of the phases of the run until its first step; the CPU time
 is that of all threads. Exit status 1 if the CPU time of the preparation per receiver is above --limit, in microseconds.

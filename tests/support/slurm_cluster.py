@@ -127,7 +127,7 @@ def submit_text(folder: Path, script: str, *options: str) -> Job:
 
 
 def wait_for(condition: Callable[[], bool], jobs: Sequence[Job], patience: float) -> None:
-    """Wait, at most so many seconds; show the output of the jobs if that was not enough."""
+    """Wait, at most the given number of seconds; show the output of the jobs if that was not enough."""
     last = time.monotonic() + patience
     while not condition():
         if time.monotonic() > last:

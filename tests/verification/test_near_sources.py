@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import lithowave as lw
+from lithowave.run.check import check_simulation
 from lithowave.solvers.common.near_source_warnings import COARSE_GRID, GRID, SMALL
 from lithowave.verification.full_space import full_space_moment
 from slow_variants import slow_except
@@ -68,3 +69,24 @@ def test_the_warning_bounds_the_error(tensor: str, place: str, mechanisms: str |
     stated = known.at(np.array(CELLS), np.full(len(CELLS), True))
     if (tensor, place, mechanisms) == ("xz", "between", None):
         assert (largest > stated / 2)[stated > SMALL].all(), (largest, stated)
+
+
+@pytest.mark.filterwarnings("ignore::lithowave.LithowaveWarning")
+@pytest.mark.parametrize(("z", "stated"), [(-700.0, "4%"), (-1350.0, "90%")])
+def test_beside_an_interface_the_larger_error_is_stated(z: float, stated: str) -> None:
+    """Weights along z have eight points there."""
+    rock = {"vp": 4200, "vs": 2400, "rho": 2500}
+    simulation = lw.Simulation(
+        domain={"x": [-2000, 2000], "y": [-2000, 2000], "z": [-3000, 1000]}, boundaries={"top": "absorbing"},
+        material={"layers": [
+            {"top": 1000, **dict(zip(("vp", "vs", "rho"), MEDIUM, strict=True))}, {"top": -1500, **rock},
+        ]},
+        sources=[{
+            "position": [0, 0, z], "moment_tensor": {"xz": 1e13},
+            "time_function": {"gaussian": {"sigma": SIGMA, "delay": DELAY}},
+        }],
+        receivers=[{"name": "R", "position": [0, 0, z + 3.75 * SPACING]}], duration=2.8,
+        solver={"max_frequency": 1.5, "spacing": SPACING},
+    )  # fmt: skip
+    (text,) = [one for one in check_simulation(simulation, measure=False).warnings if "more where a double" in one]
+    assert f"up to {stated}" in text

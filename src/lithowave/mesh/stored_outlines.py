@@ -77,7 +77,7 @@ def _load(path: Path, mesh: Path) -> MeshOutline | None:
 
 
 def _store(path: Path, outline: MeshOutline) -> None:
-    """Write a file that is complete whenever it exists; a full disk is no error."""
+    """Write a file that is complete whenever it exists; a full disk is not an error."""
     arrays: dict[str, Any] = {"ends": np.array(outline.ends)}
     if (surface := outline.surface) is not None:
         arrays |= {"nodes": surface.nodes, "rim": surface.rim, "is_top": np.array(surface.is_top)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -72,18 +73,25 @@ COARSE_GRID = NearSourceErrors(
     (1.0, 1.5, 2.25, 3.0, 3.75, 4.5, 5.25, 6.0, 7.0), (1.7, 2.0, 1.2, 0.33, 0.09, 0.082, 0.019, 0.006, 0.0025),
     "grid spacings", "solver.spacing", (2.0, 2.6, 1.75, 1.75, 0.38, 0.08, 0.029, 0.008, 0.0035), SURFACE, BELOW,
 )  # fmt: skip
+# The same beside an interface, where weights along z have eight points at any distance.
+WIDE_GRID = NearSourceErrors(
+    (0.5, 1.0, 1.5, 2.25, 3.0, 3.75, 4.5, 5.25, 6.0, 7.0), (0.9, 1.8, 1.6, 1.2, 0.33, 0.09, 0.082, 0.019, 0.007, 0.003),
+    "grid spacings", "solver.spacing", (1.0, 2.1, 2.6, 2.8, 1.75, 0.9, 0.52, 0.07, 0.016, 0.0035), SURFACE, BELOW,
+)  # fmt: skip
 HEXAHEDRA = NearSourceErrors((0.2, 0.7, 1.0, 1.45, 1.8), (0.5, 0.1, 0.08, 0.02, 0.005), "elements", "solver.spacing")
 TETRAHEDRA = NearSourceErrors((0.2, 0.6, 1.0, 1.5), (0.5, 0.15, 0.02, 0.005), "elements", "solver.spacing")
 
 
 def near_source_warnings(
-    simulation: Simulation, size: np.ndarray, known: NearSourceErrors, top: float = 0.0, free: bool = True
-) -> list[str]:
+    simulation: Simulation, size: np.ndarray, errors_of: Sequence[NearSourceErrors], top: float = 0.0,
+    free: bool = True,
+) -> list[str]:  # fmt: skip
     """Return a warning if the error near a source is not small.
 
     Parameters
     ----------
     size : grid spacing, or size of the elements, at each source (sources,), m; infinite if unknown.
+    errors_of : known errors near each source, or those near all of them.
     top : elevation of the surface, m, without topography. free : True if it is a free surface.
     """
     sources = simulation.acquisition.source_positions
@@ -93,14 +101,14 @@ def near_source_warnings(
     receivers = simulation.acquisition.receivers
     positions = np.array([one.position for one in receivers], float).reshape(-1, 3)
     distances, errors, names = np.full(len(sources), np.inf), np.zeros(len(sources)), [""] * len(sources)
-    surface, tables = top if free else np.inf, [known] * len(sources)
-    at_surface = (known.at_surface or known) if free else known
+    surface, tables = top if free else np.inf, list(errors_of) * (len(sources) // len(errors_of))
+    at_surface = tables[0].at_surface or tables[0]
     units, places = np.where(np.isfinite(size), size, 1.0), cartesian(positions)
     for number, source in enumerate(sources if len(receivers) else []):
         away = places - cartesian(source)
         every = np.linalg.norm(away, axis=1)
         shallow = surface - positions[:, 2] < SHALLOW * units[number]
-        deep = known
+        deep = known = tables[number]
         if known.below_shallow and surface - source[2] < SHALLOW * units[number]:
             deep = known.below_shallow if _is_dip_slip(simulation.acquisition.sources[number]) else known
         along = every / units[number], np.abs(away).max(axis=1) >= NEEDLE * every

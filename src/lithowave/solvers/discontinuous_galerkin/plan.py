@@ -246,7 +246,7 @@ class DiscontinuousGalerkinPlan(ElementPlan):
     def warnings(self, simulation: Simulation) -> list[str]:
         """See `lithowave.solvers.interface.Plan`."""
         size = element_sizes(self.mesh, simulation.acquisition.source_positions, self.tolerance, self.ranks)
-        near = near_source_warnings(simulation, size, TETRAHEDRA, self.bounds[2][1])
+        near = near_source_warnings(simulation, size, [TETRAHEDRA], self.bounds[2][1])
         found = self.locate(simulation.acquisition.receiver_positions, self.tolerance)
         near += receivers_at_vertices(self, simulation, found.locations)
         damped = [*damped_media(simulation, layer_axes(simulation))] if self.mesh_statistics.layer else []

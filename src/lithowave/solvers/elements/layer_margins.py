@@ -41,7 +41,7 @@ def margin_elements(simulation: Simulation, ends: Ends, sizes: Mapping[str, floa
 
 
 def layer_begin(ends: Ends, sizes: Mapping[str, float], margins: Mapping[str, int]) -> Ends:
-    """Return the ends along x, y, z, m, between which there is no layer: those of the domain with its margins, elements
+    """Return the ends along x, y, z, m, inside of the layer: those of the domain with its margins, elements
     of these sizes, m, beyond faces."""
     beyond = {face: sizes[face] * count for face, count in margins.items()}
     return tuple(

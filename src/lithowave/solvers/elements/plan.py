@@ -41,7 +41,7 @@ class ElementPlan:
     inside_tolerance : distance in reference coordinates at which a point outside an element is still accepted.
     locate_points, gather_statistics : functions of a mesh, positions and a tolerance; and of a plan.
     mesh_ends : along x, y, z, m, of an imported mesh that has an absorbing layer; None for other meshes. layer_ends :
-    those between which there is no layer, see `layer_margins`.
+    those at which the layer begins, see `layer_margins`.
     no_layer : why the default adds no layer to an imported mesh; empty for other meshes.
     curvature : map from local coordinates to those of the mesh of a piece of the globe; None if they are the same.
     """

@@ -17,7 +17,7 @@ from lithowave.mesh.grid import AXES, Grid, NodeRanges, build_grid
 from lithowave.parallel.ranks import SINGLE_RANK, Ranks
 from lithowave.solvers.clock import Schedule, make_schedule
 from lithowave.solvers.common.layer_warnings import grid_warnings
-from lithowave.solvers.common.near_source_warnings import COARSE_GRID, GRID, near_source_warnings
+from lithowave.solvers.common.near_source_warnings import COARSE_GRID, GRID, WIDE_GRID, near_source_warnings
 from lithowave.solvers.common.plan_lines import Line, face_line, resolution_line, time_lines
 from lithowave.solvers.common.soft_ground import is_soft, soft_ground_warnings, viscosity, viscosity_warnings
 from lithowave.solvers.common.static_fields import displacement_warnings
@@ -40,6 +40,7 @@ from lithowave.solvers.finite_difference.line_weights import HALF_WIDTH
 from lithowave.solvers.finite_difference.medium import PLANES, averages_concurrently, planes_at_once
 from lithowave.solvers.finite_difference.passes import pass_box
 from lithowave.solvers.finite_difference.snapshot_grids import select_snapshot_grid
+from lithowave.solvers.finite_difference.source_interfaces import find_interfaces
 
 if TYPE_CHECKING:
     from lithowave.description.simulation import Simulation
@@ -269,7 +270,9 @@ class FiniteDifferencePlan:
     def warnings(self, simulation: Simulation) -> list[str]:
         """See `lithowave.solvers.interface.Plan`."""
         size = np.full(len(simulation.acquisition.source_positions), self.grid.spacing)
-        errors = COARSE_GRID if self.law_fields.coarse else GRID
+        positions, medium = simulation.acquisition.source_positions, simulation.material.medium
+        beside = find_interfaces(medium, positions, self.grid.spacing, simulation.domain.z).present
+        errors = [WIDE_GRID if one else COARSE_GRID if self.law_fields.coarse else GRID for one in beside.tolist()]
         return [
             *self._layer_warnings(simulation), *grid_warnings(self, simulation),
             *near_source_warnings(simulation, size, errors, simulation.domain.z[1], self.faces["z_max"] == "free"),

@@ -333,7 +333,7 @@ class SpectralElementPlan(ElementPlan):
     def warnings(self, simulation: Simulation) -> list[str]:
         """See `lithowave.solvers.interface.Plan`."""
         size = surroundings(self, simulation.acquisition.source_positions)[:, 2]
-        near = near_source_warnings(simulation, size, HEXAHEDRA, self.bounds[2][1])
+        near = near_source_warnings(simulation, size, [HEXAHEDRA], self.bounds[2][1])
         near += column_warnings(simulation, self.points_per_wavelength(), self.slowest_text())
         faces = stacey_warnings(self, simulation) + self._layer_warnings()
         if self.layer is not None and self.layer.matched:
