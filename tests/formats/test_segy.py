@@ -394,9 +394,7 @@ SEGY = {"formats": ["segy"]}
         (100.0, {"max_frequency": 50}, 0.003052),  # otherwise 0.002 s, 50001 samples
         (1e-3, {"max_frequency": 3e5}, 1e-6),
         (1.0, {"spacing": 40}, 0.01),
-        (1.0, {"max_frequency": 2, "time_step": 0.003}, 0.018),
-        (1.0, {"max_frequency": 2, "time_step": 0.0002}, 0.02),
-        (1.0, {"max_frequency": 2, "time_step": 0.0003125}, 0.02),
+        (1.0, {"max_frequency": 2, "time_step": 0.003}, 0.02),
         (1.0, {"max_frequency": 20, "time_step": 0.0003125}, 0.005),
         (0.1, {"max_frequency": 2, "time_step": 0.00125, "method": "spectral_element"}, 0.02),
         (0.1, {"spacing": 40, "method": "discontinuous_galerkin"}, 0.002),
@@ -412,14 +410,12 @@ def test_the_default_interval_is_one_that_fits(tmp_path, duration, solver, inter
     assert lw.Simulation.from_text(simulation.to_yaml()).output.sampling_interval == chosen
 
 
-def test_a_default_interval_is_a_multiple_of_the_time_step(tmp_path):
-    for step, interval in ((0.003, 0.048), (0.0125, 0.05), (0.4, 0.4)):
+def test_the_default_interval_does_not_depend_on_the_time_step(tmp_path):
+    for step in (0.003, 0.0125, 0.4):
         simulation = described(tmp_path, ROCK, solver={"max_frequency": 2, "time_step": step})
-        assert simulation.output.sampling_interval == pytest.approx(interval, rel=1e-12)
-        assert make_schedule(step, 1.0, 1.0, step, simulation.output.sampling_interval).sample_every >= 1
-    assert described(tmp_path, ROCK, solver={"max_frequency": 2}).output.sampling_interval == 0.05
+        assert simulation.output.sampling_interval == 0.05
     solver = {"max_frequency": 0.1, "time_step": 0.1}
-    assert described(tmp_path, ROCK, solver=solver, duration=0.3).output.sampling_interval == 0.3  # not 3 * 0.1
+    assert described(tmp_path, ROCK, solver=solver, duration=0.3).output.sampling_interval == 0.3  # the duration
 
 
 def test_without_an_interval_that_fits_the_remedies_work(tmp_path):

@@ -88,11 +88,11 @@ def test_reading_changes_nothing(whole: lw.Result, tmp_path: Path) -> None:
 def test_values_are_those_of_the_files(tmp_path: Path, method: str) -> None:
     """Also beside stress and acceleration, which are recorded at every step, and between two samples."""
     sizes = {
-        "finite_difference": {"spacing": 100},
-        "spectral_element": {"spacing": 200},
-        "discontinuous_galerkin": {"spacing": 150, "order": 2},
+        "finite_difference": {"spacing": 100, "time_dispersion_correction": False},
+        "spectral_element": {"spacing": 200, "time_dispersion_correction": False},
+        "discontinuous_galerkin": {"spacing": 150, "order": 2, "local_time_steps": False, "time_step": 0.0005},
     }
-    solver = {"method": method, **sizes[method]}
+    solver = {"method": method, "time_step": 0.0025, **sizes[method]}
     boundaries = {} if method == "finite_difference" else {"absorption": "stacey"}
     changes = {"solver": solver, "boundaries": boundaries, "output.peak_motion": False, "output.stress": True}
     changes["output.snapshots"] = [{"interval": 0.08, "plane": {"z": 0}, "fields": ["velocity", "pressure"]}]
@@ -143,7 +143,9 @@ def test_a_stopped_run_is_complete_and_shorter(whole: lw.Result, tmp_path: Path,
     if quantity == "velocity":
         count = len(seismograms.time)
         full = whole.seismograms
-        np.testing.assert_array_equal(seismograms.data, full.data[..., :count])
+        # A complete run corrects the last samples by later steps.
+        difference = np.abs(seismograms.data - full.data[..., :count])
+        assert (difference[..., : count // 2] == 0).all() and difference.max() < 3e-3 * np.abs(full.data).max()
         np.testing.assert_array_equal(seismograms.time, full.time[:count])
         assert seismograms.names == full.names and (seismograms.positions == full.positions).all()
         assert seismograms.attributes.keys() == full.attributes.keys()

@@ -77,7 +77,7 @@ def test_check_tells_the_mesh_and_what_limits_it(tmp_path: Path, monkeypatch: py
         "z_max free; absorbing by the Stacey condition",
         "7.25 at vs = 2900 m/s in element",
         "of the limit, set by vp = ",
-        "steps  120; a sample every 0.02 s",
+        "; a sample every 0.02 s",
     ):
         assert words in text, words
     assert "points/s" not in text
@@ -110,7 +110,7 @@ def test_the_worst_element_is_named(tmp_path: Path) -> None:
 
 def test_a_run_counts_elements(tmp_path: Path) -> None:
     text = lithowave("run", write(tmp_path), "--output", tmp_path / "out")
-    assert "108 elements, 120 steps" in text and "million elements/s" in text and "points/s" not in text
+    assert "108 elements, " in text and "million elements/s" in text and "points/s" not in text
     report = report_of(tmp_path / "out")
     assert report["unit"] == "elements" and report["rate_elements_per_s"] > 0
     assert "108 elements" in (tmp_path / "out" / "log.txt").read_text()
@@ -208,7 +208,7 @@ def test_boxes_of_27_nodes_are_boxes() -> None:
         faces = {"absorbing": np.zeros((0, 2), int), "rigid": np.zeros((0, 2), int), "free": mesh.boundaries["z_max"]}
         materials = synthetic_materials(mesh.element_count, 4, kind, "double")
         model = MeshedModel(mesh, materials, faces, None, 100.0)
-        made = make_plan(model, 4, lambda limit: Schedule(0.8 * limit, limit, 10, 2), "double")
+        made = make_plan(model, 4, lambda limit: Schedule(0.8 * limit, limit, 8 * limit, 2), "double")
         solver = SpectralElementSolver(made, None, backend)
         assert made.kinds[0] == [kind]
         fill_with_noise(solver)

@@ -156,7 +156,10 @@ def test_snapshots_are_on_the_sphere_in_the_components_of_the_seismograms(run):
     assert np.linalg.norm(points, axis=1) == pytest.approx(RADIUS)
     index = int(np.abs(found.time - times[3]).argmin())
     rate = np.gradient(found.data, found.sampling_interval, axis=-1)[..., index]
-    assert found.time[index] == pytest.approx(times[3]) and np.abs(rate).max() > 1e-5
+    ahead = times[3] - found.time[index]  # snapshots are at the steps closest to their interval
+    assert abs(ahead) < 0.01 * found.time[index] and np.abs(rate).max() > 1e-5
+    slope = np.gradient(np.gradient(found.data, found.sampling_interval, axis=-1), found.sampling_interval, axis=-1)
+    rate = rate + ahead * slope[..., index]
     for component in range(3):
         spline = splines.RectBivariateSpline(y, x, velocity[..., component])
         here = spline(found.positions[:, 1], found.positions[:, 0], grid=False)

@@ -21,7 +21,7 @@ from lithowave.output.recorders import SeismogramRecorder, record_lag
 from lithowave.output.seismograms import SeismogramWriter, load_seismograms, read_seismograms
 from lithowave.output.snapshots import load_snapshots
 from lithowave.parallel.ranks import SINGLE_RANK
-from lithowave.solvers.clock import Clock
+from lithowave.solvers.clock import Clock, Schedule
 from lithowave.solvers.interface import PendingFields
 from lithowave.verification.full_space import full_space_moment
 from verification_tools import ABSORBING_TOP, record, relative_l2
@@ -157,7 +157,7 @@ def test_strain_is_treated_as_stress_is(
     """Values at the steps, or means of those half a step before and after, over blocks, and over a checkpoint."""
     output = lw.Output(**asked)
     assert output.tensors and record_lag("velocity", output.tensors) == 1
-    schedule = SimpleNamespace(time_step=Oscillation.step, sample_every=2, sample_count=41)
+    schedule = Schedule(Oscillation.step, 1.0, 2 * Oscillation.step, 41)
     receiver = SimpleNamespace(network="XX", station="A", position=(0.0, 0.0, 0.0))
     path = tmp_path / "seismograms.h5"
     writer = SeismogramWriter(path, [receiver], 0.02, 41, "velocity", precision="double", **asked)

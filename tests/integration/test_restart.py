@@ -142,10 +142,10 @@ def test_killed_before_the_first_checkpoint_it_begins_anew(tmp_path, whole):
 
 
 def test_killed_after_a_checkpoint_what_came_later_is_done_again(tmp_path, whole):
-    process, folder = stopped(tmp_path, 85, signal.SIGKILL)
+    process, folder = stopped(tmp_path, 60, signal.SIGKILL)
     assert process.returncode == -signal.SIGKILL
     kept = int(log_of(folder).split(": checkpoint")[0].split()[-1])
-    assert 0 < kept < 85
+    assert 0 < kept < 60
     # Another number of threads changes nothing in the result, and the checkpoint still belongs to the run.
     process = spawn("restart", folder, "--threads", 2)
     assert process.returncode == 0, process.errors
@@ -173,7 +173,7 @@ def test_a_signal_from_outside(tmp_path):
 def test_stopped_again_and_again(tmp_path, monkeypatch, quantity):
     simulation = lw.Simulation.from_file(write_small(tmp_path), {"output.quantity": quantity})
     run_simulation(simulation, tmp_path / "whole")
-    stop_at(monkeypatch, 1, 2, 50, 119)
+    stop_at(monkeypatch, 1, 2, 50, 79)
     folder = tmp_path / "run"
     result = result_of(run_simulation, simulation, folder)
     parts = 0

@@ -76,7 +76,7 @@ def test_a_mesh_from_a_file_is_as_good_as_a_built_one(tmp_path: Path) -> None:
     built = velocities(small(boundaries={"absorption": "stacey"}))[1]
     read = velocities(with_mesh(path))[1]
     assert np.abs(built).max() > 0
-    assert relative_l2(read, built) < 1e-5
+    assert relative_l2(read, built) < 1e-4  # corrected up to the frequencies of the source or of the mesh
     swapped = with_mesh(path, material={"groups": {"soft": ROCK, "rock": SOFT}})
     assert relative_l2(velocities(swapped)[1], built) > 0.1
 

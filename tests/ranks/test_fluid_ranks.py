@@ -52,7 +52,7 @@ def planned(mesh: HexahedralMesh, ranks: Any, layer: bool) -> SpectralElementPla
     ends = ((0.0, 0.6 * SIZE), (0.0, 0.6 * SIZE), (-SIZE, 0.0))
     own = AbsorbingLayer(ends, thickness, 2, frequency=1.0) if layer else None
     model = MeshedModel(mesh, media_of(mesh.materials, (WATER, MUD)), faces, own, None)
-    return make_plan(model, DEGREE, lambda limit: Schedule(0.8 * limit, limit, 10, 2), "double", ranks=ranks)
+    return make_plan(model, DEGREE, lambda limit: Schedule(0.8 * limit, limit, 8 * limit, 2), "double", ranks=ranks)
 
 
 def begin(solver: SpectralElementSolver) -> None:

@@ -16,15 +16,13 @@ from lithowave.output.background import ImmediateJobs
 from lithowave.output.checkpoint import open_checkpoint, write_checkpoint
 from lithowave.output.recorders import Recorder, make_recorders, record_lag
 from lithowave.parallel.ranks import Ranks
-from lithowave.solvers.clock import Clock
+from lithowave.solvers.clock import Clock, Schedule
 from lithowave.solvers.gathered import GatheredSolver
 from lithowave.solvers.interface import PendingFields, SnapshotGrid
 
 STEP, STEPS, RECEIVERS = 0.01, 24, 5
 SHAPE = (6, 5, 4)  # nx, ny, nz
-SCHEDULE = SimpleNamespace(
-    time_step=STEP, steps=STEPS, sample_every=2, sample_count=STEPS // 2 + 1, sampling_interval=2 * STEP
-)
+SCHEDULE = Schedule(STEP, STEP, 2 * STEP, STEPS // 2 + 1)
 
 
 class FakeSolver:

@@ -62,7 +62,7 @@ def sea_plan(count: int, shape: str, precision: str = "double", layer: str = "")
     ends = tuple((0.0, 0.6 * SIZE if axis in layer else SIZE) for axis in "xy") + ((-SIZE, 0.0),)
     own = AbsorbingLayer(ends, thickness, 2, frequency=1.0) if layer else None
     model = MeshedModel(mesh, media_of(mesh.materials, (WATER, MUD)), faces, own, None)
-    return make_plan(model, 4, lambda limit: Schedule(0.8 * limit, limit, 10, 2), precision)
+    return make_plan(model, 4, lambda limit: Schedule(0.8 * limit, limit, 8 * limit, 2), precision)
 
 
 def fluid_points(plan: Any) -> np.ndarray:

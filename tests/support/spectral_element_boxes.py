@@ -81,7 +81,7 @@ def make_solver(
         faces[(kinds or {}).get(name, "free")].append(members)
     joined = {kind: np.concatenate(parts) for kind, parts in faces.items()}
     model = MeshedModel(mesh, materials, joined, None, None)
-    plan = make_plan(model, degree, lambda limit: Schedule(safety * limit, limit, 1, 2), precision)
+    plan = make_plan(model, degree, lambda limit: Schedule(safety * limit, limit, safety * limit, 2), precision)
     return SpectralElementSolver(plan, None, make_backend("cpu", precision, 2))
 
 

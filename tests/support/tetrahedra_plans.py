@@ -73,7 +73,8 @@ def small_plan(
     def clusters(limits: np.ndarray, _: np.ndarray) -> Clustering:
         own = np.zeros(len(limits), np.int64) if cluster is None else cluster
         shortest = step * float((limits / 2.0**own).min())
-        return Clustering(Schedule(shortest * 2.0 ** own.max(), limits.min(), 1, 2), shortest, own, 1.0)
+        longest = shortest * 2.0 ** own.max()
+        return Clustering(Schedule(longest, limits.min(), longest, 2), shortest, own, 1.0)
 
     model = MeshedModel(mesh, materials, outer_faces(mesh, kinds), None, layer=layer)
     return make_plan(model, order, clusters, precision, **more)
@@ -150,6 +151,7 @@ def experiment(sources: Sequence[Any] = (), receivers: Sequence[Sequence[float]]
     return SimpleNamespace(
         acquisition=Acquisition((tuple(sources),), (tuple(named),)), domain=None,
         output=SimpleNamespace(peak_motion=False, tensors=False), resolved_frequency=None,
+        highest_frequency=max((one.time_function.maximum_frequency() for one in sources), default=1.0),
     )  # fmt: skip
 
 

@@ -34,7 +34,7 @@ def make_solver(
     def clusters(limits: np.ndarray, _: np.ndarray) -> Clustering:
         limit = float(limits.min())
         steps = int(np.ceil(duration / (SAFETY * limit)))
-        return single_cluster(limits, Schedule(duration / steps, limit, steps, 2))
+        return single_cluster(limits, Schedule(duration / steps, limit, duration, 2))
 
     plan = make_plan(MeshedModel(mesh, materials, kinds, None), order, clusters, precision)
     return DiscontinuousGalerkinSolver(plan, None, make_backend(backend, precision, None))

@@ -11,6 +11,7 @@ import numpy as np
 
 import lithowave as lw
 from lithowave.backends import make_backend
+from lithowave.output.sampling import Sampling
 from lithowave.solvers import load_method
 
 DOCS = Path(__file__).parents[2] / "docs" / "verification"
@@ -33,15 +34,21 @@ def make(simulation: lw.Simulation) -> tuple[Any, Any]:
 def velocities(simulation: lw.Simulation) -> tuple[np.ndarray, np.ndarray]:
     """Times (n,) and velocities (n_receivers, 3, n) at the samples, without a run folder."""
     plan, solver = make(simulation)
+    return sampled_velocities(plan, solver)
+
+
+def sampled_velocities(plan: Any, solver: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Times (n,) and velocities (n_receivers, 3, n) at the samples of a plan."""
     schedule = plan.schedule
-    solver.start_records(schedule.sample_count, stress=False)
+    solver.start_records(schedule.steps + 1, stress=False)
     solver.record(0)
     for step in range(schedule.steps):
         solver.advance(step)
-        slot, rest = divmod(step + 1, schedule.sample_every)
-        if rest == 0:
-            solver.record(slot)
-    records = solver.records(schedule.sample_count).wait()["velocity"]
+        solver.record(step + 1)
+    values = {"motion": solver.records(schedule.steps + 1).wait()["velocity"]}
+    sampling = Sampling(schedule, False, {"motion": values["motion"].shape[1:]})
+    parts = sampling.samples(values, schedule.steps, 1), sampling.remaining()
+    records = np.concatenate([part["motion"] for part in parts if len(part["motion"])])
     return np.arange(schedule.sample_count) * schedule.sampling_interval, np.moveaxis(records, 0, 2)
 
 

@@ -307,7 +307,7 @@ def test_what_does_not_fit_is_refused_with_figures(tmp_path: Path, monkeypatch: 
 
 def test_an_instability_is_told_with_its_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, device: str) -> None:
     def too_long(stable: float, *_: Any) -> plan_module.Schedule:
-        return plan_module.Schedule(time_step=1.5 * stable, limit=stable, sample_every=1, sample_count=400)
+        return plan_module.Schedule(1.5 * stable, stable, sampling_interval=1.5 * stable, sample_count=400)
 
     monkeypatch.setattr(plan_module, "make_schedule", too_long)
     folder = tmp_path / "run"

@@ -104,7 +104,7 @@ def test_the_size_of_elements_is_checked():
         ("discontinuous_galerkin", {"local_time_steps": 1}, ["solver.local_time_steps"]),
         ("finite_difference", {"order": 3}, ["solver.order: 3 is not an order of finite_difference", "2, 4, 6 or 8"]),
         ("finite_difference", {"local_time_steps": True}, ["'local_time_steps' does not apply to finite_difference",
-                                                           "effective_medium, memory_variables, spacing"]),
+                                                           "memory_variables, time_dispersion_correction, spacing"]),
         ("spectral_element", {"local_time_steps": False}, ["'local_time_steps' does not apply to spectral_element"]),
         ("finite_difference", {"mesh": "none.msh"}, ["solver.mesh: the key 'mesh' does not apply to finite"]),
     ],

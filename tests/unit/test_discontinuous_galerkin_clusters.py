@@ -109,8 +109,8 @@ def test_a_graded_mesh_gains_what_its_sizes_promise() -> None:
 def test_time_steps_that_are_given_must_be_allowed() -> None:
     with pytest.raises(InputError, match="stability limit"):
         make_clusters(np.array([0.1, 0.4]), chain(2), 3.0, SAFETY, 0.11, None, True, None)
-    with pytest.raises(InputError, match="not a multiple"):
-        make_clusters(np.array([0.1, 0.4]), chain(2), 3.0, SAFETY, 0.09, 0.5, True, None)
+    made = make_clusters(np.array([0.1, 0.4]), chain(2), 3.0, SAFETY, 0.09, 0.5, True, None)
+    assert made.shortest == 0.09 and made.schedule.sampling_interval == 0.5
 
 
 def test_the_largest_step_resolves_the_frequency() -> None:

@@ -25,7 +25,7 @@ from lithowave.solvers.discontinuous_galerkin.clusters import Clustering, make_c
 from lithowave.solvers.discontinuous_galerkin.meshing import make_model
 from lithowave.solvers.discontinuous_galerkin.plan import DiscontinuousGalerkinPlan, make_plan
 from lithowave.solvers.discontinuous_galerkin.solver import DiscontinuousGalerkinSolver
-from verification_tools import ABSORBING_TOP, draw, record, relative_l2, traces_against, velocities
+from verification_tools import ABSORBING_TOP, draw, record, relative_l2, sampled_velocities, traces_against, velocities
 
 ORDER = 5
 POINTS = 6.0  # in the shortest wavelength: ORDER to the edge of a cube of twelve elements
@@ -67,16 +67,7 @@ def make_jittered_plan(simulation: lw.Simulation, seed: int) -> DiscontinuousGal
 def traces_of(plan: Any, simulation: lw.Simulation, device: str) -> tuple[np.ndarray, np.ndarray]:
     """Times (n,) and velocities (n_receivers, 3, n)."""
     solver = DiscontinuousGalerkinSolver(plan, simulation, make_backend(device, "single", None))
-    schedule = plan.schedule
-    solver.start_records(schedule.sample_count, stress=False)
-    solver.record(0)
-    for step in range(schedule.steps):
-        solver.advance(step)
-        slot, rest = divmod(step + 1, schedule.sample_every)
-        if rest == 0:
-            solver.record(slot)
-    records = solver.records(schedule.sample_count).wait()["velocity"]
-    return np.arange(schedule.sample_count) * schedule.sampling_interval, np.moveaxis(records, 0, 2)
+    return sampled_velocities(plan, solver)
 
 
 def full_space(

@@ -161,14 +161,12 @@ def test_strain_and_stress_against_the_closed_form() -> None:
     simulation = experiment(18, random_sources(generator, place)[:1], receivers, duration=2.8)
     plan, solver = make(simulation)
     schedule = plan.schedule
-    solver.start_records(schedule.sample_count, stress=True)
+    solver.start_records(schedule.steps, stress=True)
     for step in range(schedule.steps):
         solver.advance(step)
-        slot, rest = divmod(step + 1, schedule.sample_every)
-        if rest == 0:
-            solver.record(slot)
-    found = solver.records(schedule.sample_count).wait()
-    time = np.arange(schedule.sample_count) * schedule.sampling_interval - 0.5 * schedule.time_step
+        solver.record(step)
+    found = solver.records(schedule.steps).wait()
+    time = (np.arange(schedule.steps) + 0.5) * schedule.time_step
     [source] = simulation.point_sources()
     errors = []
     mu = RHO * VS**2

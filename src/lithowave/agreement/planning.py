@@ -176,9 +176,8 @@ def finer_changes(base: Simulation, refinement: float) -> dict[str, Any] | str:
         changes["solver.spacing"] = solver.spacing / refinement
     else:
         changes["solver.points_per_wavelength"] = (solver.points_per_wavelength or 0.0) * refinement
-    interval = base.output.sampling_interval
-    if solver.time_step is not None and interval is not None:
-        changes["solver.time_step"] = interval / math.ceil(interval * refinement / solver.time_step - 1e-9)
+    if solver.time_step is not None:
+        changes["solver.time_step"] = solver.time_step / refinement
     return changes
 
 

@@ -180,18 +180,14 @@ class Simulation(DescriptionModel):
 
     def _default_interval(self) -> float | None:
         """Return the sampling interval, s, that follows from the frequency; None: the time step."""
-        time_step, duration = self.solver.time_step, self.duration
         if "segy" in self.output.formats:
             with suppress(ValueError, InputError):  # the check of the material reports these
                 if (frequency := self.resolved_frequency) is not None:
                     preferred = 1.0 / (SAMPLES_PER_PERIOD * frequency)
-                    return default_interval(_round_below(preferred), 0.5 / frequency, duration, time_step)
+                    return default_interval(_round_below(preferred), 0.5 / frequency, self.duration)
         if self.solver.max_frequency is None:
             return None
-        interval = min(_round_below(1.0 / (SAMPLES_PER_PERIOD * self.solver.max_frequency)), duration)
-        if time_step is None:
-            return interval
-        return min(max(1, math.floor(interval / time_step * (1.0 + 1e-9))) * time_step, duration)
+        return min(_round_below(1.0 / (SAMPLES_PER_PERIOD * self.solver.max_frequency)), self.duration)
 
     def _filled_source(self, source: Source) -> Source:
         if source.event_key is None or source.delay is not None:
@@ -249,6 +245,13 @@ class Simulation(DescriptionModel):
             return None
         shortest = self.solver.recommended_points * self.solver.spacing / self.solver.steps_per_spacing
         return self.material_extremes["slowest"] / shortest
+
+    @property
+    def highest_frequency(self) -> float:
+        """Frequency, Hz, of the shortest relevant wavelength: of the simulation file, or of its sources."""
+        if self.resolved_frequency:
+            return self.resolved_frequency
+        return max((one.time_function.maximum_frequency() for one in self.acquisition.sources), default=1.0)
 
     @property
     def absorption(self) -> Literal["layer", "stacey"]:

@@ -87,7 +87,9 @@ METHODS: Mapping[str, MethodKeys] = {
     "finite_difference": MethodKeys(
         accuracy="order",
         default=4,
-        tuning=("order", "coefficients", "passes", "effective_medium", "memory_variables"),
+        tuning=(
+            "order", "coefficients", "passes", "effective_medium", "memory_variables", "time_dispersion_correction",
+        ),
         recommended=RECOMMENDED_POINTS_PER_WAVELENGTH,
         smallest=SMALLEST_POINTS_PER_WAVELENGTH,
         in_elements=False,
@@ -97,7 +99,7 @@ METHODS: Mapping[str, MethodKeys] = {
     "spectral_element": MethodKeys(
         accuracy="degree",
         default=4,
-        tuning=("degree", "refine_sources", "memory_variables"),
+        tuning=("degree", "refine_sources", "memory_variables", "time_dispersion_correction"),
         recommended=RECOMMENDED_POINTS_BY_DEGREE,
         smallest=SMALLEST_POINTS_BY_DEGREE,
         in_elements=True,
@@ -262,6 +264,11 @@ class Solver(DescriptionModel):
     )
     safety: quantity("number", gt=0, le=1) = Field(  # type: ignore[valid-type]
         default=0.9, description="Time step as a fraction of the stability limit."
+    )
+    time_dispersion_correction: StrictBool | None = Field(
+        default=None,
+        description="true: the error of the time steps is removed from time functions before the run and from "
+        "seismograms after it (finite_difference, spectral_element); snapshots and peak motion keep it; null: true.",
     )
     local_time_steps: StrictBool | None = Field(
         default=None,

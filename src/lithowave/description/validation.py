@@ -411,7 +411,7 @@ def _outputs(simulation: Simulation) -> Iterator[Problem]:
 
 def _segy(simulation: Simulation) -> Iterator[Problem]:
     """Yield a problem if SEG-Y cannot store the sampling interval, or if it is missing."""
-    output, solver, path = simulation.output, simulation.solver, ("output", "sampling_interval")
+    output, path = simulation.output, ("output", "sampling_interval")
     if "segy" not in output.formats:
         return
     interval, duration = output.sampling_interval, simulation.duration
@@ -425,12 +425,10 @@ def _segy(simulation: Simulation) -> Iterator[Problem]:
     except (ValueError, InputError):
         return  # the check of the material reports it
     allowed = f"segy has 1 to {LARGEST} whole microseconds between two samples, and at most {LARGEST} samples"
-    example = default_interval(2e-3, math.inf, duration, solver.time_step)
+    example = default_interval(2e-3, math.inf, duration)
     if example is not None and frequency is None:
         got = "is not given, nor is solver.max_frequency, from which it follows"
         yield Problem(path, got, allowed, f"give one of them, for example sampling_interval: {example:g}")
         return
     hint = "shorten the duration, lower solver.max_frequency, or use miniseed or sac, which hold any interval"
-    if solver.time_step is not None:
-        hint = f"use a solver.time_step of whole microseconds, or omit it; else {hint}"
     yield Problem(path, f"is not given, and no interval suits traces of {duration:g} s", allowed, hint)

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from lithowave.description.outputs import Snapshots
 from lithowave.output.peak_motion import MEASURES
-from lithowave.output.recorders import COMPONENTS, snapshot_steps
+from lithowave.output.recorders import COMPONENTS
+from lithowave.output.sampling import SnapshotSteps
 from lithowave.output.vtkhdf import stored_arrays
 from lithowave.output.vtkhdf_chunk import PLANE_POINT_BYTES, VOLUME_POINT_BYTES
 from lithowave.solvers.interface import Plan
@@ -61,7 +62,7 @@ def format_bytes(name: str, receivers: int, samples: int, value: int) -> int:
 
 def _snapshot_bytes(simulation: Simulation, plan: Plan, selection: Snapshots) -> int:
     points = plan.snapshot_point_count(selection)
-    _, count = snapshot_steps(selection.interval, plan.schedule)
+    count = len(SnapshotSteps(selection.interval, plan.schedule))
     per_point = sum(COMPONENTS[name] for name in selection.fields)
     arrays = sum(len(stored_arrays(name)) for name in selection.fields)
     chunk = simulation.domain.chunk is not None

@@ -22,6 +22,7 @@ from lithowave.output.checkpoint import Checkpoint
 from lithowave.output.joining import JOINED_BY_RUNS, join_snapshots, joined_bytes, new_snapshot_file
 from lithowave.output.peak_motion import FILE_NAME as PEAK_FILE
 from lithowave.output.peak_motion import MEASURES, write_peak_motion
+from lithowave.output.sampling import Sampling, SnapshotSteps
 from lithowave.output.seismograms import INCOMPLETE, SeismogramWriter, states_axes
 from lithowave.output.snapshot_parts import (
     PartWriter,
@@ -81,6 +82,10 @@ class Recorder:
         with collective_section(solver.ranks):
             self.jobs.wait()
 
+    def keep(self, solver: GatheredSolver) -> None:
+        """Write everything recorded so far, of a run that is not continued."""
+        self.flush(solver)
+
     def sync(self) -> None:
         """Wait until what was written has reached the disk: a checkpoint relies on it."""
 
@@ -111,11 +116,11 @@ def block_length(receiver_count: int) -> int:
 
 class SeismogramRecorder(Recorder):
     r"""Recorder of seismograms, from velocities at the receivers, stored on the device in blocks, to the output
-    quantity.
+    quantity at the times of the samples (`Resampling`).
 
     At step n, displacement is the trapezoidal sum, and acceleration is (v_{n+1} - v_{n-1}) / (2 dt). For methods that
     have stress and strain at half steps, these are the mean of the values half a step before and after. All are of
-    second order in time.
+    second order in time, unless the error of the time steps is removed.
 
     turns : (n_receivers,) degrees, counterclockwise turn from the axes x and y to those of the components, such as true
     East and North; default: 0.
@@ -137,9 +142,9 @@ class SeismogramRecorder(Recorder):
         self.pressure, self.strain = output.pressure, output.strain
         self.lag = record_lag(self.quantity, self.tensors)
         only_velocity = self.quantity == "velocity" and not self.tensors
-        self.every = schedule.sample_every if only_velocity else 1
+        self.every = (schedule.sample_every or 1) if only_velocity else 1
         self.capacity = capacity or block_length(receiver_count)
-        self.count = 0
+        self.count, self.receiver_count = 0, receiver_count
         # The last two velocities, the displacement and the tensors before the block, initially at rest.
         self.carry = {
             "velocity": np.zeros((2, receiver_count, 3)),
@@ -150,12 +155,16 @@ class SeismogramRecorder(Recorder):
             self.carry["strain"] = np.zeros((receiver_count, 6))
         if self.pressure:
             self.carry["pressure"] = np.zeros((receiver_count, 1))
+        parts = {"stress": self.stress, "pressure": self.pressure, "strain": self.strain}
+        shapes = {name: self.carry[name].shape for name, wanted in parts.items() if wanted}
+        shapes["motion"] = (receiver_count, 3)
+        self.sampling = Sampling(schedule, self.quantity != "velocity", shapes, 1 - self.lag)
         self.last_step, self.moved = 0, False  # moved : True if a written sample exceeds `NOTHING`
         self.staggered = True  # True if the tensors of the solver are at the half step before
         self.jobs = jobs or self.jobs
         self._deliveries = Deliveries(self.jobs, self._write)
-        if writer.samples_written == 0 and self.lag == 0:
-            writer.write(0, {"motion": np.zeros((receiver_count, 3, 1))})
+        if writer.samples_written == 0 and self.lag == 0 and schedule.sample_every and receiver_count:
+            self._append({"motion": np.zeros((1, receiver_count, 3))})
 
     def prepare(self, solver: GatheredSolver) -> None:
         """Allocate the records on the device."""
@@ -163,7 +172,8 @@ class SeismogramRecorder(Recorder):
         solver.start_records(self.capacity, self.tensors)
 
     def due(self, clock: Clock) -> bool:
-        """True at the samples, or at every step if integrals or differences are needed."""
+        """True at the samples if they are on steps, or at every step if integrals, differences or values between steps
+        are needed."""
         return clock.step % self.every == 0
 
     def __call__(self, solver: GatheredSolver, clock: Clock) -> None:
@@ -184,10 +194,19 @@ class SeismogramRecorder(Recorder):
                 self.count = 0
 
     def _write(self, records: dict[str, np.ndarray], steps: np.ndarray) -> None:
-        """Convert and write a block."""
-        block = self._converted(records, steps)
-        self.moved |= bool((np.abs(block["motion"]) > NOTHING).any())
-        if block["motion"].shape[-1]:
+        """Convert a block, and write the samples that it completes."""
+        if self.receiver_count:
+            last = int(steps[-1]) - self.lag
+            self._append(self.sampling.samples(self._converted(records), last, self.every))
+
+    def _append(self, block: dict[str, np.ndarray]) -> None:
+        """Write samples (times, receivers, components) after the last ones."""
+        motion = block["motion"]
+        if len(motion):
+            self.moved |= bool((np.abs(motion) > NOTHING).any())
+            block = {name: np.moveaxis(values, 0, 2) for name, values in block.items()}
+            for name, values in block.items():
+                block[name] = values[:, 0] if name == "pressure" else turned(values, self.turns)
             self.writer.write(self.writer.samples_written, block)
 
     def deliver(self, solver: GatheredSolver) -> None:
@@ -195,37 +214,42 @@ class SeismogramRecorder(Recorder):
         self._start_copy(solver)
         self._deliveries.receive()
 
-    def _converted(self, records: dict[str, np.ndarray], steps: np.ndarray) -> dict[str, np.ndarray]:
-        """Return samples (n_receivers, components, n) at steps - lag; store the last values for the next block."""
+    def _converted(self, records: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Return values (n, receivers, components) at the steps of records - lag; store the last for the next block."""
         velocity, dt = records["velocity"], self.schedule.time_step
-        wanted = (steps - self.lag) % self.schedule.sample_every == 0
-        wanted &= (steps - self.lag) // self.schedule.sample_every < self.schedule.sample_count
         line = np.concatenate([self.carry["velocity"], velocity])  # entry n + 2 is that of record n
-        increments = 0.5 * dt * (line[1:-1] + line[2:])
-        displacement = np.cumsum(np.concatenate([self.carry["displacement"][None], increments]), axis=0)
         if self.quantity == "velocity":
             motion = line[2 - self.lag : len(line) - self.lag]
         elif self.quantity == "displacement":
+            increments = 0.5 * dt * (line[1:-1] + line[2:])
+            displacement = np.cumsum(np.concatenate([self.carry["displacement"][None], increments]), axis=0)
             motion = displacement[1 - self.lag : len(displacement) - self.lag]
+            self.carry["displacement"] = displacement[-1].copy()
         else:
             motion = (line[2:] - line[:-2]) / (2.0 * dt)
-        block = {"motion": np.moveaxis(motion[wanted], 0, 2)}
+        block = {"motion": motion}
         if self.stress:
-            block["stress"] = self._centred("stress", records)[..., wanted]
+            block["stress"] = self._centred("stress", records)
         if self.pressure:
             records.setdefault("pressure", -records["stress"][..., :3].mean(axis=-1, keepdims=True))
-            block["pressure"] = self._centred("pressure", records)[:, 0, wanted]
+            block["pressure"] = self._centred("pressure", records)
         if self.strain:
-            block["strain"] = self._centred("strain", records)[..., wanted]
-        self.carry["velocity"], self.carry["displacement"] = line[-2:].copy(), displacement[-1].copy()
-        return {name: values if name == "pressure" else turned(values, self.turns) for name, values in block.items()}
+            block["strain"] = self._centred("strain", records)
+        self.carry["velocity"] = line[-2:].copy()
+        return block
 
     def _centred(self, name: str, records: dict[str, np.ndarray]) -> np.ndarray:
-        """Return a tensor (n_receivers, 6, n) at the steps before the records, at the time of the velocities there."""
+        """Return a tensor (n, n_receivers, 6) at the steps before the records, at the time of the velocities there."""
         around = np.concatenate([self.carry[name][None], records[name]])
         self.carry[name] = around[-1].copy()
-        tensor = 0.5 * (around[:-1] + around[1:]) if self.staggered else around[:-1]
-        return np.moveaxis(tensor, 0, 2)
+        return 0.5 * (around[:-1] + around[1:]) if self.staggered else around[:-1]
+
+    def keep(self, solver: GatheredSolver) -> None:
+        """Write the last samples also."""
+        self.flush(solver)
+        with collective_section(solver.ranks):
+            if self.receiver_count:
+                self._append(self.sampling.remaining())
 
     def sync(self) -> None:
         """See `Recorder`."""
@@ -233,17 +257,19 @@ class SeismogramRecorder(Recorder):
 
     def state(self) -> dict[str, np.ndarray]:
         """See `Recorder`; `flush` must be called before."""
-        return {**self.carry, "samples": np.array(self.writer.samples_written)}
+        return {**self.carry, **self.sampling.state(), "samples": np.array(self.writer.samples_written)}
 
     def restore(self, state: dict[str, np.ndarray], clock: Clock) -> None:
         """Resume from `state`; the writer has been opened with this number of samples."""
-        # The displacement is that of all receivers; ranks that write nothing have no receivers.
-        self.carry = {name: state[name][..., : own.shape[-2], :] for name, own in self.carry.items()}
+        # The state is that of all receivers; ranks that write nothing have no receivers.
+        if self.receiver_count:
+            self.carry = {name: state[name] for name in self.carry}
+            self.sampling.restore(state)
         self.last_step = clock.step
 
     def finish(self, solver: GatheredSolver, clock: Clock) -> None:
-        """Write the last block; the file of a run that a callback has stopped is truncated to the written samples."""
-        self.flush(solver)
+        """Write the last samples; the file of a run that a callback has stopped is truncated to the written samples."""
+        self.keep(solver)
         if clock.stop_reason is not None:
             with collective_section(solver.ranks):
                 self.writer.truncate()
@@ -254,22 +280,19 @@ class SeismogramRecorder(Recorder):
 
 
 class SnapshotRecorder(Recorder):
-    """Recorder of fields on a plane or in the volume at intervals, first at time 0, and not after step `last`.
-
-    The loop may continue for a step after the last sample, which seismograms of acceleration or stress need.
-    """
+    """Recorder of fields on a plane or in the volume at some steps, the first at time 0."""
 
     def __init__(
-        self, writer: SnapshotWriter, snapshot: SnapshotGrid, fields: tuple[str, ...], every: int, last: int,
+        self, writer: SnapshotWriter, snapshot: SnapshotGrid, fields: tuple[str, ...], steps: SnapshotSteps,
         jobs: ImmediateJobs | None = None,
     ) -> None:  # fmt: skip
-        self.writer, self.snapshot, self.fields, self.every, self.last = writer, snapshot, fields, every, last
+        self.writer, self.snapshot, self.fields, self.steps = writer, snapshot, fields, steps
         self.jobs = jobs or self.jobs
         self._deliveries = Deliveries(self.jobs, lambda values, time: writer.write(time, values))
 
     def due(self, clock: Clock) -> bool:
         """True at the interval."""
-        return clock.step % self.every == 0 and clock.step <= self.last
+        return clock.step in self.steps
 
     def start(self, solver: GatheredSolver, clock: Clock) -> None:
         """Record the snapshot at time 0, except in a restarted run, whose file contains it."""
@@ -309,10 +332,10 @@ class PartitionedSnapshotRecorder(SnapshotRecorder):
     """
 
     def __init__(
-        self, writer: PartWriter, snapshot: SnapshotGrid, fields: tuple[str, ...], every: int, last: int,
+        self, writer: PartWriter, snapshot: SnapshotGrid, fields: tuple[str, ...], steps: SnapshotSteps,
         path: Path, joined: bool, jobs: ImmediateJobs | None = None,
     ) -> None:  # fmt: skip
-        super().__init__(writer, snapshot, fields, every, last, jobs)
+        super().__init__(writer, snapshot, fields, steps, jobs)
         self.path, self.joined = path, joined
 
     def _ask(self, solver: GatheredSolver) -> PendingFields:
@@ -379,12 +402,6 @@ class NullWriter:
 
     def close(self) -> None:
         """Do nothing."""
-
-
-def snapshot_steps(interval: float, schedule: Schedule) -> tuple[int, int]:
-    """Return the number of steps between two snapshots, and the number of snapshots, including time 0."""
-    every = max(1, round(interval / schedule.time_step))
-    return every, schedule.steps // every + 1
 
 
 def snapshot_names(selections: Sequence[Any]) -> list[str]:
@@ -482,17 +499,17 @@ def _snapshots(
     checkpoint: Checkpoint | None,
     jobs: ImmediateJobs,
 ) -> SnapshotRecorder:
-    every, count = snapshot_steps(selection.interval, schedule)
+    steps = SnapshotSteps(selection.interval, schedule)
     snapshot, ranks, fields = solver.snapshot_grid(selection), solver.ranks, tuple(selection.fields)
-    head = SnapshotHead(snapshot.origin, snapshot.spacing, snapshot.shape[::-1], fields, count, attributes)
+    head = SnapshotHead(snapshot.origin, snapshot.spacing, snapshot.shape[::-1], fields, len(steps), attributes)
     in_parts = ranks.size > 1 and (min(snapshot.shape) > 1 or math.prod(snapshot.shape) > MAX_GATHERED_POINTS)
     if checkpoint is not None:  # as in the stopped run, on any number of ranks
         in_parts = ranks.broadcast(parts_folder(path).is_dir())
     if in_parts:
-        kept = None if checkpoint is None else min(count, checkpoint.step // every + 1)
+        kept = None if checkpoint is None else steps.until(checkpoint.step)
         part = part_writer(path, head, solver.snapshot_points(snapshot), ranks, kept)
         joined = joined_bytes(head) < JOINED_BY_RUNS
-        return PartitionedSnapshotRecorder(part, snapshot, fields, every, schedule.steps, path, joined, jobs)
+        return PartitionedSnapshotRecorder(part, snapshot, fields, steps, path, joined, jobs)
     writer: Any = NullWriter()
     with collective_section(ranks):
         if ranks.is_root and checkpoint is None:
@@ -500,4 +517,4 @@ def _snapshots(
             writer = new_snapshot_file(path, head)
         elif ranks.is_root:
             writer = SnapshotWriter.resume(path, float(checkpoint.common["clock"]["time"]))
-    return SnapshotRecorder(writer, snapshot, fields, every, schedule.steps, jobs)
+    return SnapshotRecorder(writer, snapshot, fields, steps, jobs)

@@ -36,10 +36,10 @@ def interval_problem(interval: float, sample_count: int) -> tuple[str, str, str]
     return None
 
 
-def default_interval(preferred: float, longest: float, duration: float, time_step: float | None = None) -> float | None:
+def default_interval(preferred: float, longest: float, duration: float) -> float | None:
     """Return the interval in s closest to a preferred one that a file can hold; None if there is none.
 
-    Without a time step it is 1, 2 or 5 times a power of ten, if possible, and with one a multiple of it.
+    It is 1, 2 or 5 times a power of ten, if possible.
 
     Parameters
     ----------
@@ -49,11 +49,7 @@ def default_interval(preferred: float, longest: float, duration: float, time_ste
     """
     least = max(1, math.ceil(duration * 1e6 / (LARGEST - 1) - 1e-9))
     most = min(LARGEST, math.floor(min(longest, duration) * 1e6 * (1.0 + 1e-9)))
-    if time_step is None:
-        candidates = [least, *(digit * 10**power for power in range(5) for digit in (1, 2, 5))]
-    else:
-        unit = Fraction(repr(time_step)) * 10**6
-        candidates = [*range(unit.numerator, most + 1, unit.numerator)]
+    candidates = [least, *(digit * 10**power for power in range(5) for digit in (1, 2, 5))]
     candidates = [candidate for candidate in candidates if least <= candidate <= most]
     below = [candidate for candidate in candidates if candidate <= min(preferred * 1e6 * (1.0 + 1e-9), _LONGEST_ROUND)]
     if not candidates:

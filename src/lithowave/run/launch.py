@@ -330,7 +330,7 @@ def _execute(
                 integration.run()
             except InstabilityError:  # on all ranks: the records up to now are kept
                 for recorder in recorders:
-                    recorder.flush(solver)
+                    recorder.keep(solver)
                 raise
             if clock.interrupted_by is not None:
                 folder.write_report(**outputs.facts(loop_time()))

@@ -10,29 +10,39 @@ from lithowave.errors import InputError
 
 @dataclass(frozen=True)
 class Schedule:
-    """Time steps of a run.
+    """Time steps of a run, and the times of its samples, which need not fall on steps.
 
-    time_step : s.
-    limit : largest stable time step, s.
-    sample_every : steps between two samples of the seismograms.
-    sample_count : samples, the one at t = 0 included.
+    time_step : s. limit : largest stable time step, s. sampling_interval : s. sample_count : samples, the one at t = 0
+    included. corrected_frequency : Hz; the error of the time steps is removed from records up to about this frequency
+    (see `lithowave.solvers.common.resampling`); None: from none.
     """
 
     time_step: float
     limit: float
-    sample_every: int
+    sampling_interval: float
     sample_count: int
+    corrected_frequency: float | None = None
 
     @property
-    def sampling_interval(self) -> float:
-        """Interval between two samples, s."""
-        return self.time_step * self.sample_every
+    def end(self) -> float:
+        """Time of the last sample, s."""
+        return (self.sample_count - 1) * self.sampling_interval
 
     @property
     def steps(self) -> int:
-        """Steps to the last sample."""
-        return (self.sample_count - 1) * self.sample_every
+        """Steps to the time of the last sample, or to the first one after it."""
+        return math.ceil(self.end / self.time_step * (1.0 - _SAME) - _SAME)
 
+    @property
+    def sample_every(self) -> int | None:
+        """Steps between two samples if records at steps are the samples; None if these are computed from them."""
+        every = round(self.sampling_interval / self.time_step)
+        on_steps = every > 0 and abs(every * self.time_step / self.sampling_interval - 1.0) < _SAME
+        return every if on_steps and self.corrected_frequency is None else None
+
+
+_SAME = 1e-9
+"""Relative difference of equal intervals."""
 
 _MOST_STEPS = 1_000_000_000
 """Most steps of a run: even at a millisecond per step, more take longer than eleven days."""
@@ -44,17 +54,16 @@ def make_schedule(
     safety: float,
     time_step: float | None = None,
     sampling_interval: float | None = None,
+    corrected_frequency: float | None = None,
 ) -> Schedule:
-    """Choose the time step so that samples fall on steps.
+    """Choose the time step, safety * limit if none is given, and the samples, at each step without an interval.
 
-    Without a `time_step`, the result is the largest one that is at most safety * limit and divides the sampling
-    interval. Without a `sampling_interval`, a sample is recorded at each step.
+    corrected_frequency : see `Schedule`.
 
     Raises
     ------
     InputError
-        if the given time step is above the limit or does not divide the sampling interval, or if there are more than a
-        billion steps.
+        if the given time step is above the limit, or if there are more than a billion steps or samples.
     """
     if time_step is not None and time_step > limit:
         raise InputError(
@@ -65,30 +74,15 @@ def make_schedule(
         )
     step = time_step if time_step is not None else safety * limit
     _require_steps(duration, step, time_step is not None, sampling_interval, safety * limit)
-    if sampling_interval is None:
-        every = 1
-    elif time_step is None:
-        every = max(1, math.ceil(sampling_interval / step - 1e-9))
-        step = sampling_interval / every
-    else:
-        every = round(sampling_interval / step)
-        if every < 1 or abs(every * step - sampling_interval) > 1e-6 * sampling_interval:
-            divisor = max(1, math.ceil(sampling_interval / step - 1e-9))
-            raise InputError(
-                "output.sampling_interval",
-                f"{sampling_interval:g} s is not a multiple of solver.time_step ({step:g} s)",
-                "allowed: integer multiples of the time step",
-                f"set solver.time_step to {sampling_interval / divisor:.9g} s, or omit it",
-            )
-    count = int(math.floor(duration / (every * step) + 1e-6)) + 1
-    return Schedule(step, limit, every, max(count, 2))
+    interval = sampling_interval or step
+    count = int(math.floor(duration / interval + 1e-6)) + 1
+    return Schedule(step, limit, interval, max(count, 2), corrected_frequency)
 
 
 def _require_steps(duration: float, step: float, given: bool, sampling_interval: float | None, stable: float) -> None:
-    """Raise InputError if there are too many steps.
+    """Raise InputError if there are too many steps or samples.
 
-    step : s, that of the run before it is fitted to the sampling interval. given : True if the user states it. stable :
-    the default time step, s.
+    step : s. given : True if the user states it. stable : the default time step, s.
     """
     shortest = min(step, sampling_interval or step)
     count = duration / shortest if shortest > 0 else math.inf

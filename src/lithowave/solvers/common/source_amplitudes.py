@@ -8,6 +8,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from lithowave.solvers.clock import Schedule
+from lithowave.solvers.common.resampling import Resampling, combine
 from lithowave.solvers.common.source_values import source_values, supports
 
 BLOCK = 256
@@ -16,20 +18,25 @@ BLOCK = 256
 class SourceAmplitudes:
     """Values of time functions at t = (step + shift) * time_step, a block of steps at a time.
 
+    If the schedule removes the error of the time steps, they are those of the time functions with which the scheme has
+    the exact solution; see `resampling`.
+
     Parameters
     ----------
     sources : point sources.
-    time_step : s.
+    schedule : time step, and the frequency up to which its error is removed.
     shift : in steps; 0.5 for sources that act half a step later.
     moment, force : methods of the time functions of moment tensors, `rate` or `released`, and of forces, `amplitude` or
         `impulse`.
     """
 
     def __init__(
-        self, sources: Sequence[Any], time_step: float, shift: float, moment: str = "rate", force: str = "amplitude"
+        self, sources: Sequence[Any], schedule: Schedule, shift: float, moment: str = "rate", force: str = "amplitude"
     ) -> None:
-        self.sources, self.time_step, self.shift = list(sources), time_step, shift
+        self.sources, self.time_step, self.shift = list(sources), schedule.time_step, shift
         self.moment, self.force = moment, force
+        frequency = schedule.corrected_frequency
+        self._mapped = frequency is not None and Resampling(self.time_step, schedule.end, frequency, "sources")
 
     def block(self, step: int, some: slice = slice(None)) -> np.ndarray:
         """Return amplitudes (BLOCK, sources) of some sources in the block of steps that contains this one, in double
@@ -37,20 +44,34 @@ class SourceAmplitudes:
 
         Blocks begin at multiples of their length, so that a restarted run computes the same ones.
         """
-        return source_values(self.sources[some], self._times(step), self.moment, self.force)
+        if not self._mapped:
+            return source_values(self.sources[some], self._times(step), self.moment, self.force)
+        first, weights = self._mapped.weights(self._places(step), self.shift)
+        numbers = np.arange(first.min(), first.max() + self._mapped.length)
+        values = source_values(self.sources[some], (numbers + self.shift) * self.time_step, self.moment, self.force)
+        found = np.empty((len(first), values.shape[1]))
+        combine(first - numbers[0], weights, values, found)
+        return found
 
     def acting(self, step: int) -> slice:
         """Return the range of sources of which some may act in the block of steps that contains this one."""
-        times = self._times(step)
-        numbers = np.flatnonzero((self._supports[0] <= times[-1]) & (self._supports[1] >= times[0]))
+        first, last = self._times(step)[[0, -1]]
+        if self._mapped:
+            last = self._mapped.ends(self._places(step))[-1] * self.time_step
+            first = last - (BLOCK + self._mapped.length) * self.time_step
+        numbers = np.flatnonzero((self._supports[0] <= last) & (self._supports[1] >= first))
         return slice(int(numbers[0]), int(numbers[-1]) + 1) if numbers.size else slice(0, 0)
 
     @cached_property
     def _supports(self) -> np.ndarray:
         return supports(self.sources)
 
+    def _places(self, step: int) -> np.ndarray:
+        """Return the times of the block, in steps."""
+        return step - step % BLOCK + np.arange(BLOCK) + self.shift
+
     def _times(self, step: int) -> np.ndarray:
-        return (step - step % BLOCK + np.arange(BLOCK) + self.shift) * self.time_step
+        return self._places(step) * self.time_step
 
 
 class Amplitudes(Protocol):

@@ -119,7 +119,7 @@ class DiscontinuousGalerkinTask(ElementTask):
         if self.case == "local":
             plan, clustering = self.plan, self.plan.clustering
             # The same number of steps as cluster 0, which all elements take with one time step.
-            limit = Schedule(clustering.shortest, clustering.schedule.limit, 10, 2)
+            limit = Schedule(clustering.shortest, clustering.schedule.limit, 10 * clustering.shortest, 2)
             even = replace(plan, clustering=single_cluster(plan.limits, limit))
             faster = self._seconds(even) * clustering.ticks / seconds
             gain = plan.element_count * clustering.ticks / plan.unit_count

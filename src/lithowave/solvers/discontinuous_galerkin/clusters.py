@@ -19,7 +19,8 @@ from lithowave.solvers.clock import Schedule, make_schedule
 
 MAX_CLUSTERS = 9  # steps of cluster 0 for which amplitudes are computed at a time
 MIN_GAIN = 1.2  # minimum reduction of element updates for using LTS by default
-STEPS_BETWEEN_SAMPLES = 40  # largest step in periods of max_frequency, unless outputs require samples
+STEPS_BETWEEN_SAMPLES = 40  # steps in a period of max_frequency, at least
+PARTS_OF_LIMIT = (1.0, 0.92, 0.85, 0.78)  # steps of cluster 0 over its limit, of which a shorter one may promote many
 
 
 @dataclass(frozen=True)
@@ -181,31 +182,13 @@ def _candidates(
 
     ends : minimum and maximum of the largest stable time steps, s.
     """
-    shortest = time_step or safety * ends[0]
     longest = safety * ends[1]
     for count in range(2, MAX_CLUSTERS + 1):
         ticks = 1 << (count - 1)
-        if shortest * ticks > 2 * longest:
-            return
-        if interval is None:
+        for part in PARTS_OF_LIMIT if time_step is None else (1.0,):
+            shortest = time_step or part * safety * ends[0]
             step = shortest * ticks
             if max_frequency is not None and step > 1.0 / (STEPS_BETWEEN_SAMPLES * max_frequency):
                 return
-            yield _schedule(step, everywhere.limit * ticks, 1, duration), shortest
-        elif time_step is not None:
-            every = round(interval / (time_step * ticks))
-            if every < 1 or abs(every * time_step * ticks - interval) > 1e-6 * interval:
-                continue
-            yield _schedule(interval / every, everywhere.limit * ticks, every, duration), time_step
-        else:
-            every = math.ceil(interval / (shortest * ticks) - 1e-9)
-            for more in range(4):
-                step = interval / (every + more)
-                yield _schedule(step, everywhere.limit * ticks, every + more, duration), step / ticks
-            if shortest * ticks > interval:
-                return
-
-
-def _schedule(step: float, limit: float, every: int, duration: float) -> Schedule:
-    samples = int(math.floor(duration / (every * step) + 1e-6)) + 1
-    return Schedule(step, limit, every, max(samples, 2))
+            if step <= 2 * longest:
+                yield make_schedule(everywhere.limit * ticks, duration, safety, step, interval), shortest

@@ -55,7 +55,7 @@ def synthetic_plan(
         limit = float(limits.min())
         if cut:
             return make_clusters(limits, neighbors, limits.max(), 0.9, None, None, True, None)
-        return single_cluster(limits, Schedule(0.9 * limit, limit, 10, 2))
+        return single_cluster(limits, Schedule(0.9 * limit, limit, 9 * limit, 2))
 
     return make_plan(model, order, clusters, precision)
 
@@ -110,7 +110,7 @@ def predict_loop_time(plan: DiscontinuousGalerkinPlan, backend: Any, receiver_co
         if own:
             solver = sample_solver(plan, backend, anisotropic, plan.mechanisms * relaxing)
             per_step += typical_time(Steps(solver), backend) * own / solver.plan.unit_count
-    per_step += record_time(solver, receiver_count) / plan.schedule.sample_every
+    per_step += record_time(solver, receiver_count) / (plan.schedule.sample_every or 1)
     return plan.schedule.steps * per_step
 
 

@@ -51,7 +51,7 @@ from lithowave.solvers.elements.element_description import kinds_of_faces
 from lithowave.solvers.elements.imported_layer import Ends, NearestMedium, layer_sides
 from lithowave.solvers.elements.layer_margins import after_margin, layer_begin, margin_elements
 from lithowave.solvers.elements.point_location import SURFACE_TOLERANCE, resolve_owners
-from lithowave.solvers.elements.spread_sources import highest_frequency, of_all_ranks, recorded_distances
+from lithowave.solvers.elements.spread_sources import of_all_ranks, recorded_distances
 
 if TYPE_CHECKING:
     from lithowave.description.simulation import Simulation
@@ -135,7 +135,7 @@ def _imported(simulation: Simulation) -> MeshedModel:
         steps = {side: extruded_steps(edge, *cells) for side, edge in edges.items()}
         thickness = {side: float(ends[-1]) for side, ends in steps.items()}
         begin = layer_begin(sides.ends, edges, margins)
-        layer = make_layer(simulation, begin, thickness, highest_frequency(simulation))
+        layer = make_layer(simulation, begin, thickness, simulation.highest_frequency)
         steps = {side: after_margin(margins[side], edges[side], ends) for side, ends in steps.items()}
         mesh, parent = extruded_tetrahedra(mesh, sides, steps)
         materials = materials.reordered(parent)

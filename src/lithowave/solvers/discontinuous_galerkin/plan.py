@@ -290,7 +290,7 @@ def clusters_of(simulation: Simulation, shared: SharedFaces, limits: np.ndarray,
     solver = simulation.solver
     return make_clusters(
         limits, neighbors, simulation.duration, solver.safety, solver.time_step, simulation.output.sampling_interval,
-        solver.local_time_steps, solver.max_frequency, shared,
+        solver.local_time_steps, simulation.highest_frequency, shared,
     )  # fmt: skip
 
 

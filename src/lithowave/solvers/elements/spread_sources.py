@@ -118,7 +118,7 @@ def spread_sources(
     here = surroundings(positions)
     slowest, _, size = here.T
     distances = recorded_distances(simulation, top, np.where(np.isfinite(size), size, 0.0))
-    wavelength = slowest / highest_frequency(simulation)
+    wavelength = slowest / simulation.highest_frequency
     radii = np.minimum(OF_DISTANCE * distances, np.minimum(largest * size, OF_WAVELENGTH * wavelength))
     spread = np.isfinite(size) & (distances < reach * size) & (radii > 1e-3 * size)
     spread &= forces | np.array([one.force is None for one in simulation.acquisition.sources], bool)
@@ -138,13 +138,6 @@ def spread_sources(
         np.concatenate([np.ones(int((~some).sum())), np.tile(weights, int(some.sum()))]),
     )
     return _by_source(found)
-
-
-def highest_frequency(simulation: Simulation) -> float:
-    """Return the frequency, Hz, of the shortest relevant wavelength: of the simulation file, or of its sources."""
-    if simulation.resolved_frequency:
-        return simulation.resolved_frequency
-    return max((one.time_function.maximum_frequency() for one in simulation.acquisition.sources), default=1.0)
 
 
 def _by_source(points: SpreadSources) -> SpreadSources:

@@ -96,7 +96,7 @@ def synthetic_plan(
     faces["z_max"] = "free" if free_top else "absorbing"
     return FiniteDifferencePlan(
         grid=grid,
-        schedule=Schedule(step, step / 0.9, 10, 2),
+        schedule=Schedule(step, step / 0.9, 10 * step, 2),
         order=order,
         coefficients=(coefficients,) * 3,
         faces=faces,

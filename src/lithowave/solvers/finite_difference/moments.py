@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from lithowave.mesh.grid import AXES
+from lithowave.solvers.clock import Schedule
 from lithowave.solvers.common.source_amplitudes import BLOCK, AmplitudeTable, SourceAmplitudes
 from lithowave.solvers.finite_difference.fields import STRESSES
 from lithowave.solvers.finite_difference.line_weights import WIDTH, Ends, line_weights
@@ -36,7 +37,8 @@ class MomentList:
 
     Parameters
     ----------
-    sources : those with a moment tensor. time_step : s. columns : moduli near the sources; None for a uniform medium.
+    sources : those with a moment tensor. schedule : see `SourceAmplitudes`. columns : moduli near the sources; None for
+    a uniform medium.
 
     Attributes
     ----------
@@ -46,7 +48,7 @@ class MomentList:
     kernel = "inject_moments"
 
     def __init__(
-        self, backend: Any, stencil: PointStencil, sources: Sequence[Any], time_step: float,
+        self, backend: Any, stencil: PointStencil, sources: Sequence[Any], schedule: Schedule,
         columns: SourceColumns | None = None,
     ) -> None:  # fmt: skip
         first, weight, parts = _parts_of(stencil, sources, columns)
@@ -63,9 +65,10 @@ class MomentList:
         self._lists = (
             backend.upload(brick + stencil.halo, np.int64), backend.upload(begin, np.int64),
             backend.upload(source, np.int64), backend.upload(local[reaching] + stencil.halo, np.int64),
-            backend.upload(per_volume, np.float64), backend.upload(-time_step * parts.moment[reaching], np.float64),
+            backend.upload(per_volume, np.float64),
+            backend.upload(-schedule.time_step * parts.moment[reaching], np.float64),
         )  # fmt: skip
-        amplitudes = SourceAmplitudes([sources[number] for number in self.known], time_step, 0.0)
+        amplitudes = SourceAmplitudes([sources[number] for number in self.known], schedule, 0.0)
         self.table = WindowedTable(backend, amplitudes, self.count)
 
     def arguments(self) -> tuple[Any, ...]:

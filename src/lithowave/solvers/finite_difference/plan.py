@@ -19,6 +19,7 @@ from lithowave.solvers.clock import Schedule, make_schedule
 from lithowave.solvers.common.layer_warnings import grid_warnings
 from lithowave.solvers.common.near_source_warnings import COARSE_GRID, GRID, WIDE_GRID, near_source_warnings
 from lithowave.solvers.common.plan_lines import Line, face_line, resolution_line, time_lines
+from lithowave.solvers.common.resampling import corrected_frequency
 from lithowave.solvers.common.soft_ground import is_soft, soft_ground_warnings, viscosity, viscosity_warnings
 from lithowave.solvers.common.static_fields import displacement_warnings
 from lithowave.solvers.finite_difference.attenuation import (
@@ -331,6 +332,7 @@ def plan(
         solver.safety,
         solver.time_step,
         simulation.output.sampling_interval,
+        corrected_frequency(simulation),
     )
     layer = _layer_parameters(simulation, extremes, spacing)
     value_bytes = 4 if simulation.compute.precision == "single" else 8

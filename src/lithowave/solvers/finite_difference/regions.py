@@ -111,13 +111,13 @@ class StepRegions:
     def _moment_list(self) -> MomentList:
         """Return the moments; they change all points of the rank."""
         return MomentList(
-            self._backend, self._stencil, self._moments, self._plan.schedule.time_step, self._columns
+            self._backend, self._stencil, self._moments, self._plan.schedule, self._columns
         )
 
     def _force_list(self, boxes: Sequence[NodeRanges]) -> SourceList:
         """Return the forces; weights include force, volume, time step and buoyancy."""
         step = self._plan.schedule.time_step
-        amplitudes = SourceAmplitudes(self._forces, step, 0.5)
+        amplitudes = SourceAmplitudes(self._forces, self._plan.schedule, 0.5)
         strengths = step * np.array([source.force for source in self._forces], float).reshape(-1, 3)
         return SourceList(
             self._backend, self._stencil, self._forces, strengths, self._buoyancy, amplitudes, boxes, self._columns

@@ -56,7 +56,7 @@ def synthetic_plan(
         mass = GRAVITY * VS**2 / SIZE * (CENTER_DEPTH * SIZE) ** 2
         gravity = RadialGravity(np.array([0.0, 1.0]), np.array([mass, mass]))
     model = MeshedModel(mesh, materials, kinds, synthetic_layer(counts, kind), SIZE, gravity=gravity)
-    return make_plan(model, degree, lambda limit: Schedule(0.8 * limit, limit, 10, 2), precision, deterministic)
+    return make_plan(model, degree, lambda limit: Schedule(0.8 * limit, limit, 8 * limit, 2), precision, deterministic)
 
 
 def synthetic_layer(counts: tuple[int, int, int], kind: ElementKind) -> AbsorbingLayer | None:

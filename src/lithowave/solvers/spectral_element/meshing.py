@@ -33,7 +33,6 @@ from lithowave.solvers.elements.cell_layers import (
 from lithowave.solvers.elements.element_description import SAME_LEVEL, group_materials, kinds_of_faces
 from lithowave.solvers.elements.imported_layer import Ends, NearestMedium, layer_sides
 from lithowave.solvers.elements.layer_margins import after_margin, layer_begin, margin_elements
-from lithowave.solvers.elements.spread_sources import highest_frequency
 from lithowave.solvers.spectral_element.absorbing_layer import LAYER_ELEMENTS, SIDES, AbsorbingLayer, layer_steps
 from lithowave.solvers.spectral_element.averaged_layers import AveragedLayers
 from lithowave.solvers.spectral_element.geometry import gll_positions
@@ -136,7 +135,7 @@ def _with_layer(
     steps = {side: layer_steps(size, count, matched) for side, size in sizes.items()}
     thickness = dict.fromkeys(FACES, 0.0) | {side: float(ends[-1]) for side, ends in steps.items()}
     begin = layer_begin(sides.ends, sizes, margins)
-    layer = make_layer(simulation, begin, thickness, highest_frequency(simulation))
+    layer = make_layer(simulation, begin, thickness, simulation.highest_frequency)
     steps = {side: after_margin(margins[side], sizes[side], ends) for side, ends in steps.items()}
     return extruded_hexahedra(mesh, sides, steps)[0], layer, (sides.ends, "")
 

@@ -23,6 +23,7 @@ from lithowave.phases import phase
 from lithowave.solvers.clock import Schedule, make_schedule
 from lithowave.solvers.common.near_source_warnings import HEXAHEDRA, near_source_warnings
 from lithowave.solvers.common.plan_lines import Line, resolution_line, time_lines
+from lithowave.solvers.common.resampling import corrected_frequency
 from lithowave.solvers.common.soft_ground import soft_ground_warnings
 from lithowave.solvers.common.static_fields import displacement_warnings
 from lithowave.solvers.elements.absorption_warnings import stacey_warnings
@@ -409,8 +410,9 @@ def plan(
 
     def schedule(limit: float) -> Schedule:
         return make_schedule(
-            limit, simulation.duration, solver.safety, solver.time_step, simulation.output.sampling_interval
-        )
+            limit, simulation.duration, solver.safety, solver.time_step, simulation.output.sampling_interval,
+            corrected_frequency(simulation),
+        )  # fmt: skip
 
     made = make_plan(
         model, solver.degree, schedule, simulation.compute.precision, simulation.compute.deterministic, ranks,

@@ -70,7 +70,7 @@ class SourceList:
         self.scale = entries.scale[some][np.lexsort((owner, entries.point[some]))]
         self.count = self._lists[0].size
         moment, force = ("rate", "impulse") if fluid else ("released", "amplitude")
-        amplitudes = SourceAmplitudes(sources, plan.schedule.time_step, 0.5, moment, force)
+        amplitudes = SourceAmplitudes(sources, plan.schedule, 0.5, moment, force)
         self.table = AmplitudeTable(backend, amplitudes, len(sources))
 
     def entries(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
