@@ -100,6 +100,35 @@ def _add_masses(count, numbers, volumes, inertia, mass):  # pragma: no cover - c
         mass[numbers[place]] += volumes[place] * inertia[place]
 
 
+@njit(cache=True, nogil=True, fastmath={"contract"}, error_model="numpy")
+def _masses(coefficients, inertia, powers, weights, found):  # pragma: no cover - compiled
+    """Compute the masses of the points of elements."""
+    n, q, last = weights.size, coefficients.shape[2], inertia.shape[1] - 1
+    m, plane, line = np.empty((3, 3)), np.empty((2, 3, q, q)), np.empty((3, 3, q))
+    for e in range(coefficients.shape[0]):
+        for k in range(n):
+            collapse_plane(coefficients[e], powers[:, k], plane)
+            for j in range(n):
+                collapse_line(plane, powers[:, j], line)
+                for i in range(n):
+                    jacobian_matrix(line, powers[:, i], m)
+                    det = m[0, 0] * (m[1, 1] * m[2, 2] - m[1, 2] * m[2, 1])
+                    det += m[0, 1] * (m[1, 2] * m[2, 0] - m[1, 0] * m[2, 2])
+                    det += m[0, 2] * (m[1, 0] * m[2, 1] - m[1, 1] * m[2, 0])
+                    point = (k * n + j) * n + i
+                    found[e, point] = weights[i] * weights[j] * weights[k] * det * inertia[e, min(point, last)]
+
+
+def point_masses(coefficients: np.ndarray, inertia: np.ndarray, degree: int) -> np.ndarray:
+    """Return the mass that each element gives to each of its points, (elements, points), kg; see `ElementStatistics`.
+
+    coefficients : see `map_coefficients`. inertia : (elements, 1) or (elements, points), see `materials.inertia`.
+    """
+    found = np.empty((len(coefficients), (degree + 1) ** 3))
+    _masses(coefficients, inertia, power_tables(gll_points(degree), coefficients.shape[2]), gll_weights(degree), found)
+    return found
+
+
 def power_tables(points: np.ndarray, powers: int) -> np.ndarray:
     """Return x^t and its slope at points: (2, points, powers)."""
     exponents = np.arange(powers)

@@ -332,9 +332,10 @@ class ElementTables:
         if not kind.layer:
             return backend.zeros(0), backend.zeros(0)
         n, axis = plan.degree + 1, arrangement.component_axis
-        filters = plan.stretching.filters(members)[..., kind.rotation[: kind.axes], :]
-        values = np.moveaxis(filters.reshape(len(members), n, n, n, -1), -1, 1)
-        packed = backend.upload(arrangement.of_components(values, slots, 1.0))
+        chosen, place = plan.stretching.representatives(members)
+        filters = plan.stretching.filters(chosen)[..., kind.rotation[: kind.axes], :]
+        values = np.moveaxis(filters.reshape(len(chosen), n, n, n, -1), -1, 1)
+        packed = backend.upload(arrangement.of_components(values, np.where(slots < 0, -1, place[slots]), 1.0))
         shape = (*packed.shape[:axis], kind.memory_variables, *packed.shape[axis + 1 :])
         return backend.zeros(shape), packed
 
