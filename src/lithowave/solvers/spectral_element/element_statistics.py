@@ -8,12 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from lithowave.backends.host_threads import parts_in_order
+from lithowave.backends.host_threads import over_parts, parts_in_order
 from lithowave.backends.kernel_cache import njit
 from lithowave.mesh.numbering import largest_numbers, shared_count
 from lithowave.mesh.products import product
 from lithowave.solvers.spectral_element.geometry import map_degree, tensor_order
 from lithowave.solvers.spectral_element.gll import derivative_matrix, gll_points, gll_weights
+
+PART = 4096  # elements that are measured at a time
 
 
 def map_coefficients(nodes: np.ndarray) -> np.ndarray:
@@ -31,7 +33,19 @@ def map_coefficients(nodes: np.ndarray) -> np.ndarray:
     return product(tensor.reshape(-1, count), whole.T).reshape(len(nodes), 3, q, q, q)
 
 
-PART = 4096  # elements that are measured at a time
+def is_affine(coefficients: np.ndarray) -> np.ndarray:
+    """True for each element that is a parallelepiped."""
+    q = coefficients.shape[-1]
+    powers = np.flatnonzero(np.tile((np.indices((q, q, q)).sum(axis=0) > 1).ravel(), 3))
+    found = np.empty(len(coefficients), bool)
+
+    def compare(some: slice) -> None:
+        size = np.abs(coefficients[some]).reshape(-1, 3 * q**3)
+        found[some] = size[:, powers].max(axis=1) <= 1e-9 * size.max(axis=1)
+
+    over_parts(compare, len(found), PART)
+    return found
+
 
 
 @lru_cache
