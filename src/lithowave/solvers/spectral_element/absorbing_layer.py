@@ -72,6 +72,7 @@ from typing import Any
 
 import numpy as np
 
+from lithowave.backends.loops import exact_part
 from lithowave.description.domain import FACES
 from lithowave.mesh.distinct import distinct
 from lithowave.mesh.extrusion import outward_steps
@@ -293,3 +294,23 @@ class Stretching:
             found = np.where((epsilon > largest)[..., None], values, found)
             largest = np.maximum(largest, epsilon)
         return found
+
+
+def active_axes(numbers: np.ndarray, masks: np.ndarray, count: int, border: Any, ranks: Any) -> np.ndarray:
+    """Return the active axes of points (count,), those of all their elements (collective call).
+
+    numbers : indices of points [element, k, j, i]. masks : active axes of each element, the sum of 1 for x, 2 for y and
+    4 for z. border : points that ranks share: their elements in the layer may all belong to another rank.
+    """
+    axes = np.zeros(count, np.uint8)
+    mark_axes(numbers.reshape(len(numbers), -1), np.flatnonzero(masks), masks.astype(np.uint8), axes)
+    border.combine(axes, ranks, np.bitwise_or)
+    return axes
+
+
+@exact_part
+def mark_axes(numbers, members, masks, axes):  # pragma: no cover - compiled
+    """Add the active axes of some elements to those of their points numbers (elements, points)."""
+    for element in members:
+        for number in numbers[element]:
+            axes[number] |= masks[element]

@@ -9,7 +9,7 @@ import numpy as np
 
 from lithowave.backends.host_threads import parts_in_order
 from lithowave.backends.loops import exact_part
-from lithowave.solvers.spectral_element.absorbing_layer import IDENTITY
+from lithowave.solvers.spectral_element.absorbing_layer import IDENTITY, active_axes
 from lithowave.solvers.spectral_element.element_statistics import point_masses
 from lithowave.solvers.spectral_element.faces import (
     Damping,
@@ -74,14 +74,10 @@ def layer_points(plan: Any) -> list[LayerPoints]:
     """Return the points of the layer with one, two and three active axes (collective call)."""
     if plan.layer is None:
         return []
-    members = np.flatnonzero(plan.layer_masks)
-    masks = plan.layer_masks[members] if plan.layer.matched else np.ones(len(members), np.int64)
-    axes = np.zeros(plan.total_points, np.uint8)
-    mark_axes(plan.numbers.reshape(plan.element_count, -1), members, masks.astype(np.uint8), axes)
-    # The elements of a shared point that are in the layer may all belong to another rank.
-    plan.border.combine(axes, plan.ranks, np.bitwise_or)
+    masks = plan.layer_masks if plan.layer.matched else plan.layer_masks > 0
+    axes = active_axes(plan.numbers, masks, plan.total_points, plan.border, plan.ranks)
     sums = FilterSums.of_points(axes)
-    _add_elements(plan, members, sums)
+    _add_elements(plan, np.flatnonzero(masks), sums)
     # The coupling is not stretched (see `coupling`): a friction of the other forces alone might not be passive.
     coupled = np.concatenate([plan.interface.solid, plan.interface.fluid])
     friction = sums.places(coupled[axes[coupled] > 0])[:, 3]
@@ -151,14 +147,6 @@ def _add_elements(plan: Any, members: np.ndarray, sums: FilterSums) -> None:
         add_filters(
             numbers, members[part], mass, total, kind[part], filters, friction, sums.axes, sums.begin, sums.values
         )
-
-
-@exact_part
-def mark_axes(numbers, members, masks, axes):  # pragma: no cover - compiled
-    """Add the active axes of elements, masks (members,), to those of their points numbers (elements, points)."""
-    for place in range(len(members)):
-        for number in numbers[members[place]]:
-            axes[number] |= masks[place]
 
 
 @exact_part

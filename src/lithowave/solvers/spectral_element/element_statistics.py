@@ -16,6 +16,7 @@ from lithowave.solvers.spectral_element.geometry import map_degree, tensor_order
 from lithowave.solvers.spectral_element.gll import derivative_matrix, gll_points, gll_weights
 
 PART = 4096  # elements that are measured at a time
+STRAIGHT = 1e-11  # coefficients of higher powers over the others in parallelepipeds, which are measured at one point
 
 
 def map_coefficients(nodes: np.ndarray) -> np.ndarray:
@@ -81,21 +82,22 @@ def _measure(
     varying, last = vp.shape[1] > 1, inertia.shape[1] - 1
     m, plane, line, volume = np.empty((3, 3)), np.empty((2, 3, q, q)), np.empty((3, 3, q)), np.empty(n**3)
     for e in range(coefficients.shape[0]):
-        least, most = np.inf, 0.0
+        least, most, straight, det, gradients = np.inf, 0.0, is_straight(coefficients[e]), 0.0, 0.0
         for k in range(n):
-            collapse_plane(coefficients[e], powers[:, k], plane)
+            if not straight or k == 0:
+                collapse_plane(coefficients[e], powers[:, k], plane)
             for j in range(n):
-                collapse_line(plane, powers[:, j], line)
+                if not straight or k + j == 0:
+                    collapse_line(plane, powers[:, j], line)
                 for i in range(n):
                     point = (k * n + j) * n + i
-                    jacobian_matrix(line, powers[:, i], m)
-                    j0 = m[1, 1] * m[2, 2] - m[1, 2] * m[2, 1]
-                    j1 = m[1, 2] * m[2, 0] - m[1, 0] * m[2, 2]
-                    j2 = m[1, 0] * m[2, 1] - m[1, 1] * m[2, 0]
-                    det = m[0, 0] * j0 + m[0, 1] * j1 + m[0, 2] * j2
+                    if not straight or point == 0:
+                        jacobian_matrix(line, powers[:, i], m)
+                        det = determinant(m)
+                        gradients = spread(m, det)
                     least = min(least, det)
                     volume[point] = weights[i] * weights[j] * weights[k] * det
-                    most = max(most, vp[e, point if varying else 0] ** 2 * spread(m, det))
+                    most = max(most, vp[e, point if varying else 0] ** 2 * gradients)
         for point in range(n**3):
             number, density = numbers[e, point], inertia[e, min(point, last)]
             if number >= begin:
@@ -120,16 +122,18 @@ def _masses(coefficients, inertia, powers, weights, found):  # pragma: no cover 
     n, q, last = weights.size, coefficients.shape[2], inertia.shape[1] - 1
     m, plane, line = np.empty((3, 3)), np.empty((2, 3, q, q)), np.empty((3, 3, q))
     for e in range(coefficients.shape[0]):
+        straight, det = is_straight(coefficients[e]), 0.0
         for k in range(n):
-            collapse_plane(coefficients[e], powers[:, k], plane)
+            if not straight or k == 0:
+                collapse_plane(coefficients[e], powers[:, k], plane)
             for j in range(n):
-                collapse_line(plane, powers[:, j], line)
+                if not straight or k + j == 0:
+                    collapse_line(plane, powers[:, j], line)
                 for i in range(n):
-                    jacobian_matrix(line, powers[:, i], m)
-                    det = m[0, 0] * (m[1, 1] * m[2, 2] - m[1, 2] * m[2, 1])
-                    det += m[0, 1] * (m[1, 2] * m[2, 0] - m[1, 0] * m[2, 2])
-                    det += m[0, 2] * (m[1, 0] * m[2, 1] - m[1, 1] * m[2, 0])
                     point = (k * n + j) * n + i
+                    if not straight or point == 0:
+                        jacobian_matrix(line, powers[:, i], m)
+                        det = determinant(m)
                     found[e, point] = weights[i] * weights[j] * weights[k] * det * inertia[e, min(point, last)]
 
 
@@ -148,6 +152,22 @@ def power_tables(points: np.ndarray, powers: int) -> np.ndarray:
     exponents = np.arange(powers)
     slopes = exponents * points[:, None] ** np.maximum(exponents - 1, 0)
     return np.stack([points[:, None] ** exponents, slopes])
+
+
+@njit(inline="always")
+def is_straight(c):
+    """True for a parallelepiped up to round-off: the Jacobian matrix is the same at all its points."""
+    largest, curved = 0.0, 0.0
+    for component in range(3):
+        for r in range(c.shape[1]):
+            for s in range(c.shape[1]):
+                for t in range(c.shape[1]):
+                    size = abs(c[component, r, s, t])
+                    if r + s + t > 1:
+                        curved = max(curved, size)
+                    else:
+                        largest = max(largest, size)
+    return curved <= STRAIGHT * largest
 
 
 @njit(inline="always")
@@ -188,6 +208,15 @@ def jacobian_matrix(line, x, m):
             b += x[0, t] * line[1, component, t]
             g += x[0, t] * line[2, component, t]
         m[0, component], m[1, component], m[2, component] = a, b, g
+
+
+@njit(inline="always")
+def determinant(m):
+    """Return the determinant of the Jacobian matrix, m^3."""
+    j0 = m[1, 1] * m[2, 2] - m[1, 2] * m[2, 1]
+    j1 = m[1, 2] * m[2, 0] - m[1, 0] * m[2, 2]
+    j2 = m[1, 0] * m[2, 1] - m[1, 1] * m[2, 0]
+    return m[0, 0] * j0 + m[0, 1] * j1 + m[0, 2] * j2
 
 
 @njit(inline="always")
