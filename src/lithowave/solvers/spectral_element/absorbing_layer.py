@@ -164,6 +164,8 @@ class AbsorbingLayer:
 
     def contains(self, vertices: np.ndarray, elements: np.ndarray, face: str) -> np.ndarray:
         """Return True for each element with a corner in the layer beyond a face."""
+        if 8 * len(elements) < len(vertices):
+            return (self.beyond(vertices[elements], face) > 0).any(axis=1)
         return (self.beyond(vertices, face) > 0)[elements].any(axis=1)
 
 
