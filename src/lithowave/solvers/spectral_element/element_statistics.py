@@ -72,15 +72,11 @@ class ElementStatistics:
 
 
 @njit(cache=True, nogil=True, fastmath={"contract"}, error_model="numpy")
-def _measure(
-    coefficients, vp, inertia, numbers, begin, powers, weights, mass, later, frequency2, jacobian
-):  # pragma: no cover - compiled
-    """Compute frequency2 (without the factor of the degree) and jacobian of elements, and add the masses of the points
-    from number `begin` on. later : (number, volume, inertia) of the other points, in their order; return their count.
-    """
-    n, q, count = weights.size, coefficients.shape[2], 0
-    varying, last = vp.shape[1] > 1, inertia.shape[1] - 1
-    m, plane, line, volume = np.empty((3, 3)), np.empty((2, 3, q, q)), np.empty((3, 3, q)), np.empty(n**3)
+def _measure(coefficients, vp, powers, weights, volumes, frequency2, jacobian):  # pragma: no cover - compiled
+    """Compute the volume of each point of elements, frequency2 (without the factor of the degree) and jacobian."""
+    n, q = weights.size, coefficients.shape[2]
+    varying = vp.shape[1] > 1
+    m, plane, line = np.empty((3, 3)), np.empty((2, 3, q, q)), np.empty((3, 3, q))
     for e in range(coefficients.shape[0]):
         least, most, straight, det, gradients = np.inf, 0.0, is_straight(coefficients[e]), 0.0, 0.0
         for k in range(n):
@@ -96,16 +92,24 @@ def _measure(
                         det = determinant(m)
                         gradients = spread(m, det)
                     least = min(least, det)
-                    volume[point] = weights[i] * weights[j] * weights[k] * det
+                    volumes[e, point] = weights[i] * weights[j] * weights[k] * det
                     most = max(most, vp[e, point if varying else 0] ** 2 * gradients)
-        for point in range(n**3):
+        frequency2[e], jacobian[e] = most, least
+
+
+@njit(cache=True, nogil=True, fastmath={"contract"}, error_model="numpy")
+def _add_own_masses(volumes, inertia, numbers, begin, mass, later):  # pragma: no cover - compiled
+    """Add the masses of the points of elements from number `begin` on. later : (number, volume, inertia) of the other
+    points, in their order; return their count."""
+    count, last = 0, inertia.shape[1] - 1
+    for e in range(numbers.shape[0]):
+        for point in range(numbers.shape[1]):
             number, density = numbers[e, point], inertia[e, min(point, last)]
             if number >= begin:
-                mass[number] += volume[point] * density
+                mass[number] += volumes[e, point] * density
             else:
-                later[0][count], later[1][count], later[2][count] = number, volume[point], density
+                later[0][count], later[1][count], later[2][count] = number, volumes[e, point], density
                 count += 1
-        frequency2[e], jacobian[e] = most, least
     return count
 
 
@@ -116,35 +120,15 @@ def _add_masses(count, numbers, volumes, inertia, mass):  # pragma: no cover - c
         mass[numbers[place]] += volumes[place] * inertia[place]
 
 
-@njit(cache=True, nogil=True, fastmath={"contract"}, error_model="numpy")
-def _masses(coefficients, inertia, powers, weights, found):  # pragma: no cover - compiled
-    """Compute the masses of the points of elements."""
-    n, q, last = weights.size, coefficients.shape[2], inertia.shape[1] - 1
-    m, plane, line = np.empty((3, 3)), np.empty((2, 3, q, q)), np.empty((3, 3, q))
-    for e in range(coefficients.shape[0]):
-        straight, det = is_straight(coefficients[e]), 0.0
-        for k in range(n):
-            if not straight or k == 0:
-                collapse_plane(coefficients[e], powers[:, k], plane)
-            for j in range(n):
-                if not straight or k + j == 0:
-                    collapse_line(plane, powers[:, j], line)
-                for i in range(n):
-                    point = (k * n + j) * n + i
-                    if not straight or point == 0:
-                        jacobian_matrix(line, powers[:, i], m)
-                        det = determinant(m)
-                    found[e, point] = weights[i] * weights[j] * weights[k] * det * inertia[e, min(point, last)]
-
-
 def point_masses(coefficients: np.ndarray, inertia: np.ndarray, degree: int) -> np.ndarray:
     """Return the mass that each element gives to each of its points, (elements, points), kg; see `ElementStatistics`.
 
     coefficients : see `map_coefficients`. inertia : (elements, 1) or (elements, points), see `materials.inertia`.
     """
-    found = np.empty((len(coefficients), (degree + 1) ** 3))
-    _masses(coefficients, inertia, power_tables(gll_points(degree), coefficients.shape[2]), gll_weights(degree), found)
-    return found
+    count, powers = len(coefficients), power_tables(gll_points(degree), coefficients.shape[2])
+    volumes, unused = np.empty((count, (degree + 1) ** 3)), np.empty((2, count))
+    _measure(coefficients, np.ones((count, 1)), powers, gll_weights(degree), volumes, *unused)
+    return volumes * inertia
 
 
 def power_tables(points: np.ndarray, powers: int) -> np.ndarray:
@@ -263,10 +247,11 @@ def compute_element_statistics(
     def measure(some: slice) -> tuple[int, ...]:
         coefficients[some] = map_coefficients(mesh.element_nodes(some))
         later = tuple(np.empty(numbers[some].size, dtype) for dtype in (np.int64, float, float))
-        count = _measure(
-            coefficients[some], materials.speed(some), materials.inertia(some), numbers[some],
-            begin[some.start // PART], powers, weights, mass, later, frequency2[some], jacobian[some],
-        )  # fmt: skip
+        volumes, inertia = np.empty(numbers[some].shape), materials.inertia(some)
+        _measure(
+            coefficients[some], materials.speed(some), powers, weights, volumes, frequency2[some], jacobian[some]
+        )
+        count = _add_own_masses(volumes, inertia, numbers[some], begin[some.start // PART], mass, later)
         return count, *later
 
     for later in parts_in_order(measure, len(numbers), PART):
