@@ -87,18 +87,19 @@ def main() -> None:
     for variant in options.variants:
         with tempfile.TemporaryDirectory() as directory:
             path = Path(directory) / "case.yaml"
-            path.write_text(description(variant, options.width, options.depth, Path(directory) / "out"))
+            text = description(variant, options.width, options.depth, Path(directory) / "out")
+            path.write_text(text, encoding="utf-8")
             for number in ("first", "second"):
                 profile = cProfile.Profile() if options.profile and number == "second" else None
                 found = results[f"{variant} {number}"] = measured(path, profile)
                 longest = sorted(found["phases"].items(), key=lambda one: -one[1])
-                text = ", ".join(f"{name} {seconds:.2f}" for name, seconds in longest if seconds > 0.02)
-                print(f"{variant} {number}: {found['whole']:.2f} s, loop {found['loop']:.2f} s: {text}", flush=True)
+                times = ", ".join(f"{name} {seconds:.2f}" for name, seconds in longest if seconds > 0.02)
+                print(f"{variant} {number}: {found['whole']:.2f} s, loop {found['loop']:.2f} s: {times}", flush=True)
                 if profile is not None:
                     stream = io.StringIO()
                     pstats.Stats(profile, stream=stream).sort_stats("cumtime").print_stats(70)
                     print(stream.getvalue(), flush=True)
-    Path(os.environ.get("OUT", "."), "preparation.json").write_text(json.dumps(results, indent=1))
+    Path(os.environ.get("OUT", "."), "preparation.json").write_text(json.dumps(results, indent=1), encoding="utf-8")
 
 
 if __name__ == "__main__":
