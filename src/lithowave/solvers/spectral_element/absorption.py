@@ -103,8 +103,9 @@ class FilterSums:
     @classmethod
     def of_points(cls, axes: np.ndarray) -> FilterSums:
         """Return the sums, still zero, for the active axes of each point of the mesh."""
-        count = np.array([number.bit_count() for number in range(8)], np.uint8)[axes]
-        point = tuple(np.flatnonzero(count == number) for number in (1, 2, 3))
+        inside = np.flatnonzero(axes)
+        count = np.array([number.bit_count() for number in range(8)])[axes[inside]]
+        point = tuple(inside[count == number] for number in (1, 2, 3))
         begin, end = np.zeros(len(axes), np.int64), 0
         for number, some in enumerate(point, 1):
             size = 3 * (number + 1)
