@@ -56,9 +56,11 @@ def test_rates_are_constant_in_the_layer_of_a_face() -> None:
     np.testing.assert_array_equal(layer.zones(positions), [0, 1, 1, 3])
 
     class Mesh:
+        element_count = len(positions)
+
         @staticmethod
-        def element_vertices() -> np.ndarray:
-            return np.repeat(positions[:, None], 4, axis=1)
+        def element_vertices(part: slice) -> np.ndarray:
+            return np.repeat(positions[part, None], 4, axis=1)
 
     rates = layer.rates(Mesh())  # type: ignore[arg-type]
     strongest = 0.5 * np.log(1e4) * 4.0

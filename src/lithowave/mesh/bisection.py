@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from lithowave.backends.host_threads import over_parts
 from lithowave.mesh.shared_faces import hash_pair
-from lithowave.mesh.tetrahedra import EDGES, TetrahedralMesh, face_vertices, make_mesh
+from lithowave.mesh.tetrahedra import EDGES, PART, TetrahedralMesh, face_neighbors, face_vertices, make_mesh
 from lithowave.parallel.ranks import SINGLE_RANK, Ranks
 
 NEW = 1 << 62  # keys of vertices on bisected edges start here; all other keys are lower
@@ -100,8 +101,34 @@ def refined(mesh: TetrahedralMesh, elements: np.ndarray, ranks: Ranks = SINGLE_R
     return make_mesh(
         cutter.vertices[order], place[pieces], mesh.materials[parents], boundaries,
         None if mesh.ids is None else mesh.ids[parents], mesh.groups, keys=(vertex_keys[order], element_keys),
-        whole=ranks.size == 1,
+        whole=ranks.size == 1, neighbors=_neighbors(mesh, place[pieces], parents),
     )  # fmt: skip
+
+
+def _neighbors(mesh: TetrahedralMesh, pieces: np.ndarray, parents: np.ndarray) -> np.ndarray:
+    """Return the `neighbors` of child elements; only those around bisected elements are searched.
+
+    An element that remains whole has its vertices in the same order, and thus its local faces.
+    """
+    whole = np.bincount(parents, minlength=mesh.element_count) == 1
+    place = np.searchsorted(parents, np.arange(mesh.element_count))
+    found = np.empty((len(pieces), 4), np.int64)
+    open_faces = np.empty((len(pieces), 4), bool)
+    known = mesh.neighbors
+
+    def keep(part: slice) -> None:
+        across = known[parents[part]]
+        beyond = (across >= 0) & ~whole[across // 4]
+        open_faces[part] = beyond | ~whole[parents[part], None]
+        found[part] = np.where(open_faces[part] | (across < 0), -1, 4 * place[across // 4] + across % 4)
+
+    over_parts(keep, len(pieces), PART)
+    some = np.flatnonzero(open_faces.any(axis=1))
+    corners = np.unique(pieces[some], return_inverse=True)[1].reshape(-1, 4)
+    across = face_neighbors(np.sort(corners, axis=1))
+    renamed = np.where(across >= 0, 4 * some[across // 4] + across % 4, -1)
+    found[some] = np.where(open_faces[some], renamed, found[some])
+    return found
 
 
 def _edges(mesh: TetrahedralMesh, elements: np.ndarray, ranks: Ranks) -> tuple[np.ndarray, float]:

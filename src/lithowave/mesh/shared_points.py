@@ -170,6 +170,11 @@ class SharedPoints:
         lower = [points for rank, points in self.with_rank.items() if rank < self.rank]
         return np.unique(np.concatenate([np.zeros(0, np.int64), *lower]))
 
+    def alone(self) -> SharedPoints:
+        """Return the same for arrays with the values of `points` only."""
+        points = self.points
+        return SharedPoints(self.rank, {rank: np.searchsorted(points, some) for rank, some in self.with_rank.items()})
+
     def received(self, values: np.ndarray, ranks: Any) -> dict[int, np.ndarray]:
         """Return the values (points of the subdomain, ...) of the other ranks at the points `with_rank`; collective."""
         sent = [values[self.with_rank[rank]] if rank in self.with_rank else None for rank in range(ranks.size)]

@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from lithowave.backends.host_threads import over_parts
+from lithowave.backends.loops import exact_part
 from lithowave.errors import InputError
 from lithowave.mesh.numbering import count_first_touches, spread_bits
 from lithowave.mesh.numbering_kernels import identify_sets, match_pairs
@@ -19,6 +20,9 @@ FACES = np.array([[0, 1, 2], [0, 1, 3], [0, 2, 3], [1, 2, 3]], dtype=np.int64)
 
 # Local ends of the six edges.
 EDGES = np.array([[0, 1], [0, 2], [0, 3], [1, 2], [1, 3], [2, 3]], dtype=np.int64)
+
+# Vectors from vertex 0 whose product is the normal of each of the three faces there, all inward or all outward.
+FIRST, SECOND = (0, 2, 1), (1, 0, 2)
 
 PART = 8192  # elements per batch, whose data stay in the cache
 PACKED = 2**21  # three vertex indices below this fit into 63 bits
@@ -103,15 +107,18 @@ class TetrahedralMesh:
             moved = np.column_stack([place[faces[:, 0]], faces[:, 1]])
             boundaries[name] = moved[np.argsort(4 * moved[:, 0] + moved[:, 1])]
         mesh = replace(
-            self, elements=self.elements[order], materials=self.materials[order], boundaries=boundaries,
+            self, elements=taken(self.elements, order), materials=taken(self.materials, order), boundaries=boundaries,
             ids=None if self.ids is None else self.ids[order],
-            element_keys=None if self.element_keys is None else self.element_keys[order],
+            element_keys=None if self.element_keys is None else taken(self.element_keys, order),
         )  # fmt: skip
         known = vars(self).get("neighbors")
         if known is None or known.max(initial=-1) >= 4 * len(order):
             return mesh
-        across = known[order]
-        return mesh.with_neighbors(np.where(across >= 0, 4 * place[across // 4] + across % 4, -1))
+        neighbors = np.empty((len(order), 4), np.int64)
+        over_parts(
+            lambda part: rename_neighbors(part.start, part.stop, order, place, known, neighbors), len(order), PART
+        )
+        return mesh.with_neighbors(neighbors)
 
     def part(self, elements: np.ndarray) -> TetrahedralMesh:
         """Return some elements, their vertices and boundaries, with the global keys. The mesh must not be periodic."""
@@ -173,12 +180,14 @@ def make_mesh(
     same: np.ndarray | None = None,
     keys: tuple[np.ndarray, np.ndarray] | None = None,
     whole: bool = True,
+    neighbors: np.ndarray | None = None,
 ) -> TetrahedralMesh:
     """Return a mesh of elements whose vertices may be in any order.
 
     vertices, elements, materials, ids, groups, same : as in `TetrahedralMesh`; default material: 0.
     keys : those of vertices and elements.
     whole : False for a subdomain, whose exterior faces may be in no boundary.
+    neighbors : see `TetrahedralMesh.neighbors`, for elements with their vertices in ascending order; None: found here.
     boundaries : for each name the vertices (f, 3) of its faces, in any order. None: exterior faces in the plane of the
         bounding box at x_min, x_max, y_min, y_max or z_min get that name, and all others z_max.
 
@@ -189,6 +198,8 @@ def make_mesh(
     elements = rising(np.asarray(elements, np.int64), same)
     materials = np.zeros(len(elements), np.int64) if materials is None else np.asarray(materials)
     mesh = TetrahedralMesh(vertices, elements, materials, {}, ids, tuple(groups), same, *(keys or (None, None)))
+    if neighbors is not None:
+        mesh = mesh.with_neighbors(neighbors)
     refuse_double_vertices(mesh)
     exterior = exterior_faces(mesh.neighbors)
     if boundaries is None:
@@ -201,16 +212,25 @@ def make_mesh(
 def rising(elements: np.ndarray, same: np.ndarray | None = None) -> np.ndarray:
     """Return rows (m, 4) of vertices in ascending order, by their indices or by those of which they are images."""
     if same is None:
-        return np.sort(elements, axis=1)
+        found = np.empty_like(elements)
+
+        def sort(part: slice) -> None:
+            found[part] = np.sort(elements[part], axis=1)
+
+        over_parts(sort, len(elements), PART)
+        return found
     return np.take_along_axis(elements, np.argsort(same[elements], axis=1), axis=1)
 
 
 def refuse_double_vertices(mesh: TetrahedralMesh) -> None:
     """InputError: an element has a repeated vertex."""
     rows = mesh.elements if mesh.same is None else mesh.same[mesh.elements]
-    double = (rows[:, 1:] == rows[:, :-1]).any(axis=1)
-    if double.any():
-        element = int(np.argmax(double))
+    parts = over_parts(
+        lambda part: part.start + np.flatnonzero((rows[part, 1:] == rows[part, :-1]).any(axis=1)), len(rows), PART
+    )
+    double = np.concatenate([np.zeros(0, np.int64), *parts])
+    if len(double):
+        element = int(double[0])
         raise InputError(
             f"mesh: element {mesh.element_id(element)}",
             f"its vertices are {rows[element].tolist()}",
@@ -313,14 +333,41 @@ def around(mesh: TetrahedralMesh, vertices: np.ndarray) -> str:
     return f"around ({x:zg}, {y:zg}, {z:zg}) m"
 
 
+def centers(vertices: np.ndarray, elements: np.ndarray) -> np.ndarray:
+    """Return the mean position (m, 3), m, of the vertices of each element (m, 4)."""
+    found = np.empty((len(elements), 3))
+    over_parts(lambda part: average_positions(part.start, part.stop, vertices, elements, found), len(elements), PART)
+    return found
+
+
 def morton_order(vertices: np.ndarray, elements: np.ndarray) -> np.ndarray:
     """Return the elements in the order of their centers along a Morton (Z) curve: neighbors are close in memory."""
-    centers = sum(vertices[column] for column in elements.T) / 4
-    low = centers.min(axis=0, initial=np.inf)
-    extent = max(float((centers - low).max(initial=0)), np.finfo(float).tiny)
-    cells = ((centers - low) / extent * (2**21 - 1)).astype(np.uint64)
-    code = sum(spread_bits(cells[:, axis]) << np.uint64(axis) for axis in range(3))
+    places, code = centers(vertices, elements), np.empty(len(elements), np.uint64)
+    low = places.min(axis=0, initial=np.inf)
+    extent = max(float((places.max(axis=0, initial=-np.inf) - low).max(initial=0)), np.finfo(float).tiny)
+
+    def encode(part: slice) -> None:
+        cells = ((places[part] - low) / extent * (2**21 - 1)).astype(np.uint64)
+        code[part] = sum(spread_bits(cells[:, axis]) << np.uint64(axis) for axis in range(3))
+
+    over_parts(encode, len(elements), PART)
     return np.argsort(code, kind="stable")
+
+
+def taken(values: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Return values[rows], which threads copy."""
+    found = np.empty((len(rows), *values.shape[1:]), values.dtype)
+    over_parts(lambda part: np.take(values, rows[part], axis=0, out=found[part], mode="clip"), len(rows), PART)
+    return found
+
+
+@exact_part
+def rename_neighbors(first, end, order, place, known, found):  # pragma: no cover - compiled
+    """Compute the neighbors of some reordered elements from those before, `known`; place : of each element now."""
+    for element in range(first, end):
+        for face in range(4):
+            across = known[order[element], face]
+            found[element, face] = 4 * place[across // 4] + across % 4 if across >= 0 else -1
 
 
 def over_edges(function: Callable[[slice, np.ndarray], None], vertices: np.ndarray, elements: np.ndarray) -> None:
@@ -337,26 +384,89 @@ def over_edges(function: Callable[[slice, np.ndarray], None], vertices: np.ndarr
 
 def signed_volumes(vertices: np.ndarray, elements: np.ndarray) -> np.ndarray:
     """Return the volume (m,), m3, of each element (m, 4), negative if it is left-handed."""
-    found = np.empty(len(elements))
-
-    def compute(part: slice, edges: np.ndarray) -> None:
-        found[part] = dot(cross(edges[0], edges[1]), edges[2]) / 6
-
-    over_edges(compute, vertices, elements)
-    return found
+    return _measured(measure_volumes, vertices, elements)
 
 
 def signed_insphere_radii(vertices: np.ndarray, elements: np.ndarray) -> np.ndarray:
     """Return the insphere radius (m,), m, of each element (m, 4), negative if it is left-handed."""
-    found = np.empty(len(elements))
+    return _measured(measure_radii, vertices, elements)
 
-    def compute(part: slice, edges: np.ndarray) -> None:
-        normals = face_normals(edges)
-        surface = sum(np.sqrt(dot(normal, normal)) for normal in normals)
-        found[part] = dot(normals[0], edges[2]) / np.maximum(surface, np.finfo(float).tiny)
 
-    over_edges(compute, vertices, elements)
+def longest_edges(vertices: np.ndarray, elements: np.ndarray) -> np.ndarray:
+    """Return the length (m,), m, of the longest edge of each element (m, 4)."""
+    return np.sqrt(_measured(measure_edges, vertices, elements))
+
+
+def _measured(loop: Callable[..., None], vertices: np.ndarray, elements: np.ndarray) -> np.ndarray:
+    """Return what a compiled loop computes for each element, in threads."""
+    elements, found = np.ascontiguousarray(elements, np.int64), np.empty(len(elements))
+    over_parts(lambda part: loop(part.start, part.stop, vertices, elements, found), len(elements), PART)
     return found
+
+
+@exact_part
+def measure_volumes(first, end, vertices, elements, found):  # pragma: no cover - compiled
+    """Compute the signed volumes of some elements."""
+    edges = np.empty((3, 3))
+    for element in range(first, end):
+        _edges(vertices, elements[element], edges)
+        a, b, c = edges
+        volume = (a[1] * b[2] - a[2] * b[1]) * c[0] + (a[2] * b[0] - a[0] * b[2]) * c[1]
+        found[element] = (volume + (a[0] * b[1] - a[1] * b[0]) * c[2]) / 6
+
+
+@exact_part
+def measure_radii(first, end, vertices, elements, found):  # pragma: no cover - compiled
+    """Compute the signed insphere radii of some elements."""
+    edges, normals = np.empty((3, 3)), np.empty((4, 3))
+    for element in range(first, end):
+        _edges(vertices, elements[element], edges)
+        for face in range(3):
+            a, b = edges[FIRST[face]], edges[SECOND[face]]
+            for axis in range(3):
+                normals[face, axis] = a[axis - 2] * b[axis - 1] - a[axis - 1] * b[axis - 2]
+        surface = 0.0
+        for axis in range(3):
+            normals[3, axis] = -(normals[0, axis] + normals[1, axis] + normals[2, axis])
+        for face in range(4):
+            x, y, z = normals[face]
+            surface += np.sqrt(x * x + y * y + z * z)
+        volume = normals[0, 0] * edges[2, 0] + normals[0, 1] * edges[2, 1] + normals[0, 2] * edges[2, 2]
+        found[element] = volume / max(surface, 2.2250738585072014e-308)
+
+
+@exact_part
+def measure_edges(first, end, vertices, elements, found):  # pragma: no cover - compiled
+    """Compute the squares of the longest edges of some elements."""
+    for element in range(first, end):
+        longest = 0.0
+        for low in range(3):
+            for high in range(low + 1, 4):
+                square = 0.0
+                for axis in range(3):
+                    square += (vertices[elements[element, high], axis] - vertices[elements[element, low], axis]) ** 2
+                longest = max(longest, square)
+        found[element] = longest
+
+
+@exact_part
+def average_positions(first, end, vertices, elements, found):  # pragma: no cover - compiled
+    """Compute the centers found (m, 3) of some elements."""
+    for element in range(first, end):
+        for axis in range(3):
+            total = 0.0
+            for corner in range(4):
+                total += vertices[elements[element, corner], axis]
+            found[element, axis] = total / 4
+
+
+@exact_part
+def _edges(vertices, corners, edges):  # pragma: no cover - compiled
+    """Compute the vectors [vertex - 1, axis] from vertex 0 to the others."""
+    for axis in range(3):
+        start = vertices[corners[0], axis]
+        for one in range(3):
+            edges[one, axis] = vertices[corners[one + 1], axis] - start
 
 
 def cross(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -367,15 +477,3 @@ def cross(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 def dot(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Return the scalar products of vectors [axis, ...]."""
     return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
-
-
-def face_normals(edges: np.ndarray) -> np.ndarray:
-    """Return normals [face, axis, element] with twice the area of the faces, all inward or all outward.
-
-    edges : see `over_edges`.
-    """
-    a, b, c = edges
-    normals = np.empty((4, *a.shape))
-    normals[0], normals[1], normals[2] = cross(a, b), cross(c, a), cross(b, c)
-    normals[3] = -(normals[0] + normals[1] + normals[2])
-    return normals

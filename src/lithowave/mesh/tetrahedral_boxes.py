@@ -14,8 +14,8 @@ from lithowave.mesh.numbering import CORNERS, number_faces
 from lithowave.mesh.numbering import EDGES as HEXAHEDRON_EDGES
 from lithowave.mesh.numbering import FACES as HEXAHEDRON_FACES
 from lithowave.mesh.tetrahedra import (
-    EDGES,
     TetrahedralMesh,
+    longest_edges,
     make_mesh,
     signed_insphere_radii,
     signed_volumes,
@@ -249,11 +249,7 @@ def require_positive_volumes(
     volumes = signed_volumes(vertices, elements)
     if handed is not None:
         volumes *= handed
-    longest = np.zeros(len(elements))
-    for low, high in EDGES:
-        along = vertices[elements[:, high]] - vertices[elements[:, low]]
-        np.maximum(longest, np.einsum("ij,ij->i", along, along), out=longest)
-    relative = volumes / np.maximum(longest, np.finfo(float).tiny) ** 1.5
+    relative = volumes / np.maximum(longest_edges(vertices, elements), np.cbrt(np.finfo(float).tiny)) ** 3
     worst = int(np.argmin(relative))
     if relative[worst] > FLAT:
         return

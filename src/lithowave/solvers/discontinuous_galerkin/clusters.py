@@ -13,11 +13,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from lithowave.backends.host_threads import over_parts
 from lithowave.backends.loops import exact_part
 from lithowave.mesh.shared_faces import SharedFaces
 from lithowave.solvers.clock import Schedule, make_schedule
 
 MAX_CLUSTERS = 9  # steps of cluster 0 for which amplitudes are computed at a time
+PART = 65_536  # elements that a thread examines at a time
 MIN_GAIN = 1.2  # minimum reduction of element updates for using LTS by default
 STEPS_BETWEEN_SAMPLES = 40  # steps in a period of max_frequency, at least
 PARTS_OF_LIMIT = (1.0, 0.92, 0.85, 0.78)  # steps of cluster 0 over its limit, of which a shorter one may promote many
@@ -80,16 +82,37 @@ def limit_cluster_jumps(cluster: np.ndarray, neighbors: np.ndarray, shared: Shar
             return every
 
 
-@exact_part
-def lower_clusters(cluster, neighbors):  # pragma: no cover - compiled
+def lower_clusters(cluster: np.ndarray, neighbors: np.ndarray) -> bool:
     """Lower clusters of the own elements until those of neighbors differ by at most one; return whether any changed.
 
     The largest such clusters are unique, so that the order of the elements has no effect on them.
     """
-    changed, again = False, True
-    while again:
-        again = False
-        for element in range(len(neighbors)):
+    parts = over_parts(lambda part: exceeding(part.start, part.stop, cluster, neighbors), len(neighbors), PART)
+    return bool(lower(np.concatenate([np.zeros(0, np.int64), *parts]), cluster, neighbors))
+
+
+@exact_part
+def exceeding(first, end, cluster, neighbors):  # pragma: no cover - compiled
+    """Return those of some elements whose clusters exceed that of a neighbor by more than one."""
+    found, count = np.empty(end - first, np.int64), 0
+    for element in range(first, end):
+        for face in range(4):
+            across = neighbors[element, face]
+            if across >= 0 and cluster[element] > cluster[across] + 1:
+                found[count] = element
+                count += 1
+                break
+    return found[:count]
+
+
+@exact_part
+def lower(elements, cluster, neighbors):  # pragma: no cover - compiled
+    """Lower the clusters of some elements, then those of their neighbors where necessary; return whether any changed.
+    """
+    changed = False
+    while len(elements):
+        following, count = np.empty(4 * len(elements), np.int64), 0
+        for element in elements:
             most = cluster[element]
             for face in range(4):
                 across = neighbors[element, face]
@@ -97,14 +120,26 @@ def lower_clusters(cluster, neighbors):  # pragma: no cover - compiled
                     most = min(most, cluster[across] + 1)
             if most < cluster[element]:
                 cluster[element] = most
-                changed = again = True
+                changed = True
+                for face in range(4):
+                    across = neighbors[element, face]
+                    if 0 <= across < len(neighbors) and cluster[across] > most + 1:
+                        following[count] = across
+                        count += 1
+        elements = following[:count]
     return changed
 
 
 def raw_clusters(limits: np.ndarray, shortest: float, most: int) -> np.ndarray:
     """Return the largest cluster, below `most`, that each element's largest stable time step allows."""
-    levels = np.floor(np.log2(limits / shortest) + 1e-9)
-    return np.clip(levels, 0, most - 1).astype(np.int64)
+    found = np.empty(len(limits), np.int64)
+
+    def compute(part: slice) -> None:
+        levels = np.floor(np.log2(limits[part] / shortest) + 1e-9)
+        found[part] = np.clip(levels, 0, most - 1)
+
+    over_parts(compute, len(limits), PART)
+    return found
 
 
 def single_cluster(limits: np.ndarray, schedule: Schedule, shared: SharedFaces | None = None) -> Clustering:

@@ -10,8 +10,8 @@ step begins are the first blocks of the group.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from itertools import product
 
 import numpy as np
 
@@ -149,31 +149,45 @@ def make_arrangement(
     relaxing = np.zeros(elements, np.int64) if mechanisms is None else mechanisms
     layered = np.zeros(elements, bool) if layer is None else layer
     own_cluster = cluster[:elements]
-    near = anisotropic[:elements] | (there & anisotropic[neighbors]).any(axis=1)
-    further = np.where(there, cluster[neighbors] - own_cluster[:, None], 0)
-    mixed = np.select([(further < 0).any(axis=1), (further > 0).any(axis=1)], [FASTER, SLOWER], ALIKE)
-    outer = (neighbors >= elements).any(axis=1)
-    count = max(clusters, int(cluster.max(initial=0)) + 1)
-    groups, slots, clusters, blocks = [], [], [], 0
-    kinds = product((False, True), (False, True), np.unique(relaxing).tolist(), (ALIKE, SLOWER, FASTER), (True, False))
-    for kind in kinds:
-        each = zip((near, layered, relaxing, mixed, outer), kind, strict=True)
-        member = np.logical_and.reduce([values == value for values, value in each])
-        if not member.any():
+    kind, count = np.empty(elements, np.uint16), max(clusters, int(cluster.max(initial=0)) + 1)
+    amounts = np.unique(relaxing)
+
+    def examine(part: slice) -> None:
+        some, across = there[part], neighbors[part]
+        near = anisotropic[:elements][part] | (some & anisotropic[across]).any(axis=1)
+        further = np.where(some, cluster[across] - own_cluster[part, None], 0)
+        mixed = np.select([(further < 0).any(axis=1), (further > 0).any(axis=1)], [FASTER, SLOWER], ALIKE)
+        inner = (across < elements).all(axis=1)
+        parts = near, layered[part], np.searchsorted(amounts, relaxing[part]), mixed, inner
+        kind[part] = np.ravel_multi_index(tuple(value.astype(np.int64) for value in parts), sizes)
+
+    sizes = 2, 2, len(amounts), 3, 2
+    over_parts(examine, elements, PART)
+    groups, slots, clusters_of_blocks, blocks = [], [], [], 0
+    # Of 16 bits, a stable sort takes time in proportion to the number of elements.
+    code = kind * np.uint16(count) + own_cluster.astype(np.uint16)
+    order = np.argsort(code, kind="stable")
+    ends_of = np.cumsum(np.bincount(code, minlength=math.prod(sizes) * count)).reshape(-1, count)
+    for number, last in enumerate(ends_of):
+        begin = ends_of[number - 1, -1] if number else 0
+        if begin == last[-1]:
             continue
         first, ends = blocks, []
         for c in range(count):
-            own = np.flatnonzero(member & (own_cluster == c))
+            own, begin = order[begin : last[c]], last[c]
             own = np.append(own, np.full(-len(own) % layout.lanes, -1))
             slots.append(own)
             blocks += len(own) // layout.lanes
-            clusters.append(np.full(len(own) // layout.lanes, c, np.int32))
+            clusters_of_blocks.append(np.full(len(own) // layout.lanes, c, np.int32))
             ends.append(blocks)
-        groups.append(Group(first, tuple(ends), *kind))
+        near, layered_too, amount, mixed, inner = (int(one) for one in np.unravel_index(number, sizes))
+        groups.append(
+            Group(first, tuple(ends), bool(near), bool(layered_too), int(amounts[amount]), mixed, not inner)
+        )
     joined = np.concatenate(slots)
     place = np.empty(elements, np.int64)
     place[joined[joined >= 0]] = np.flatnonzero(joined >= 0)
-    return ElementLayout(layout, joined, place, tuple(groups), np.concatenate(clusters))
+    return ElementLayout(layout, joined, place, tuple(groups), np.concatenate(clusters_of_blocks))
 
 
 @dataclass(frozen=True)

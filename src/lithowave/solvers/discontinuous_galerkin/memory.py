@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from lithowave.backends.host_threads import over_parts
 from lithowave.solvers.discontinuous_galerkin.basis import face_mode_count, mode_count
 from lithowave.solvers.discontinuous_galerkin.element_layout import (
     PADDED_NUMBERS,
@@ -20,6 +21,7 @@ from lithowave.solvers.discontinuous_galerkin.tables import PART, arrange
 from lithowave.solvers.elements import memory as elements
 
 COPIES = 3  # of a trace: stored by its element, and sent in steps of even and of odd indices
+ELEMENTS = 16_384  # elements whose neighbors are examined at a time
 PARTS = 16  # parts of tables that threads compute at the same time
 
 
@@ -85,13 +87,20 @@ def element_bytes(order: int, value_bytes: int, layout: BlockLayout, numbers: in
 def anisotropic_path(plan: Any) -> np.ndarray:
     """True for elements that are anisotropic or have an anisotropic neighbor."""
     every, across = plan.materials.anisotropic, plan.mesh.neighbors
+    if not every.any():
+        return np.zeros(plan.element_count, bool)
     return every[: plan.element_count] | ((across >= 0) & every[across // 4]).any(axis=1)
 
 
 def half_count(plan: Any) -> int:
     """Return the number of faces whose neighbor steps twice as often."""
     cluster, across = plan.clustering.cluster, plan.mesh.neighbors
-    return int(((across >= 0) & (cluster[across // 4] < cluster[: plan.element_count, None])).sum())
+
+    def count(part: slice) -> int:
+        some = across[part]
+        return int(np.count_nonzero((some >= 0) & (cluster[some // 4] < cluster[: plan.element_count][part, None])))
+
+    return sum(over_parts(count, plan.element_count, ELEMENTS))
 
 
 def plan_bytes(plan: Any) -> int:

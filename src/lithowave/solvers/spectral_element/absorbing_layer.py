@@ -72,7 +72,9 @@ from typing import Any
 
 import numpy as np
 
+from lithowave.backends.loops import exact_part
 from lithowave.description.domain import FACES
+from lithowave.mesh.distinct import distinct
 from lithowave.mesh.extrusion import outward_steps
 from lithowave.solvers.spectral_element.geometry import gll_positions
 
@@ -82,6 +84,7 @@ MAX_DAMPING, CORNER = 10.0, 4.5  # of d and of omega_c, over vs / h times the de
 FRICTION, MAX_EPSILON = 0.2, 0.4
 TOLERANCE = 1e-6  # depth, as a fraction of the thickness, below which a point is outside the layer
 FILTERS, FLUID_FILTERS = 9, 3  # memory variables of a point of a solid and of a fluid element per active axis
+IDENTITY = (1.0, 0.0, 0.0)  # b, a and c of a filter that changes nothing
 SIDES = ("min", "max")
 WIDEST = 2.25  # width of the outermost elements over those of the domain
 LAYER_ELEMENTS = {True: 2, False: 9}  # default thickness of a layer that is matched, or damped
@@ -161,6 +164,8 @@ class AbsorbingLayer:
 
     def contains(self, vertices: np.ndarray, elements: np.ndarray, face: str) -> np.ndarray:
         """Return True for each element with a corner in the layer beyond a face."""
+        if 8 * len(elements) < len(vertices):
+            return (self.beyond(vertices[elements], face) > 0).any(axis=1)
         return (self.beyond(vertices, face) > 0)[elements].any(axis=1)
 
 
@@ -243,6 +248,20 @@ class Stretching:
     degree: int
     time_step: float
 
+    def representatives(self, elements: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return one element for each distinct set of filters and friction of some elements, and the place of the one
+        of each element among them.
+
+        Both depend only on the coordinates of the nodes along the axes along which an element is in the layer: a layer
+        of straight elements has a few distinct ones.
+        """
+        nodes = self.mesh.element_nodes(elements)
+        relevant = np.zeros((len(nodes), 1, 3), bool)
+        for face in self.layer.sides:
+            relevant[..., FACES.index(face) // 2] |= (self.layer.beyond(nodes, face) > 0).any(axis=1, keepdims=True)
+        first, place = distinct(np.where(relevant, nodes, 0.0).reshape(len(nodes), -1))
+        return elements[first], place
+
     def filters(self, elements: np.ndarray) -> np.ndarray:
         """Return b, a, c along each axis at the points of elements: (elements, k, j, i, axis, 3).
 
@@ -277,3 +296,23 @@ class Stretching:
             found = np.where((epsilon > largest)[..., None], values, found)
             largest = np.maximum(largest, epsilon)
         return found
+
+
+def active_axes(numbers: np.ndarray, masks: np.ndarray, count: int, border: Any, ranks: Any) -> np.ndarray:
+    """Return the active axes of points (count,), those of all their elements (collective call).
+
+    numbers : indices of points [element, k, j, i]. masks : active axes of each element, the sum of 1 for x, 2 for y and
+    4 for z. border : points that ranks share: their elements in the layer may all belong to another rank.
+    """
+    axes = np.zeros(count, np.uint8)
+    mark_axes(numbers.reshape(len(numbers), -1), np.flatnonzero(masks), masks.astype(np.uint8), axes)
+    border.combine(axes, ranks, np.bitwise_or)
+    return axes
+
+
+@exact_part
+def mark_axes(numbers, members, masks, axes):  # pragma: no cover - compiled
+    """Add the active axes of some elements to those of their points numbers (elements, points)."""
+    for element in members:
+        for number in numbers[element]:
+            axes[number] |= masks[element]

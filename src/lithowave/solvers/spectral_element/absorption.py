@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from lithowave.backends.host_threads import parts_in_order
+from lithowave.backends.loops import exact_part
+from lithowave.solvers.spectral_element.absorbing_layer import IDENTITY, active_axes
+from lithowave.solvers.spectral_element.element_statistics import point_masses
 from lithowave.solvers.spectral_element.faces import (
     Damping,
     absorbing_matrices,
     impedances,
     isotropic_impedances,
 )
-from lithowave.solvers.spectral_element.geometry import determinant, jacobian_matrix
-from lithowave.solvers.spectral_element.gll import gll_weights
 
-PART = 10_000
+PART = 512  # elements whose masses are computed at a time
 
 
 def make_damping(plan: Any) -> Damping:
@@ -73,47 +74,120 @@ def layer_points(plan: Any) -> list[LayerPoints]:
     """Return the points of the layer with one, two and three active axes (collective call)."""
     if plan.layer is None:
         return []
-    filters = np.zeros((plan.total_points, 4, 3))
-    for some in _layer_elements(plan):
-        numbers, own = plan.numbers[some], plan.stretching.filters(some)
-        # b and c of the mean of S, weighted by masses; the domain has b = 1 and c = 0.
-        mass = element_masses(plan, some)[..., None]
-        np.add.at(filters[:, :3, 0], numbers, mass * (own[..., 0] - 1))
-        np.add.at(filters[:, :3, 2], numbers, mass * own[..., 2])
-    filters[:, :3] /= plan.element_statistics.mass[:, None, None]
-    # The elements of a shared point that are in the layer may all belong to another rank.
-    plan.border.combine(filters.reshape(len(filters), -1), plan.ranks)
-    for some in _layer_elements(plan):
-        numbers = plan.numbers[some]
-        np.maximum.at(filters[:, :3, 1], numbers, plan.stretching.filters(some)[..., 1])
-        filters[numbers, 3] = plan.stretching.friction(some)
+    masks = plan.layer_masks if plan.layer.matched else plan.layer_masks > 0
+    axes = active_axes(plan.numbers, masks, plan.total_points, plan.border, plan.ranks)
+    sums = FilterSums.of_points(axes)
+    _add_elements(plan, np.flatnonzero(masks), sums)
     # The coupling is not stretched (see `coupling`): a friction of the other forces alone might not be passive.
-    filters[np.concatenate([plan.interface.solid, plan.interface.fluid]), 3] = (1.0, 0.0, 0.0)
-    filters[:, :3, 0] += 1
-    plan.border.combine(filters.reshape(len(filters), -1), plan.ranks, np.maximum)
-    active = filters[:, :3, 2] > 0
-    count, found = active.sum(axis=1), []
-    for axes in (1, 2, 3):
-        point = np.flatnonzero(count == axes)
-        own = filters[point]
-        chosen = own[:, :3][active[point]].reshape(len(point), axes, 3)
-        found.append(LayerPoints(point, np.concatenate([chosen, own[:, 3:]], axis=1)))
-    return found
+    coupled = np.concatenate([plan.interface.solid, plan.interface.fluid])
+    friction = sums.places(coupled[axes[coupled] > 0])[:, 3]
+    sums.values[friction[:, None] + np.arange(3)] = IDENTITY
+    _join_ranks(plan, sums)
+    return sums.points(plan.layer.matched)
 
 
-def element_masses(plan: Any, elements: np.ndarray) -> np.ndarray:
-    """Return the masses of the points of elements, (elements, k, j, i), kg; their sum is the mass of a mesh point.
+@dataclass(frozen=True)
+class FilterSums:
+    """Filters of the points of a layer, while those of their elements are added.
 
-    Of a fluid it is that of the potential, m^3/Pa.
+    point : indices, of points with one, two and three active axes. axes : active axes of each point of the mesh, the
+    sum of 1 for x, 2 for y and 4 for z; 1 in a damped layer. begin : by point of the mesh, the place in `values` of its
+    first value; undefined outside the layer. values : b, a and c of the active axes, and of the friction.
     """
-    weights = gll_weights(plan.degree)
-    volume = determinant(jacobian_matrix(plan.mesh.element_nodes(elements), plan.degree))
-    volume *= weights[:, None, None] * weights[:, None] * weights
-    inertia = np.broadcast_to(plan.materials.inertia(elements), (len(volume), volume[0].size))
-    return volume * inertia.reshape(volume.shape)
+
+    point: tuple[np.ndarray, ...]
+    axes: np.ndarray
+    begin: np.ndarray
+    values: np.ndarray
+
+    @classmethod
+    def of_points(cls, axes: np.ndarray) -> FilterSums:
+        """Return the sums, still zero, for the active axes of each point of the mesh."""
+        inside = np.flatnonzero(axes)
+        count = np.array([number.bit_count() for number in range(8)])[axes[inside]]
+        point = tuple(inside[count == number] for number in (1, 2, 3))
+        begin, end = np.zeros(len(axes), np.int64), 0
+        for number, some in enumerate(point, 1):
+            size = 3 * (number + 1)
+            begin[some] = np.arange(end, end + size * len(some), size)
+            end += size * len(some)
+        return cls(point, axes, begin, np.zeros(end))
+
+    def places(self, points: np.ndarray) -> np.ndarray:
+        """Return the places in `values` of b of each axis and of the friction, (points, 4); -1 of an axis that is not
+        active."""
+        active = np.column_stack([*(self.axes[points] >> axis & 1 for axis in range(3)), np.ones(len(points))])
+        before = (np.cumsum(active, axis=1) - active).astype(np.int64)
+        return np.where(active > 0, self.begin[points, None] + 3 * before, -1)
+
+    def points(self, matched: bool) -> list[LayerPoints]:
+        """Return the points with one, two and three active axes; of a damped layer, those that are damped."""
+        found, end = [], 0
+        for axes, point in enumerate(self.point, 1):
+            begin, end = end, end + 3 * (axes + 1) * len(point)
+            filters = self.values[begin:end].reshape(len(point), axes + 1, 3)
+            filters[:, :axes, 0] += 1.0
+            chosen = slice(None) if matched else filters[:, 0, 2] > 0
+            found.append(LayerPoints(point[chosen], filters[chosen]))
+        return found
 
 
-def _layer_elements(plan: Any) -> Iterator[np.ndarray]:
-    members = np.flatnonzero(plan.layer_masks)
-    for first in range(0, len(members), PART):
-        yield members[first : first + PART]
+def _add_elements(plan: Any, members: np.ndarray, sums: FilterSums) -> None:
+    """Add the filters of elements of this rank: the mean of b - 1 and c, weighted by masses, and the maximum of a; the
+    domain has b = 1 and c = 0."""
+    chosen, kind = plan.stretching.representatives(members)
+    filters = plan.stretching.filters(chosen).reshape(len(chosen), -1, 3, 3)
+    friction = plan.stretching.friction(chosen).reshape(len(chosen), -1, 3)
+    numbers, total = plan.numbers.reshape(plan.element_count, -1), plan.element_statistics.mass
+
+    def masses(part: slice) -> tuple[slice, np.ndarray]:
+        some = members[part]
+        return part, point_masses(plan.coefficients[some], plan.materials.inertia(some), plan.degree)
+
+    for part, mass in parts_in_order(masses, len(members), PART):
+        add_filters(
+            numbers, members[part], mass, total, kind[part], filters, friction, sums.axes, sums.begin, sums.values
+        )
+
+
+@exact_part
+def add_filters(
+    numbers, members, mass, total, kind, filters, friction, axes, begin, values
+):  # pragma: no cover - compiled
+    """Add the filters of some elements to those of their points, see `FilterSums`.
+
+    mass : of the points of these elements, (members, points); total : of the points of the mesh, kg. kind : place of
+    each element in filters (kinds, points, 3 axes, 3) and friction (kinds, points, 3).
+    """
+    for place in range(len(members)):
+        own, rubbing = filters[kind[place]], friction[kind[place]]
+        for point in range(numbers.shape[1]):
+            number = numbers[members[place], point]
+            at, weight, active = begin[number], mass[place, point] / total[number], axes[number]
+            for axis in range(3):
+                if active >> axis & 1:
+                    values[at] += weight * (own[point, axis, 0] - 1.0)
+                    values[at + 1] = max(values[at + 1], own[point, axis, 1])
+                    values[at + 2] += weight * own[point, axis, 2]
+                    at += 3
+            for entry in range(3):
+                values[at + entry] = rubbing[point, entry]
+
+
+def _join_ranks(plan: Any, sums: FilterSums) -> None:
+    """Combine the filters at the points that ranks share (collective call)."""
+    if plan.ranks.size == 1:
+        return
+    shared, border = plan.border.points, plan.border.alone()
+    inside = sums.axes[shared] > 0
+    places = sums.places(shared[inside])
+    places = places[..., None] + np.arange(3)
+    places[places[..., 0] < 0] = -1
+    dense = np.zeros((len(shared), 4, 3))
+    dense[inside] = np.where(places < 0, 0.0, sums.values[places])
+    means, rest = dense[:, :3, ::2].reshape(len(shared), -1), dense.reshape(len(shared), -1).copy()
+    border.combine(means, plan.ranks)
+    border.combine(rest, plan.ranks, np.maximum)
+    dense = rest.reshape(dense.shape)
+    dense[:, :3, ::2] = means.reshape(len(shared), 3, 2)
+    sums.values[places[places >= 0]] = dense[inside][places >= 0]

@@ -124,11 +124,17 @@ class ElementLayout:
 
     def of_carriers(self, values: np.ndarray, slots: np.ndarray) -> np.ndarray:
         """Arrange values (elements, points, c) as in `carrier_shape`; 0 without an element."""
-        held = np.zeros((self.block_count(len(slots)) * self.elements, *values.shape[1:]), values.dtype)
-        there = slots >= 0
-        held[: len(slots)][there] = values[slots[there]]
-        held = held.reshape(-1, self.elements, *values.shape[1:])
-        return held if self.lanes else np.ascontiguousarray(np.moveaxis(held, 1, -1))
+        arranged = np.empty(self.carrier_shape(self.block_count(len(slots)), *values.shape[1:]), values.dtype)
+
+        def arrange(part: slice) -> None:
+            some = slots[part.start * self.elements : part.stop * self.elements]
+            held = np.zeros((part.stop - part.start, self.elements, *values.shape[1:]), values.dtype)
+            there = some >= 0
+            held.reshape(-1, *values.shape[1:])[: len(some)][there] = values[some[there]]
+            arranged[part] = held if self.lanes else np.moveaxis(held, 1, -1)
+
+        over_parts(arrange, len(arranged), PART)
+        return arranged
 
     def from_carriers(self, arranged: np.ndarray, places: np.ndarray) -> np.ndarray:
         """Return the values (elements, points, c) in the slots `places`: the inverse of `of_carriers`."""

@@ -8,12 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from lithowave.backends.host_threads import parts_in_order
+from lithowave.backends.host_threads import over_parts, parts_in_order
 from lithowave.backends.kernel_cache import njit
 from lithowave.mesh.numbering import largest_numbers, shared_count
 from lithowave.mesh.products import product
 from lithowave.solvers.spectral_element.geometry import map_degree, tensor_order
 from lithowave.solvers.spectral_element.gll import derivative_matrix, gll_points, gll_weights
+
+PART = 4096  # elements that are measured at a time
+STRAIGHT = 1e-11  # coefficients of higher powers over the others in parallelepipeds, which are measured at one point
 
 
 def map_coefficients(nodes: np.ndarray) -> np.ndarray:
@@ -31,7 +34,19 @@ def map_coefficients(nodes: np.ndarray) -> np.ndarray:
     return product(tensor.reshape(-1, count), whole.T).reshape(len(nodes), 3, q, q, q)
 
 
-PART = 4096  # elements that are measured at a time
+def is_affine(coefficients: np.ndarray) -> np.ndarray:
+    """True for each element that is a parallelepiped."""
+    q = coefficients.shape[-1]
+    powers = np.flatnonzero(np.tile((np.indices((q, q, q)).sum(axis=0) > 1).ravel(), 3))
+    found = np.empty(len(coefficients), bool)
+
+    def compare(some: slice) -> None:
+        size = np.abs(coefficients[some]).reshape(-1, 3 * q**3)
+        found[some] = size[:, powers].max(axis=1) <= 1e-9 * size.max(axis=1)
+
+    over_parts(compare, len(found), PART)
+    return found
+
 
 
 @lru_cache
@@ -57,39 +72,44 @@ class ElementStatistics:
 
 
 @njit(cache=True, nogil=True, fastmath={"contract"}, error_model="numpy")
-def _measure(
-    coefficients, vp, inertia, numbers, begin, powers, weights, mass, later, frequency2, jacobian
-):  # pragma: no cover - compiled
-    """Compute frequency2 (without the factor of the degree) and jacobian of elements, and add the masses of the points
-    from number `begin` on. later : (number, volume, inertia) of the other points, in their order; return their count.
-    """
-    n, q, count = weights.size, coefficients.shape[2], 0
-    varying, last = vp.shape[1] > 1, inertia.shape[1] - 1
-    m, plane, line, volume = np.empty((3, 3)), np.empty((2, 3, q, q)), np.empty((3, 3, q)), np.empty(n**3)
+def _measure(coefficients, vp, powers, weights, volumes, frequency2, jacobian):  # pragma: no cover - compiled
+    """Compute the volume of each point of elements, frequency2 (without the factor of the degree) and jacobian."""
+    n, q = weights.size, coefficients.shape[2]
+    varying = vp.shape[1] > 1
+    m, plane, line = np.empty((3, 3)), np.empty((2, 3, q, q)), np.empty((3, 3, q))
     for e in range(coefficients.shape[0]):
-        least, most = np.inf, 0.0
+        least, most, straight, det, gradients = np.inf, 0.0, is_straight(coefficients[e]), 0.0, 0.0
         for k in range(n):
-            collapse_plane(coefficients[e], powers[:, k], plane)
+            if not straight or k == 0:
+                collapse_plane(coefficients[e], powers[:, k], plane)
             for j in range(n):
-                collapse_line(plane, powers[:, j], line)
+                if not straight or k + j == 0:
+                    collapse_line(plane, powers[:, j], line)
                 for i in range(n):
                     point = (k * n + j) * n + i
-                    jacobian_matrix(line, powers[:, i], m)
-                    j0 = m[1, 1] * m[2, 2] - m[1, 2] * m[2, 1]
-                    j1 = m[1, 2] * m[2, 0] - m[1, 0] * m[2, 2]
-                    j2 = m[1, 0] * m[2, 1] - m[1, 1] * m[2, 0]
-                    det = m[0, 0] * j0 + m[0, 1] * j1 + m[0, 2] * j2
+                    if not straight or point == 0:
+                        jacobian_matrix(line, powers[:, i], m)
+                        det = determinant(m)
+                        gradients = spread(m, det)
                     least = min(least, det)
-                    volume[point] = weights[i] * weights[j] * weights[k] * det
-                    most = max(most, vp[e, point if varying else 0] ** 2 * spread(m, det))
-        for point in range(n**3):
+                    volumes[e, point] = weights[i] * weights[j] * weights[k] * det
+                    most = max(most, vp[e, point if varying else 0] ** 2 * gradients)
+        frequency2[e], jacobian[e] = most, least
+
+
+@njit(cache=True, nogil=True, fastmath={"contract"}, error_model="numpy")
+def _add_own_masses(volumes, inertia, numbers, begin, mass, later):  # pragma: no cover - compiled
+    """Add the masses of the points of elements from number `begin` on. later : (number, volume, inertia) of the other
+    points, in their order; return their count."""
+    count, last = 0, inertia.shape[1] - 1
+    for e in range(numbers.shape[0]):
+        for point in range(numbers.shape[1]):
             number, density = numbers[e, point], inertia[e, min(point, last)]
             if number >= begin:
-                mass[number] += volume[point] * density
+                mass[number] += volumes[e, point] * density
             else:
-                later[0][count], later[1][count], later[2][count] = number, volume[point], density
+                later[0][count], later[1][count], later[2][count] = number, volumes[e, point], density
                 count += 1
-        frequency2[e], jacobian[e] = most, least
     return count
 
 
@@ -100,11 +120,38 @@ def _add_masses(count, numbers, volumes, inertia, mass):  # pragma: no cover - c
         mass[numbers[place]] += volumes[place] * inertia[place]
 
 
+def point_masses(coefficients: np.ndarray, inertia: np.ndarray, degree: int) -> np.ndarray:
+    """Return the mass that each element gives to each of its points, (elements, points), kg; see `ElementStatistics`.
+
+    coefficients : see `map_coefficients`. inertia : (elements, 1) or (elements, points), see `materials.inertia`.
+    """
+    count, powers = len(coefficients), power_tables(gll_points(degree), coefficients.shape[2])
+    volumes, unused = np.empty((count, (degree + 1) ** 3)), np.empty((2, count))
+    _measure(coefficients, np.ones((count, 1)), powers, gll_weights(degree), volumes, *unused)
+    return volumes * inertia
+
+
 def power_tables(points: np.ndarray, powers: int) -> np.ndarray:
     """Return x^t and its slope at points: (2, points, powers)."""
     exponents = np.arange(powers)
     slopes = exponents * points[:, None] ** np.maximum(exponents - 1, 0)
     return np.stack([points[:, None] ** exponents, slopes])
+
+
+@njit(inline="always")
+def is_straight(c):
+    """True for a parallelepiped up to round-off: the Jacobian matrix is the same at all its points."""
+    largest, curved = 0.0, 0.0
+    for component in range(3):
+        for r in range(c.shape[1]):
+            for s in range(c.shape[1]):
+                for t in range(c.shape[1]):
+                    size = abs(c[component, r, s, t])
+                    if r + s + t > 1:
+                        curved = max(curved, size)
+                    else:
+                        largest = max(largest, size)
+    return curved <= STRAIGHT * largest
 
 
 @njit(inline="always")
@@ -145,6 +192,15 @@ def jacobian_matrix(line, x, m):
             b += x[0, t] * line[1, component, t]
             g += x[0, t] * line[2, component, t]
         m[0, component], m[1, component], m[2, component] = a, b, g
+
+
+@njit(inline="always")
+def determinant(m):
+    """Return the determinant of the Jacobian matrix, m^3."""
+    j0 = m[1, 1] * m[2, 2] - m[1, 2] * m[2, 1]
+    j1 = m[1, 2] * m[2, 0] - m[1, 0] * m[2, 2]
+    j2 = m[1, 0] * m[2, 1] - m[1, 1] * m[2, 0]
+    return m[0, 0] * j0 + m[0, 1] * j1 + m[0, 2] * j2
 
 
 @njit(inline="always")
@@ -191,10 +247,11 @@ def compute_element_statistics(
     def measure(some: slice) -> tuple[int, ...]:
         coefficients[some] = map_coefficients(mesh.element_nodes(some))
         later = tuple(np.empty(numbers[some].size, dtype) for dtype in (np.int64, float, float))
-        count = _measure(
-            coefficients[some], materials.speed(some), materials.inertia(some), numbers[some],
-            begin[some.start // PART], powers, weights, mass, later, frequency2[some], jacobian[some],
-        )  # fmt: skip
+        volumes, inertia = np.empty(numbers[some].shape), materials.inertia(some)
+        _measure(
+            coefficients[some], materials.speed(some), powers, weights, volumes, frequency2[some], jacobian[some]
+        )
+        count = _add_own_masses(volumes, inertia, numbers[some], begin[some.start // PART], mass, later)
         return count, *later
 
     for later in parts_in_order(measure, len(numbers), PART):

@@ -8,17 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from lithowave.backends.host_threads import over_parts
 from lithowave.mesh.coloring import color_elements
 from lithowave.mesh.numbering import largest_numbers
 from lithowave.solvers.spectral_element.absorbing_layer import DAMPED, FILTERS, FLUID_FILTERS
 from lithowave.solvers.spectral_element.block_colors import color_greedily
 from lithowave.solvers.spectral_element.element_layout import ElementLayout
+from lithowave.solvers.spectral_element.element_statistics import is_affine
 from lithowave.solvers.spectral_element.gravity import GRAVITY_VALUES, gravity_values
 from lithowave.solvers.spectral_element.materials import ElementMaterials
-from lithowave.solvers.spectral_element.relaxation import COMPONENTS, carrier_count, lame_moduli, recursion
+from lithowave.solvers.spectral_element.relaxation import COMPONENTS, carrier_count, distinct_moduli, recursion
 
-PART = 4096  # elements that are examined at a time
+PART = 4096  # blocks whose points are compared at a time
 LAUNCHES, LEAST_BLOCKS, GROWTH = 3, 30_000, 1.4  # of a group on a GPU: see `division`
 
 
@@ -123,20 +123,6 @@ def rotated_moduli(moduli: np.ndarray, axis: int) -> np.ndarray:
         return moduli
     order = np.array(VOIGT_ROTATIONS[axis])
     return moduli[:, UPPER_NUMBER[np.ix_(order, order)][np.triu_indices(6)]]
-
-
-def is_affine(coefficients: np.ndarray) -> np.ndarray:
-    """True for each element that is a parallelepiped."""
-    q = coefficients.shape[-1]
-    powers = np.flatnonzero(np.tile((np.indices((q, q, q)).sum(axis=0) > 1).ravel(), 3))
-    found = np.empty(len(coefficients), bool)
-
-    def compare(some: slice) -> None:
-        size = np.abs(coefficients[some]).reshape(-1, 3 * q**3)
-        found[some] = size[:, powers].max(axis=1) <= 1e-9 * size.max(axis=1)
-
-    over_parts(compare, len(found), PART)
-    return found
 
 
 @dataclass(frozen=True)
@@ -332,9 +318,10 @@ class ElementTables:
         if not kind.layer:
             return backend.zeros(0), backend.zeros(0)
         n, axis = plan.degree + 1, arrangement.component_axis
-        filters = plan.stretching.filters(members)[..., kind.rotation[: kind.axes], :]
-        values = np.moveaxis(filters.reshape(len(members), n, n, n, -1), -1, 1)
-        packed = backend.upload(arrangement.of_components(values, slots, 1.0))
+        chosen, place = plan.stretching.representatives(members)
+        filters = plan.stretching.filters(chosen)[..., kind.rotation[: kind.axes], :]
+        values = np.moveaxis(filters.reshape(len(chosen), n, n, n, -1), -1, 1)
+        packed = backend.upload(arrangement.of_components(values, np.where(slots < 0, -1, place[slots]), 1.0))
         shape = (*packed.shape[:axis], kind.memory_variables, *packed.shape[axis + 1 :])
         return backend.zeros(shape), packed
 
@@ -343,8 +330,8 @@ class ElementTables:
         plan, backend, arrangement = self.plan, self.backend, self.arrangement
         if not kind.mechanisms:
             return backend.zeros(0), backend.zeros(0), backend.zeros(0)
-        moduli = lame_moduli(plan.mesh, plan.materials, plan.degree, members, kind.carriers, backend.dtype)
-        packed = arrangement.of_carriers(moduli, slots)
+        moduli, place = distinct_moduli(plan.mesh, plan.materials, plan.degree, members, kind.carriers, backend.dtype)
+        packed = arrangement.of_carriers(moduli, np.where(slots < 0, -1, place[slots]))
         shape = arrangement.carrier_shape(len(packed), moduli.shape[1], COMPONENTS * kind.mechanisms)
         steps = recursion(plan.materials.losses.body, plan.schedule.time_step)
         return backend.upload(packed), backend.zeros(shape), backend.upload(steps)

@@ -26,6 +26,7 @@ from lithowave.mesh.shared_points import (
     shared_points,
 )
 from lithowave.parallel.collective import collective_call
+from lithowave.solvers.spectral_element.absorbing_layer import DAMPED, active_axes
 from lithowave.solvers.spectral_element.faces import face_areas, face_places
 
 LARGEST_SLOPE = 1e-6  # component of the normal along an active axis of an absorbing layer, up to round-off
@@ -180,17 +181,16 @@ def refuse_oblique_interfaces(mesh: HexahedralMesh, points: NumberedPoints, mask
 
     points : of the mesh. masks : active axes of the elements, see `ElementKind.layer`. Collective call.
     """
-    active, interface, numbers = np.zeros((points.count, 3)), points.interface, points.numbers
-    for mask in range(1, 8):
-        own = numbers[masks == mask]
-        active[own] = np.maximum(active[own], [mask >> axis & 1 for axis in range(3)])
-    points.border.combine(active, ranks, np.maximum)
-    active[interface.fluid] = np.maximum(active[interface.fluid], active[interface.solid])
+    interface, numbers = points.interface, points.numbers
+    if not ranks.largest(float(len(interface.fluid))):
+        return
+    axes = active_axes(numbers, np.where(masks < DAMPED, masks, 0), points.count, points.border, ranks)
+    axes[interface.fluid] |= axes[interface.solid]
 
     def check() -> None:
         for element, local in interface.faces.tolist():
             k, j, i = face_places(local, numbers.shape[1] - 1)[0].T
-            inside = active[numbers[element, k, j, i]].all(axis=0)
+            inside = np.bitwise_and.reduce(axes[numbers[element, k, j, i]]) >> np.arange(3) & 1 > 0
             area = face_areas(mesh.element_nodes(np.array([element])), local, numbers.shape[1] - 1)[0]
             size = np.linalg.norm(area, axis=1).max()
             if np.abs(area[:, inside]).max(initial=0.0) > LARGEST_SLOPE * size:

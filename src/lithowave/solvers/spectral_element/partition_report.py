@@ -9,7 +9,7 @@ import numpy as np
 from lithowave.mesh.shared_points import CORNERS_OF, boundary_entities, matches
 from lithowave.solvers.common.workload import RankWorkload
 from lithowave.solvers.elements.element_description import kinds_of_faces
-from lithowave.solvers.spectral_element.elements import is_affine
+from lithowave.solvers.spectral_element.element_statistics import is_affine
 from lithowave.solvers.spectral_element.mesh_partition import ACTIVE_AXES, DAMPED_POINT, LAYER_WORK, element_parts
 from lithowave.solvers.spectral_element.meshing import window_of_elements
 from lithowave.solvers.spectral_element.plan import SpectralElementPlan

@@ -186,7 +186,7 @@ class SpectralElementPlan(ElementPlan):
 
     @property
     def moves(self) -> np.ndarray:
-        """1 for each point that moves, 0 for those at rest; the first access is collective.
+        """True for each point that moves, False for those at rest; the first access is collective.
 
         At rest are the displacement on rigid faces of solids and the potential on free faces of fluids, which has P =
         0; and, where a layer ends, both.
@@ -200,9 +200,9 @@ class SpectralElementPlan(ElementPlan):
             rest.append(face_points(self.numbers, faces[held[faces[:, 0]]]))
         points = np.concatenate(rest)
         if not self.ranks.largest(float(len(points))):
-            return np.broadcast_to(1.0, self.total_points)
-        moves = np.ones(self.total_points)
-        moves[points] = 0.0
+            return np.broadcast_to(True, self.total_points)
+        moves = np.ones(self.total_points, bool)
+        moves[points] = False
         self.border.combine(moves, self.ranks, np.minimum)  # a face may belong only to another rank
         return moves
 

@@ -48,6 +48,7 @@ from lithowave.backends.host_threads import over_parts
 from lithowave.backends.loops import exact_part
 from lithowave.errors import InputError
 from lithowave.rheology.body import RelaxationBody
+from lithowave.solvers.spectral_element.element_statistics import is_affine, map_coefficients
 from lithowave.solvers.spectral_element.geometry import determinant, jacobian_matrix
 from lithowave.solvers.spectral_element.gll import gll_points, gll_weights
 
@@ -112,7 +113,7 @@ by -0.1 to 0.7%, and phase velocities deviate by less than 0.1%."""
 COMPONENTS = 6
 """Memory variables of a mechanism: xx, yy, zz, yz, xz, xy."""
 
-PART = 500  # elements that are processed at a time
+PART, MAPS = 500, 4096  # elements that are processed at a time; whose maps are compared at a time
 
 
 @dataclass(frozen=True)
@@ -263,14 +264,46 @@ def carry(
 
 def lame_moduli(mesh: Any, materials: Any, degree: int, elements: np.ndarray, number: int, dtype: Any) -> np.ndarray:
     """Return Y_j kappa - 2/3 Y_j mu and Y_j mu of the points of a set, (elements, points, 2 n), Pa."""
-    found = np.empty((len(elements), carrier_count(degree, number), materials.losses.body.mechanisms, 2), dtype)
+    moduli, place = distinct_moduli(mesh, materials, degree, elements, number, dtype)
+    return moduli[place]
+
+
+def distinct_moduli(
+    mesh: Any, materials: Any, degree: int, elements: np.ndarray, number: int, dtype: Any
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the distinct `lame_moduli` of elements, and the place of those of each element among them."""
+    chosen, place = representatives(mesh, materials, elements)
+    found = np.empty((len(chosen), carrier_count(degree, number), materials.losses.body.mechanisms, 2), dtype)
 
     def compute(some: slice) -> None:
-        kappa, mu = np.moveaxis(carried_moduli(mesh, materials, degree, elements[some], number)[0], (1, 0), (0, 3))
+        kappa, mu = np.moveaxis(carried_moduli(mesh, materials, degree, chosen[some], number)[0], (1, 0), (0, 3))
         found[some, ..., 0], found[some, ..., 1] = kappa - 2.0 / 3.0 * mu, mu
 
-    over_parts(compute, len(elements), PART)
-    return found.reshape(*found.shape[:2], -1)
+    over_parts(compute, len(chosen), PART)
+    return found.reshape(*found.shape[:2], -1), place
+
+
+def representatives(mesh: Any, materials: Any, elements: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return one element for each distinct result of `carried_moduli`, up to round-off, for some elements, and the
+    place of the one of each element among them.
+
+    The result depends on ratios of volumes within an element only: it is the same for all parallelepipeds of a
+    material.
+    """
+    if materials.varying:
+        return elements, np.arange(len(elements))
+    straight = over_parts(
+        lambda some: is_affine(map_coefficients(mesh.element_nodes(elements[some]))), len(elements), MAPS
+    )
+    key = np.concatenate([np.zeros(0, np.int64), materials.number[elements]])
+    curved = np.flatnonzero(~np.concatenate([np.zeros(0, bool), *straight]))
+    key[curved] = len(materials.rho) + np.arange(len(curved))
+    present = np.zeros(len(materials.rho) + len(curved), bool)
+    present[key] = True
+    place = (np.cumsum(present) - 1)[key]
+    first = np.empty(np.count_nonzero(present), np.int64)
+    first[place[::-1]] = np.arange(len(place))[::-1]
+    return elements[first], place
 
 
 def around(mesh: Any, elements: np.ndarray, positions: np.ndarray) -> np.ndarray:
@@ -295,27 +328,30 @@ def choose_sets(mesh: Any, materials: Any, degree: int, storage: Storage = NO_SO
     chosen = np.zeros(materials.number.size, np.int64)
     if materials.losses is None:
         return chosen
-    sets = carrier_sets(degree)
-
-    def choose(some: slice) -> None:
-        rest = np.arange(some.start, some.stop)
-        rest = rest[materials.attenuates(rest)]
-        largest = np.where(around(mesh, rest, storage.sources), 0.0, LARGEST_RELAXATION[storage.mode])
-        for number in range(1, len(sets) + 1):
-            if not len(rest):
-                break
-            _, strength = carried_moduli(mesh, materials, degree, rest, number)
-            strength = strength * materials.softness(rest)
-            # With all points, the limit is that of the medium itself.
-            fits = strength < (largest if number < len(sets) else 1.0)
-            chosen[rest[fits]] = number
-            rest, largest = rest[~fits], largest[~fits]
-        if len(rest):
-            raise InputError(
-                "material", f"attenuation makes the relaxed moduli of element {mesh.numbers_in_whole[rest[0]] + 1} "
-                "negative", "quality factors must be larger in a medium with strong anisotropy",
-                "increase qp and qs, or reduce the anisotropy",
-            )  # fmt: skip
-
-    over_parts(choose, chosen.size, PART)
+    sets, rest = carrier_sets(degree), np.flatnonzero(materials.attenuates(np.arange(chosen.size)))
+    near = over_parts(lambda some: around(mesh, rest[some], storage.sources), len(rest), MAPS)
+    largest = np.where(np.concatenate([np.zeros(0, bool), *near]), 0.0, LARGEST_RELAXATION[storage.mode])
+    for number in range(1, len(sets) + 1):
+        if not len(rest):
+            break
+        strength = _strength(mesh, materials, degree, rest, number)
+        # With all points, the limit is that of the medium itself.
+        fits = strength < (largest if number < len(sets) else 1.0)
+        chosen[rest[fits]] = number
+        rest, largest = rest[~fits], largest[~fits]
+    if len(rest):
+        raise InputError(
+            "material", f"attenuation makes the relaxed moduli of element {mesh.numbers_in_whole[rest[0]] + 1} "
+            "negative", "quality factors must be larger in a medium with strong anisotropy",
+            "increase qp and qs, or reduce the anisotropy",
+        )  # fmt: skip
     return chosen
+
+
+def _strength(mesh: Any, materials: Any, degree: int, elements: np.ndarray, number: int) -> np.ndarray:
+    """Return the largest sum of Y_j in each element at a carrying point of a set, with its anisotropy."""
+    some, place = representatives(mesh, materials, elements)
+    strength = over_parts(
+        lambda part: carried_moduli(mesh, materials, degree, some[part], number)[1], len(some), PART
+    )
+    return np.concatenate(strength)[place] * materials.softness(elements)

@@ -1,0 +1,134 @@
+"""What a run computes before its first step: equal to plain formulas, and in time that is small next to one sort."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from lithowave import Simulation
+from lithowave.backends import make_backend
+from lithowave.mesh.bisection import around, refined
+from lithowave.mesh.distinct import distinct
+from lithowave.mesh.tetrahedra import face_neighbors
+from lithowave.mesh.tetrahedral_boxes import tetrahedral_box
+from lithowave.solvers import load_method
+from lithowave.solvers.spectral_element.absorption import layer_points
+from lithowave.solvers.spectral_element.geometry import determinant, jacobian_matrix
+from lithowave.solvers.spectral_element.gll import gll_weights
+from lithowave.solvers.spectral_element.plan import SpectralElementPlan
+from lithowave.solvers.spectral_element.relaxation import carried_moduli, choose_sets, lame_moduli
+
+
+def layered_plan(quality: bool = False, half: float = 3000.0, **solver: float) -> SpectralElementPlan:
+    """A box of two layers with an absorbing layer."""
+    losses = {"qp": 100, "qs": 50} if quality else {}
+    layers = [
+        {"top": 0, "vp": 3200, "vs": 1600, "rho": 2300, **losses},
+        {"top": -1000, "vp": 5000, "vs": 2800, "rho": 2600, **losses},
+    ]
+    simulation = Simulation.model_validate({
+        "schema_version": 1, "domain": {"x": [-half, half], "y": [-half, half], "z": [-half, 0]},
+        "material": {"layers": layers}, "duration": 1.0,
+        "sources": [{
+            "position": [0, 0, -1500], "force": [0, 0, 1e9], "time_function": {"gaussian": {"sigma": 0.2, "delay": 1}},
+        }],
+        "receivers": [{"network": "XX", "name": "A", "position": [500, 0, 0]}],
+        "solver": {"method": "spectral_element", "max_frequency": 2.0, **solver},
+    })  # fmt: skip
+    found: SpectralElementPlan = load_method("spectral_element").plan(simulation, make_backend("cpu", "single"))
+    return found
+
+
+@pytest.mark.parametrize("degree", [3, 4])
+def test_filters_of_layer_points_are_means_over_their_elements(degree: int) -> None:
+    plan = layered_plan(degree=degree)
+    members = np.flatnonzero(plan.layer_masks)
+    numbers, own = plan.numbers[members], plan.stretching.filters(members)
+    volume = determinant(jacobian_matrix(plan.mesh.element_nodes(members), degree))
+    weights, rho = gll_weights(degree), plan.materials.density(members)[..., None, None]
+    mass = rho * volume * np.einsum("k,j,i->kji", weights, weights, weights)
+    expected = np.zeros((plan.total_points, 4, 3))
+    for entry, values in ((0, own[..., 0] - 1), (2, own[..., 2])):
+        np.add.at(expected[:, :3, entry], numbers, mass[..., None] * values)
+    expected[:, :3] /= plan.element_statistics.mass[:, None, None]
+    np.maximum.at(expected[:, :3, 1], numbers, own[..., 1])
+    expected[:, :3, 0] += 1
+    expected[numbers, 3] = plan.stretching.friction(members)
+    active = expected[:, :3, 2] > 0
+    for axes, found in enumerate(layer_points(plan), 1):
+        np.testing.assert_array_equal(found.point, np.flatnonzero(active.sum(axis=1) == axes))
+        chosen = expected[found.point, :3][active[found.point]].reshape(len(found.point), axes, 3)
+        chosen = np.concatenate([chosen, expected[found.point, 3:]], axis=1)
+        np.testing.assert_allclose(found.filters, chosen, rtol=1e-12, atol=1e-14)
+
+
+def test_few_elements_of_a_layer_represent_the_others() -> None:
+    plan = layered_plan()
+    members = np.flatnonzero(plan.layer_masks)
+    chosen, place = plan.stretching.representatives(members)
+    assert len(chosen) < len(members) / 10
+    np.testing.assert_array_equal(plan.stretching.filters(chosen)[place], plan.stretching.filters(members))
+    np.testing.assert_allclose(
+        plan.stretching.friction(chosen)[place], plan.stretching.friction(members), rtol=1e-14, atol=1e-14
+    )
+
+
+def test_moduli_of_one_parallelepiped_are_those_of_all() -> None:
+    plan = layered_plan(quality=True)
+    for number in np.unique(plan.relaxation_sets).tolist():
+        members = np.flatnonzero(plan.relaxation_sets == number)
+        kappa, mu = np.moveaxis(carried_moduli(plan.mesh, plan.materials, 4, members, number)[0], (1, 0), (0, 3))
+        expected = np.stack([kappa - 2 / 3 * mu, mu], axis=-1).reshape(len(members), kappa.shape[1], -1)
+        found = lame_moduli(plan.mesh, plan.materials, 4, members, number, float)
+        np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12 * expected.max())
+
+
+def test_distinct_rows() -> None:
+    rows = np.array([[2.0, 1.0], [0.0, 3.0], [2.0, 1.0], [0.0, -0.0], [0.0, 3.0], [0.0, 0.0]])
+    first, place = distinct(rows)
+    assert first.tolist() == [0, 1, 3] and place.tolist() == [0, 1, 0, 2, 1, 2]
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_neighbors_of_a_refined_mesh_are_those_of_a_search_in_all_of_it(times: int) -> None:
+    mesh = tetrahedral_box((0, 5), (0, 5), (-5, 0), 1.0)
+    for center in ((2.5, 2.5, -2.5), (0.0, 0.0, 0.0))[:times]:
+        nearest = np.argmin(np.linalg.norm(mesh.element_vertices().mean(axis=1) - center, axis=1))
+        mesh = refined(mesh, around(mesh, np.array([nearest])))
+        np.testing.assert_array_equal(mesh.neighbors, face_neighbors(mesh.elements))
+
+
+def processor_time(call: Callable[[], object], repeats: int = 3) -> float:
+    """The shortest processor time of a call, s, of all threads."""
+    times = []
+    for _ in range(repeats):
+        begin = time.process_time()
+        call()
+        times.append(time.process_time() - begin)
+    return min(times)
+
+
+def test_cost_of_the_points_of_a_layer() -> None:
+    plan = layered_plan(half=6000.0)
+    layer_points(plan)  # compile
+    numbers, sums = plan.numbers[plan.layer_masks > 0], np.zeros((plan.total_points, 3))
+    one_sum = processor_time(lambda: np.add.at(sums, numbers, 1.0))
+    # Measured: 0.95; the same sums by NumPy, from the filters of each element, took 18.
+    assert processor_time(lambda: layer_points(plan)) < 3.0 * one_sum
+
+
+def test_cost_of_attenuation() -> None:
+    plan = layered_plan(quality=True, half=6000.0)
+    every = np.arange(plan.element_count)
+
+    def prepare() -> None:
+        choose_sets(plan.mesh, plan.materials, 4)
+        lame_moduli(plan.mesh, plan.materials, 4, every, 1, np.float32)
+
+    prepare()  # compile
+    all_elements = processor_time(lambda: carried_moduli(plan.mesh, plan.materials, 4, every, 1))
+    # Measured: 0.1; at least 2 with the moduli of each element, once for the choice and once for the tables.
+    assert processor_time(prepare) < 0.5 * all_elements
