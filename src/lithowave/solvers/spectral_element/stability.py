@@ -23,6 +23,7 @@ before and after the step, which is zero in this motion.
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -39,7 +40,7 @@ from lithowave.solvers.spectral_element.materials import UPPER
 
 EXPOSURES = (0.18, 0.36, 0.7)  # of the exposure, between classes
 NEXT_LEVEL = 2.0**-0.125  # of the bounds, between classes
-LARGEST, RANDOM = 4, 4  # elements of a class in the sample
+SAMPLE, SAMPLE_POINTS = 4, 500  # elements of a class in half of the sample, at least 2; their points at high degrees
 ITERATIONS = 40
 CHANGES = 8_000_000  # coefficients of K' - K of elements that are iterated at a time
 MARGIN = 1.01  # on eigenvalues: elements outside the sample may have a larger ratio
@@ -57,10 +58,11 @@ def stable_time_step(
     """
     exposure = _exposure_classes(points, moves, stiffness, ranks)
     left, found = bounds.copy(), 0.0
+    size = min(SAMPLE, max(2, SAMPLE_POINTS // points.numbers[0].size))
     while (largest := ranks.largest(float(left.max(initial=0.0)))) > found:
         level = left > largest * NEXT_LEVEL
         sample = np.concatenate([
-            _sample(np.flatnonzero(level & (exposure == number)), bounds, mesh.numbers_in_whole, ranks)
+            _sample(np.flatnonzero(level & (exposure == number)), bounds, mesh.numbers_in_whole, size, ranks)
             for number in range(len(EXPOSURES) + 1)
         ])  # fmt: skip
         near, is_sample = _with_neighbors(sample, points, ranks)
@@ -94,16 +96,16 @@ def _exposure_classes(points: Any, moves: np.ndarray, stiffness: np.ndarray, ran
     return np.searchsorted(EXPOSURES, stiffness / total[corners].min(axis=1))
 
 
-def _sample(members: np.ndarray, bounds: np.ndarray, numbers: np.ndarray, ranks: Ranks) -> np.ndarray:
-    """Return this rank's elements among those with the largest bounds of a class, and a random sample of it (collective
-    call).
+def _sample(members: np.ndarray, bounds: np.ndarray, numbers: np.ndarray, size: int, ranks: Ranks) -> np.ndarray:
+    """Return this rank's elements among those with the largest bounds of a class, and a random sample of it, `size`
+    each (collective call).
 
     members : of the class. numbers : global indices of all elements, which determine the random choice, so that it is
     independent of the partition.
     """
     chance = (numbers[members].astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(32)
     chosen = []
-    for rating, size in ((-bounds[members], LARGEST), (chance, RANDOM)):
+    for rating in (-bounds[members], chance):
         order = np.lexsort((numbers[members], rating))[:size]
         mine = list(zip(rating[order].tolist(), numbers[members[order]].tolist(), strict=True))
         first = set(sorted(one for theirs in ranks.all_gather(mine) for one in theirs)[:size])
@@ -127,8 +129,8 @@ class Patch:
     """Elements of all ranks around those of a sample.
 
     numbers : global indices of the elements. nodes : (elements, 8 or 27, 3), m. keys : of their points [element, k, j,
-    i]; inertia : factors of their mass. moduli (elements, points or 1, 21), Pa; rho (elements, points or 1), kg/m^3. is_fluid : (elements,). measures :
-    further values of each element.
+    i]; inertia : factors of their mass. moduli : (elements, points or 1, 21), Pa. rho : (elements, points or 1),
+    kg/m^3. is_fluid : (elements,). measures : further values of each element.
     """
 
     numbers: np.ndarray
@@ -161,6 +163,15 @@ class Patch:
         names = cls.__dataclass_fields__
         return cls(*(np.concatenate([getattr(one, name) for one in patches])[order] for name in names))
 
+    def fingerprint(self, some: np.ndarray) -> bytes:
+        """Return bytes that are equal if the first of some elements, and the others around it, are equal to six digits,
+        except for their position."""
+        nodes = self.nodes[some] - self.nodes[some[0], 0]
+        parts = nodes / np.abs(nodes).max(), np.log(np.abs(nodes).max()), self.inertia[some[0]], self.rho[some]
+        moduli = self.moduli[some] / self.moduli[some].max()
+        parts = *parts, np.log(self.moduli[some].max()), moduli
+        return hashlib.sha256(b"".join((np.round(part, 6) + 0.0).tobytes() for part in parts)).digest()
+
     def laws(self, some: np.ndarray, degree: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the stiffness in reference coordinates (elements, k, j, i, c, d, c, d) of elements of one medium, the
         force of a component along xi_d for the derivative of a component along xi_d, and their masses (elements, k, j,
@@ -175,24 +186,31 @@ class Patch:
             inertia = 1.0 / matrix[..., 0, 0]
         else:
             tensor, inertia = matrix[..., VOIGT[:, :, None, None], VOIGT], self.rho[some]
-        tensor = np.broadcast_to(tensor, (len(some), n**3, *tensor.shape[2:])).reshape(len(some), n, n, n, *tensor.shape[2:])
+        axes = tensor.shape[2:]
+        tensor = np.broadcast_to(tensor, (len(some), n**3, *axes)).reshape(len(some), n, n, n, *axes)
         law = np.einsum("ekjidm,ekjicmal,ekjibl,ekji->ekjicdab", inverse, tensor, inverse, volume, optimize=True)
         return law, volume * np.broadcast_to(inertia, (len(some), n**3)).reshape(volume.shape)
 
 
 def shared_eigenvalues(patch: Patch, rows: np.ndarray, degree: int) -> np.ndarray:
     """Return the largest eigenvalue, 1/s^2, of M^-1 K' of some elements of a patch that has all their neighbors."""
-    found = np.empty(len(rows))
+    corners = _corners(patch.keys)
+    near = [np.flatnonzero(np.isin(corners, corners[row]).any(axis=1)) for row in rows]
+    near = [np.concatenate([[row], some[some != row]]) for row, some in zip(rows, near, strict=True)]
+    # Elements that are equal, with equal neighbors, are computed once.
+    _, first, same = np.unique([patch.fingerprint(some) for some in near], return_index=True, return_inverse=True)
+    found = np.empty(len(first))
     for fluid, size in ((True, 1), (False, 3)):
-        members = np.flatnonzero(patch.is_fluid[rows] == fluid)
+        members = np.flatnonzero(patch.is_fluid[rows[first]] == fluid)
         surface = size * ((degree + 1) ** 3 - (degree - 1) ** 3)
         part = max(1, CHANGES // surface**2)
-        for first in range(0, len(members), part):
-            some = members[first : first + part]
-            laws, changes, masses = zip(*(_shared_stiffness(patch, row, degree) for row in rows[some]), strict=True)
-            mass = np.stack(masses) * patch.inertia[rows[some]]
+        for begin in range(0, len(members), part):
+            some = members[begin : begin + part]
+            parts = (_shared_stiffness(patch, near[number], degree) for number in first[some])
+            laws, changes, masses = zip(*parts, strict=True)
+            mass = np.stack(masses) * patch.inertia[rows[first[some]]]
             found[some] = _largest_eigenvalues(np.stack(laws), np.stack(changes), mass)
-    return found
+    return found[same]
 
 
 def _outside(degree: int) -> np.ndarray:
@@ -201,25 +219,22 @@ def _outside(degree: int) -> np.ndarray:
     return places[((places == 0) | (places == degree)).any(axis=1)]
 
 
-def _shared_stiffness(patch: Patch, row: int, degree: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _shared_stiffness(patch: Patch, near: np.ndarray, degree: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the law and the masses (k, j, i) of an element, see `Patch.laws`, and K' - K between points on its faces,
-    (points, c, points, c)."""
-    corners, outside = _corners(patch.keys), _outside(degree)
-    near = np.flatnonzero(np.isin(corners, corners[row]).any(axis=1))
-    near = np.concatenate([[row], near[near != row]])
+    (points, c, points, c). near : the element, followed by its neighbors."""
+    outside = _outside(degree)
     laws, masses = patch.laws(near, degree)
     keys = patch.keys[near][:, *outside.T]
     order = np.argsort(keys[0])
     place = order[np.minimum(np.searchsorted(keys[0], keys, sorter=order), len(order) - 1)]
     place[keys[0][place] != keys] = -1
     count, size = len(outside), laws.shape[4]
-    own, total = np.zeros((2, count, size, count, size))
-    shares = np.zeros((2, count, count))
-    weights = np.sqrt(masses[:, *outside.T])
-    derivative = derivative_matrix(degree)
-    _add_stiffness(laws[:1], weights[:1], place[:1], outside, derivative, own, shares[0])
-    _add_stiffness(laws, weights, place, outside, derivative, total, shares[1])
-    return laws[0], total * (shares[0] / shares[1])[:, None, :, None] - own, masses[0]
+    total, shares = np.zeros((count, size, count, size)), np.zeros((count, count))
+    weights, derivative = np.sqrt(masses[:, *outside.T]), derivative_matrix(degree)
+    _add_stiffness(laws[:1], weights[:1], place[:1], outside, derivative, total, shares)
+    own, own_share = total.copy(), shares.copy()
+    _add_stiffness(laws[1:], weights[1:], place[1:], outside, derivative, total, shares)
+    return laws[0], total * (own_share / shares)[:, None, :, None] - own, masses[0]
 
 
 @njit(cache=True, nogil=True)
@@ -231,11 +246,10 @@ def _add_stiffness(laws, weights, place, outside, derivative, total, shares):  #
     n, size = derivative.shape[0], laws.shape[4]
     r = np.empty(3, np.int64)
     for e in range(len(laws)):
-        for p in range(len(outside)):
-            for q in range(len(outside)):
+        members = np.flatnonzero(place[e] >= 0)
+        for p in members:
+            for q in members:
                 a, b = place[e, p], place[e, q]
-                if a < 0 or b < 0:
-                    continue
                 shares[a, b] += weights[e, p] * weights[e, q]
                 for d in range(3):  # place 2 - d along xi_d
                     for f in range(3):
