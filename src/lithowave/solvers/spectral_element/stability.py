@@ -9,12 +9,15 @@ twice too large. Here each element has its part of the sum instead,
 .. math::
     (K_e')_{pq} = \frac{k_e}{\sum_f k_f} \sum_f (K_f)_{pq},
 
-over all elements f that have both points p and q, with the stiffness k of each: the sum over points of the diagonal
-coefficients. In the interior of a uniform mesh, the result is the largest eigenvalue of the mesh.
+over all elements f that have both points p and q, with the stiffness k of each: the sum of its diagonal coefficients in
+reference coordinates. In the interior of a uniform mesh, the result is the largest eigenvalue of the mesh.
 
-`element_statistics` computes fast bounds for all elements. The eigenvalues are computed for a sample of each class, and
-the largest ratio of the two applies to the rest of the class. Elements of a class are equally exposed: the share of an
-element in the stiffness of all elements at a corner is 1/8 inside a uniform mesh, and 1 at a free corner.
+`element_statistics` computes fast bounds for all elements. The eigenvalues are computed from the largest bounds down,
+until the bounds of all others are below the result. Elements that are equal, with equal neighbors, are computed once,
+so that this covers all elements of most generated meshes. If there are too many different ones with similar bounds, as
+in deformed meshes, they are computed for a sample, and the largest ratio of eigenvalue to bound applies to the others
+that are equally exposed: the share of an element in the stiffness of all elements at a corner is 1/8 inside a uniform
+mesh, and 1 at a free corner.
 
 The friction of an absorbing layer reduces the mass of the fastest motion, that which changes its sign in each step.
 Damping, also that of layers and of absorbing faces, and the coupling of fluids and solids act on the mean velocity
@@ -43,7 +46,8 @@ NEXT_LEVEL = 2.0**-0.125  # of the bounds, between classes
 SAMPLE, SAMPLE_POINTS = 4, 500  # elements of a class in half of the sample, at least 2; their points at high degrees
 ITERATIONS = 40
 CHANGES = 8_000_000  # coefficients of K' - K of elements that are iterated at a time
-MARGIN = 1.01  # on eigenvalues: elements outside the sample may have a larger ratio
+MARGIN = 1.03  # on eigenvalues: elements outside the sample may have a larger ratio
+DIFFERENT = 96  # elements with similar bounds and different surroundings, up to which all are computed
 
 def stable_time_step(
     mesh: Any, materials: Any, points: Any, keys: np.ndarray, moves: np.ndarray, bounds: np.ndarray,
@@ -57,14 +61,18 @@ def stable_time_step(
     of the mass of the fastest motion, infinite at rest.
     """
     exposure = _exposure_classes(points, moves, stiffness, ranks)
+    surroundings = _surroundings(mesh, materials, points, moves, ranks)
     left, found = bounds.copy(), 0.0
     size = min(SAMPLE, max(2, SAMPLE_POINTS // points.numbers[0].size))
     while (largest := ranks.largest(float(left.max(initial=0.0)))) > found:
         level = left > largest * NEXT_LEVEL
-        sample = np.concatenate([
-            _sample(np.flatnonzero(level & (exposure == number)), bounds, mesh.numbers_in_whole, size, ranks)
-            for number in range(len(EXPOSURES) + 1)
-        ])  # fmt: skip
+        left[level] = 0.0
+        sample = _different(np.flatnonzero(level), surroundings, mesh.numbers_in_whole, ranks)
+        if sample is not None:
+            level[:] = False
+        else:
+            members = [np.flatnonzero(level & (exposure == number)) for number in range(len(EXPOSURES) + 1)]
+            sample = np.concatenate([_sample(some, bounds, mesh.numbers_in_whole, size, ranks) for some in members])
         near, is_sample = _with_neighbors(sample, points, ranks)
         measures = np.stack([is_sample, exposure[near], bounds[near]], axis=1)
         own = Patch.of(near, mesh, materials, points.numbers, keys, inertia(near), measures)
@@ -72,13 +80,12 @@ def stable_time_step(
         rows = np.flatnonzero(patch.measures[:, 0])
         values = shared_eigenvalues(patch, rows, points.numbers.shape[1] - 1)
         found = max(found, float(values.max()))
+        level[sample] = False
         for number in range(len(EXPOSURES) + 1):
-            others = level & (exposure == number)
-            others[sample] = False
             same = patch.measures[rows, 1] == number
             ratio = float((values[same] / patch.measures[rows[same], 2]).max(initial=0.0))
-            found = max(found, MARGIN * ratio * ranks.largest(float(bounds[others].max(initial=0.0))))
-        left[level] = 0.0
+            others = ranks.largest(float(bounds[level & (exposure == number)].max(initial=0.0)))
+            found = max(found, MARGIN * ratio * others)
     return float(f"{2.0 / math.sqrt(found):.6g}")
 
 
@@ -94,6 +101,51 @@ def _exposure_classes(points: Any, moves: np.ndarray, stiffness: np.ndarray, ran
     points.border.combine(total, ranks)
     total[moves == 0.0] = np.inf
     return np.searchsorted(EXPOSURES, stiffness / total[corners].min(axis=1))
+
+
+def _surroundings(mesh: Any, materials: Any, points: Any, moves: np.ndarray, ranks: Ranks) -> np.ndarray | None:
+    """Return a number for each element that is equal for elements of equal shapes and materials, also those of their
+    neighbors (collective call); None if materials vary within elements."""
+    if materials.varying:
+        return None
+    corners = _corners(points.numbers)
+    nodes = mesh.element_nodes(np.arange(len(corners)))
+    nodes = (nodes - nodes[:, :1]).reshape(len(nodes), -1)
+    scale = ranks.largest(float(np.abs(nodes).max()))
+    factors = np.random.default_rng(3).integers(1, 2**62, nodes.shape[1], np.int64)
+    own = (np.rint(nodes / scale * 1e7).astype(np.int64) * factors).sum(axis=1) + materials.number * 2**40
+    turns = np.arange(8, dtype=np.int64)
+    parts = _mixed(own[:, None] * 8 + turns) >> np.uint64(19)  # 45 bits: their sums are exact
+    total = np.bincount(corners.reshape(-1), parts.reshape(-1).astype(float), points.count)
+    points.border.combine(total, ranks)
+    around = total[corners].astype(np.int64) * 2 + (moves[corners] > 0.0)
+    return _mixed(_mixed(own).astype(np.int64) + _mixed(around * 8 + turns).astype(np.int64).sum(axis=1))
+
+
+def _mixed(values: np.ndarray) -> np.ndarray:
+    """Return pseudo-random integers of 64 bits that depend on integers."""
+    found = values.astype(np.uint64)
+    for shift in (30, 27, 31):
+        found = (found ^ (found >> np.uint64(shift))) * np.uint64(0xBF58476D1CE4E5B9)
+    return found
+
+
+def _different(
+    members: np.ndarray, surroundings: np.ndarray | None, numbers: np.ndarray, ranks: Ranks
+) -> np.ndarray | None:
+    """Return this rank's part of the elements among `members` with different surroundings, one of each; None if there
+    are more than DIFFERENT (collective call)."""
+    if surroundings is None:
+        return None
+    ordered = members[np.argsort(numbers[members])]
+    kinds, first = np.unique(surroundings[ordered], return_index=True)
+    mine = list(zip(kinds.tolist(), numbers[ordered[first]].tolist(), strict=True))
+    chosen: dict[int, int] = {}
+    for kind, number in sorted((one for theirs in ranks.all_gather(mine[: DIFFERENT + 1]) for one in theirs), reverse=True):
+        chosen[kind] = number  # the lowest number is the last one
+    if len(chosen) > DIFFERENT:
+        return None
+    return np.array([one for one, pair in zip(ordered[first].tolist(), mine, strict=True) if chosen[pair[0]] == pair[1]], np.int64)
 
 
 def _sample(members: np.ndarray, bounds: np.ndarray, numbers: np.ndarray, size: int, ranks: Ranks) -> np.ndarray:
@@ -230,16 +282,16 @@ def _shared_stiffness(patch: Patch, near: np.ndarray, degree: int) -> tuple[np.n
     place[keys[0][place] != keys] = -1
     count, size = len(outside), laws.shape[4]
     total, shares = np.zeros((count, size, count, size)), np.zeros((count, count))
-    weights, derivative = np.sqrt(masses[:, *outside.T]), derivative_matrix(degree)
-    _add_stiffness(laws[:1], weights[:1], place[:1], outside, derivative, total, shares)
+    stiffness, derivative = np.einsum("ekjicdcd->e", laws), derivative_matrix(degree)
+    _add_stiffness(laws[:1], stiffness[:1], place[:1], outside, derivative, total, shares)
     own, own_share = total.copy(), shares.copy()
-    _add_stiffness(laws[1:], weights[1:], place[1:], outside, derivative, total, shares)
+    _add_stiffness(laws[1:], stiffness[1:], place[1:], outside, derivative, total, shares)
     return laws[0], total * (own_share / shares)[:, None, :, None] - own, masses[0]
 
 
 @njit(cache=True, nogil=True)
-def _add_stiffness(laws, weights, place, outside, derivative, total, shares):  # pragma: no cover - compiled
-    """Add the stiffness of elements between points on their faces, and the products of the weights of both points.
+def _add_stiffness(laws, stiffness, place, outside, derivative, total, shares):  # pragma: no cover - compiled
+    """Add the stiffness of elements between points on their faces, and the stiffness of those that have both points.
 
     place : (elements, points), of each point among those of the result; -1 if it is not one of them.
     """
@@ -250,7 +302,7 @@ def _add_stiffness(laws, weights, place, outside, derivative, total, shares):  #
         for p in members:
             for q in members:
                 a, b = place[e, p], place[e, q]
-                shares[a, b] += weights[e, p] * weights[e, q]
+                shares[a, b] += stiffness[e]
                 for d in range(3):  # place 2 - d along xi_d
                     for f in range(3):
                         for axis in range(3):
