@@ -9,8 +9,8 @@ twice too large. Here each element has its part of the sum instead,
 .. math::
     (K_e')_{pq} = \frac{k_e}{\sum_f k_f} \sum_f (K_f)_{pq},
 
-over all elements f that have both points p and q, with the stiffness k of each: the sum of its diagonal coefficients in
-reference coordinates. In the interior of a uniform mesh, the result is the largest eigenvalue of the mesh.
+over all elements f that have both points p and q, with the stiffness k of each, the integral of the trace
+of its moduli. In the interior of a uniform mesh, the result is the largest eigenvalue of the mesh.
 
 `element_statistics` computes fast bounds for all elements. The eigenvalues are computed from the largest bounds down,
 until the bounds of all others are below the result. Elements that are equal, with equal neighbors, are computed once,
@@ -141,11 +141,13 @@ def _different(
     kinds, first = np.unique(surroundings[ordered], return_index=True)
     mine = list(zip(kinds.tolist(), numbers[ordered[first]].tolist(), strict=True))
     chosen: dict[int, int] = {}
-    for kind, number in sorted((one for theirs in ranks.all_gather(mine[: DIFFERENT + 1]) for one in theirs), reverse=True):
+    every = [one for theirs in ranks.all_gather(mine[: DIFFERENT + 1]) for one in theirs]
+    for kind, number in sorted(every, reverse=True):
         chosen[kind] = number  # the lowest number is the last one
     if len(chosen) > DIFFERENT:
         return None
-    return np.array([one for one, pair in zip(ordered[first].tolist(), mine, strict=True) if chosen[pair[0]] == pair[1]], np.int64)
+    pairs = zip(ordered[first].tolist(), mine, strict=True)
+    return np.array([element for element, (kind, number) in pairs if chosen[kind] == number], np.int64)
 
 
 def _sample(members: np.ndarray, bounds: np.ndarray, numbers: np.ndarray, size: int, ranks: Ranks) -> np.ndarray:
@@ -224,10 +226,10 @@ class Patch:
         parts = *parts, np.log(self.moduli[some].max()), moduli
         return hashlib.sha256(b"".join((np.round(part, 6) + 0.0).tobytes() for part in parts)).digest()
 
-    def laws(self, some: np.ndarray, degree: int) -> tuple[np.ndarray, np.ndarray]:
+    def laws(self, some: np.ndarray, degree: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the stiffness in reference coordinates (elements, k, j, i, c, d, c, d) of elements of one medium, the
-        force of a component along xi_d for the derivative of a component along xi_d, and their masses (elements, k, j,
-        i)."""
+        force of a component along xi_d for the derivative of a component along xi_d, their masses (elements, k, j, i),
+        and their stiffness (elements,)."""
         n, weights = degree + 1, gll_weights(degree)
         inverse, jacobian = metric(jacobian_matrix(self.nodes[some], degree))
         volume = jacobian * np.einsum("k,j,i->kji", weights, weights, weights)
@@ -241,7 +243,8 @@ class Patch:
         axes = tensor.shape[2:]
         tensor = np.broadcast_to(tensor, (len(some), n**3, *axes)).reshape(len(some), n, n, n, *axes)
         law = np.einsum("ekjidm,ekjicmal,ekjibl,ekji->ekjicdab", inverse, tensor, inverse, volume, optimize=True)
-        return law, volume * np.broadcast_to(inertia, (len(some), n**3)).reshape(volume.shape)
+        stiffness = np.einsum("ekjicdcd,ekji->e", tensor, volume)
+        return law, volume * np.broadcast_to(inertia, (len(some), n**3)).reshape(volume.shape), stiffness
 
 
 def shared_eigenvalues(patch: Patch, rows: np.ndarray, degree: int) -> np.ndarray:
@@ -275,14 +278,14 @@ def _shared_stiffness(patch: Patch, near: np.ndarray, degree: int) -> tuple[np.n
     """Return the law and the masses (k, j, i) of an element, see `Patch.laws`, and K' - K between points on its faces,
     (points, c, points, c). near : the element, followed by its neighbors."""
     outside = _outside(degree)
-    laws, masses = patch.laws(near, degree)
+    laws, masses, stiffness = patch.laws(near, degree)
     keys = patch.keys[near][:, *outside.T]
     order = np.argsort(keys[0])
     place = order[np.minimum(np.searchsorted(keys[0], keys, sorter=order), len(order) - 1)]
     place[keys[0][place] != keys] = -1
     count, size = len(outside), laws.shape[4]
     total, shares = np.zeros((count, size, count, size)), np.zeros((count, count))
-    stiffness, derivative = np.einsum("ekjicdcd->e", laws), derivative_matrix(degree)
+    derivative = derivative_matrix(degree)
     _add_stiffness(laws[:1], stiffness[:1], place[:1], outside, derivative, total, shares)
     own, own_share = total.copy(), shares.copy()
     _add_stiffness(laws[1:], stiffness[1:], place[1:], outside, derivative, total, shares)
