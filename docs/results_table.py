@@ -126,7 +126,7 @@ ROWS: Rows = (
     ),
     (
         "spectral elements: estimated limit of the time step below the exact one by",
-        "element_time_step", "below", percent, "0 to 30%",
+        "element_time_step", "below", percent, "0 to 5%",
     ),
     (
         "discontinuous Galerkin with the absorbing layer, less than a wavelength from the sides: difference from a "

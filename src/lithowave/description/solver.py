@@ -263,7 +263,7 @@ class Solver(DescriptionModel):
         default=None, description="Time step, s; null: safety times the stability limit."
     )
     safety: quantity("number", gt=0, le=1) = Field(  # type: ignore[valid-type]
-        default=0.9, description="Time step as a fraction of the stability limit."
+        default=0.98, description="Time step as a fraction of the stability limit."
     )
     time_dispersion_correction: StrictBool | None = Field(
         default=None,

@@ -178,7 +178,7 @@ solver:
   effective_medium: auto                 # of cells cut by interfaces: auto | isotropic | transverse | orthorhombic
   memory_variables: auto                 # of attenuation: auto | coarse (one mechanism per node) | full
   time_step: null                        # s; null: safety times the stability limit
-  safety: 0.9
+  safety: 0.98
   # With spectral_element, instead of order and the keys up to memory_variables:
   # degree: 4                            # of the polynomials, 2 to 8
   # memory_variables: auto               # of attenuation: auto | coarse (at some points) | full (at all points)

@@ -208,10 +208,10 @@ class LayerDamping:
             for face, speed in self.speed.items()
         }  # fmt: skip
 
-    @property
-    def time_step_factor(self) -> float:
-        """Factor of the stable time step of elements in the layer: the friction reduces the mass of fast motion."""
-        return math.sqrt(1 - max(self.friction.values(), default=0.0))
+    def inertia(self, layer: AbsorbingLayer, positions: np.ndarray) -> np.ndarray:
+        """Return the factor of the mass of the fastest motion at positions (..., 3), m: 1 - epsilon."""
+        friction = [self.friction[face] * layer.beyond(positions, face) for face in layer.sides]
+        return 1.0 - np.max(friction, axis=0, initial=0.0)
 
 
 def layer_damping(layer: AbsorbingLayer, mesh: Any, materials: Any, degree: int, ranks: Any) -> LayerDamping:

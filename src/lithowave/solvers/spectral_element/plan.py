@@ -46,9 +46,10 @@ from lithowave.solvers.spectral_element.element_statistics import (
 )
 from lithowave.solvers.spectral_element.elements import ElementKind, element_kinds
 from lithowave.solvers.spectral_element.faces import face_points
+from lithowave.solvers.spectral_element.geometry import gll_positions
 from lithowave.solvers.spectral_element.layer_stability import growing_wave_warnings
 from lithowave.solvers.spectral_element.materials import ElementMaterials
-from lithowave.solvers.spectral_element.media import Interface, number_media, refuse_oblique_interfaces
+from lithowave.solvers.spectral_element.media import Interface, NumberedPoints, number_media, refuse_oblique_interfaces
 from lithowave.solvers.spectral_element.mesh_statistics import GlobalMeshStatistics, gather_mesh_statistics
 from lithowave.solvers.spectral_element.meshing import MeshedModel, make_model, typical_size
 from lithowave.solvers.spectral_element.point_location import (
@@ -78,7 +79,7 @@ class SpectralElementPlan(ElementPlan):
     layer_masks : active axes of each element (see `ElementKind.layer`); layer_damping : see `LayerDamping`.
     relaxation_sets : see `relaxation.choose_sets`. ranks :
     ranks of the run. border : points that other ranks share; border_keys : their `point_keys`. interface : pairs of
-    points between fluids and solids. bounds : ends along x,
+    points between fluids and solids. moves : 1 for each point that moves, 0 for those at rest. bounds : ends along x,
     y, z, m, of the global mesh. face_kinds : kinds of the six faces of a box; None for an imported mesh. mesh_file :
     its path. mesh_ends, layer_ends, no_layer : see
     `ElementPlan`. gravity : acceleration as a function of the radius; None without
@@ -102,6 +103,7 @@ class SpectralElementPlan(ElementPlan):
     border: SharedPoints = field(default_factory=SharedPoints)
     border_keys: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
     interface: Interface = field(default_factory=Interface)
+    moves: np.ndarray = field(default_factory=lambda: np.zeros(0))
     bounds: tuple[tuple[float, float], ...] | None = None
     max_frequency: float | None = None
     value_bytes: int = 4
@@ -183,28 +185,6 @@ class SpectralElementPlan(ElementPlan):
     def layer_points(self) -> list[LayerPoints]:
         """See `absorption.layer_points`; the first access is collective."""
         return self.once("layer_points", lambda: layer_points(self))
-
-    @property
-    def moves(self) -> np.ndarray:
-        """True for each point that moves, False for those at rest; the first access is collective.
-
-        At rest are the displacement on rigid faces of solids and the potential on free faces of fluids, which has P =
-        0; and, where a layer ends, both.
-        """
-        return self.once("moves", self._find_moves)
-
-    def _find_moves(self) -> np.ndarray:
-        fluid, rest = self.materials.is_fluid, [np.zeros(0, np.int64)]
-        for kind, held in (("rigid", ~fluid), ("free", fluid), ("absorbing", np.full(len(fluid), bool(self.layer)))):
-            faces = self.faces[kind]
-            rest.append(face_points(self.numbers, faces[held[faces[:, 0]]]))
-        points = np.concatenate(rest)
-        if not self.ranks.largest(float(len(points))):
-            return np.broadcast_to(True, self.total_points)
-        moves = np.ones(self.total_points, bool)
-        moves[points] = False
-        self.border.combine(moves, self.ranks, np.minimum)  # a face may belong only to another rank
-        return moves
 
     @cached_property
     def stretching(self) -> Stretching:
@@ -461,8 +441,6 @@ def make_plan(
     keys = smallest_keys(numbers, mesh.numbers_in_whole, count) if ranks.size > 1 else np.zeros(0, np.int64)
     keys[keys < 0] = np.iinfo(np.int64).max  # points without elements on this rank
     border.combine(keys, ranks, np.minimum)
-    with phase("time step"):
-        limit = stable_time_step(mesh, model.materials, degree, statistics.frequency2, ranks)
     with phase("memory variables"):
         sets = collective_call(ranks, lambda: choose_sets(mesh, model.materials, degree, storage))
     masks, damping = np.zeros(mesh.element_count, np.int64), None
@@ -470,21 +448,52 @@ def make_plan(
         masks = model.layer.masks(mesh.vertices, mesh.elements)
         refuse_oblique_interfaces(mesh, points, masks, ranks)
         damping = layer_damping(model.layer, mesh, model.materials, degree, ranks)
-        largest = ranks.largest(float(statistics.frequency2.max()))
-        statistics.frequency2[masks > 0] /= damping.time_step_factor**2
-        limit *= math.sqrt(largest / ranks.largest(float(statistics.frequency2.max())))
+        statistics.frequency2[masks > 0] /= 1 - max(damping.friction.values(), default=0.0)
+    moves = moving_points(points, model.faces, model.materials.is_fluid, model.layer is not None, ranks)
+
+    def inertia(elements: np.ndarray) -> np.ndarray:
+        positions = gll_positions(mesh.element_nodes(elements), degree)
+        factors = np.ones(positions.shape[:-1]) if damping is None else damping.inertia(model.layer, positions)
+        return np.where(moves[numbers[elements]] > 0.0, factors, np.inf)
+
+    with phase("time step"):
+        stiffness = statistics.frequency2 * statistics.jacobian * model.materials.inertia()[:, 0]
+        every = keys if ranks.size > 1 else np.arange(count)
+        limit = stable_time_step(
+            mesh, model.materials, points, every, moves, statistics.frequency2, stiffness, inertia, ranks
+        )
     domain = more.get("domain")
     curvature = None if domain is None or domain.chunk is None else domain.chunk.map
     bounds = _bounds(mesh, ranks) if curvature is None else tuple(domain.bounds.values())
     return SpectralElementPlan(
         mesh, degree, numbers, count, coefficients, model.materials, model.faces, model.layer,
         masks, damping, sets, statistics,
-        schedule(limit), ranks, border, keys[border.points], points.interface, bounds,
+        schedule(limit), ranks, border, keys[border.points], points.interface, moves, bounds,
         value_bytes=4 if precision == "single" else 8, deterministic=deterministic,
         surface_spacing=(model.element_size or typical_size(mesh)) / degree, mesh_ends=model.mesh_ends,
         layer_ends=model.layer and model.mesh_ends and model.layer.domain,
         no_layer=model.no_layer, curvature=curvature, gravity=model.gravity, **more,
     )  # fmt: skip
+
+
+def moving_points(
+    points: NumberedPoints, faces: Mapping[str, np.ndarray], fluid: np.ndarray, has_layer: bool, ranks: Ranks
+) -> np.ndarray:
+    """Return 1 for each point that moves, 0 for those at rest, (points,); collective call.
+
+    At rest are the displacement on rigid faces of solids and the potential on free faces of fluids, which has P =
+    0; and, where a layer ends, both.
+    """
+    rest = [np.zeros(0, np.int64)]
+    for kind, held in (("rigid", ~fluid), ("free", fluid), ("absorbing", np.full(len(fluid), has_layer))):
+        rest.append(face_points(points.numbers, faces[kind][held[faces[kind][:, 0]]]))
+    resting = np.concatenate(rest)
+    if not ranks.largest(float(len(resting))):
+        return np.broadcast_to(1.0, points.count)
+    moves = np.ones(points.count)
+    moves[resting] = 0.0
+    points.border.combine(moves, ranks, np.minimum)  # a face may belong only to another rank
+    return moves
 
 
 def _refuse_lossy_fluids(mesh: HexahedralMesh, materials: ElementMaterials, domain: Any) -> None:
