@@ -60,9 +60,9 @@ def _of_all_ranks(damping: Damping, plan: Any) -> Damping:
 
 @dataclass(frozen=True)
 class LayerPoints:
-    """Points of an absorbing layer with the same number of filters: those of the active axes, and the friction.
+    """Points at which absorbing layers along the same number of axes begin.
 
-    point : indices. filters : (points, filters, 3), b, a, c.
+    point : indices. filters : (points, axes, 3), b, a, c of the means of the stretching.
     """
 
     point: np.ndarray
@@ -70,34 +70,34 @@ class LayerPoints:
 
 
 def layer_points(plan: Any) -> list[LayerPoints]:
-    """Return the points of the layer with one, two and three active axes (collective call)."""
+    """Return the points at which layers along one, two and three axes begin (collective call).
+
+    Elsewhere all elements of a point have the same stretching, by which they divide their forces.
+    """
     if plan.layer is None:
         return []
-    filters = np.zeros((plan.total_points, 4, 3))
+    filters = np.zeros((plan.total_points, 3, 3))
     for some in _layer_elements(plan):
         numbers, own = plan.numbers[some], plan.stretching.filters(some)
-        # b and c of the mean of S, weighted by masses; the domain has b = 1 and c = 0.
+        own[..., 0] -= 1
+        own *= plan.stretching.begins(some)[..., None]
+        # b and c of the mean of s, weighted by masses; the domain has b = 1 and c = 0.
         mass = element_masses(plan, some)[..., None]
-        np.add.at(filters[:, :3, 0], numbers, mass * (own[..., 0] - 1))
-        np.add.at(filters[:, :3, 2], numbers, mass * own[..., 2])
-    filters[:, :3] /= plan.element_statistics.mass[:, None, None]
+        np.add.at(filters[..., 0], numbers, mass * own[..., 0])
+        np.add.at(filters[..., 2], numbers, mass * own[..., 2])
+    filters /= plan.element_statistics.mass[:, None, None]
     # The elements of a shared point that are in the layer may all belong to another rank.
     plan.border.combine(filters.reshape(len(filters), -1), plan.ranks)
     for some in _layer_elements(plan):
-        numbers = plan.numbers[some]
-        np.maximum.at(filters[:, :3, 1], numbers, plan.stretching.filters(some)[..., 1])
-        filters[numbers, 3] = plan.stretching.friction(some)
-    # The coupling is not stretched (see `coupling`): a friction of the other forces alone might not be passive.
-    filters[np.concatenate([plan.interface.solid, plan.interface.fluid]), 3] = (1.0, 0.0, 0.0)
-    filters[:, :3, 0] += 1
+        own = plan.stretching.filters(some)[..., 1] * plan.stretching.begins(some)
+        np.maximum.at(filters[..., 1], plan.numbers[some], own)
+    filters[..., 0] += 1
     plan.border.combine(filters.reshape(len(filters), -1), plan.ranks, np.maximum)
-    active = filters[:, :3, 2] > 0
+    active = filters[..., 2] > 0
     count, found = active.sum(axis=1), []
     for axes in (1, 2, 3):
         point = np.flatnonzero(count == axes)
-        own = filters[point]
-        chosen = own[:, :3][active[point]].reshape(len(point), axes, 3)
-        found.append(LayerPoints(point, np.concatenate([chosen, own[:, 3:]], axis=1)))
+        found.append(LayerPoints(point, filters[point][active[point]].reshape(len(point), axes, 3)))
     return found
 
 

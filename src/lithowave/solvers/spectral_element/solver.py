@@ -19,7 +19,7 @@ from lithowave.solvers.elements.spread_sources import locate_sources
 from lithowave.solvers.placement import Placement
 from lithowave.solvers.spectral_element.absorption import make_damping
 from lithowave.solvers.spectral_element.coupling import CoupledPairs, coupling_matrices
-from lithowave.solvers.spectral_element.elements import ElementGroup, ElementTables
+from lithowave.solvers.spectral_element.elements import FILTER_COUNTS, ElementGroup, ElementTables
 from lithowave.solvers.spectral_element.exchange import SharedMomenta
 from lithowave.solvers.spectral_element.faces import Damping
 from lithowave.solvers.spectral_element.layer_memory import LayerMemory
@@ -50,8 +50,8 @@ class SpectralElementSolver(ElementSolver):
 
     which is Newmark's scheme with beta = 0, gamma = 1/2 written for half steps, with identical displacements. K is
     applied element by element; C, of the absorbing sides, is solved for at each point. `momentum` holds p / dt. In an
-    absorbing layer, K has memory variables and the forces change S p, from which p follows (`absorbing_layer`). With
-    attenuation, K has memory variables of the relaxing stresses (`relaxation`).
+    absorbing layer, K has memory variables, and where the layer begins the forces change S p, from which p follows
+    (`absorbing_layer`). With attenuation, K has memory variables of the relaxing stresses (`relaxation`).
 
     A fluid has its velocity potential phi instead of u, v = grad phi / rho and P = -d phi / dt: M has 1 / kappa and K
     1 / rho (`fluid_kernels`). C then also has the coupling of fluids and solids (`coupling`).
@@ -273,10 +273,10 @@ class SpectralElementSolver(ElementSolver):
 
     def _layer_sets(self) -> list[tuple[str, int, bool]]:
         """Return the names of the arrays of a checkpoint with the memory variables of elements of a layer, the number
-        of active axes, and whether they are fluids."""
+        of filters, and whether they are fluids."""
         media = {"": False, "fluid_": True} if self.plan.has_fluids else {"": False}
-        axes = range(1, len(self.layer_points) + 1)
-        return [(f"{name}layer_elements_{count}", count, fluid) for name, fluid in media.items() for count in axes]
+        filters = FILTER_COUNTS if self.plan.layer else ()
+        return [(f"{name}layer_elements_{count}", count, fluid) for name, fluid in media.items() for count in filters]
 
     def _pair_sets(self) -> list[tuple[str, CoupledPairs]]:
         """Return the names of the arrays of a checkpoint with the state of coupled points, and those points."""
@@ -339,8 +339,8 @@ class SpectralElementSolver(ElementSolver):
             self.backend.assign(self.history, state["history"])
         for axes, points in enumerate(self.layer_points, 1):
             points.restore(self.backend, state[f"layer_points_{axes}"])
-        for name, axes, fluid in self._layer_sets():
-            self.tables.restore_layer_memory(axes, state[name], fluid)
+        for name, filters, fluid in self._layer_sets():
+            self.tables.restore_layer_memory(filters, state[name], fluid)
         for name, pairs in self._pair_sets():
             pairs.restore(self.backend, state[name])
         for name, carriers in self._carrier_sets():
