@@ -152,12 +152,12 @@ class SpectralElementSolver(ElementSolver):
         moving, counting, damping = self.displacement_launches(), self._counting_launches(), self.damping_launches()
         injecting = [self._injection_launches(sources) for sources in self.sources]
         if self.plan.ranks.size == 1:
-            launches = [*moving, *self.force_launches(self.tables.groups), *sum(injecting, []), *counting, *damping]
+            launches = [*moving, *self._forces(self.tables.groups), *sum(injecting, []), *counting, *damping]
             self._step = captured(self.backend, launches)
             return
-        outer = [*moving, self.exchange.saving(self.momentum), *self.force_launches(self.tables.outer)]
+        outer = [*moving, self.exchange.saving(self.momentum), *self._forces(self.tables.outer)]
         half = len(injecting) // 2  # of the points that other ranks also have, and of the others
-        inner = [*self.force_launches(self.tables.inner), *sum(injecting[half:], []), *counting]
+        inner = [*self._forces(self.tables.inner), *sum(injecting[half:], []), *counting]
         parts = [*outer, *sum(injecting[:half], [])], inner, damping
         self._outer, self._inner, self._absorb = (captured(self.backend, launches) for launches in parts)
 
@@ -189,6 +189,16 @@ class SpectralElementSolver(ElementSolver):
         with phase("kernels"):
             kernels = [self.kernels.add_forces(group.kind) for group in groups]
         return [partial(add, *group.arguments(*fields)) for add, group in zip(kernels, groups, strict=True)]
+
+    def _forces(self, groups: Sequence[ElementGroup]) -> list[Launch]:
+        """Return `force_launches`, of which those after the first, which moves points of the others, run side by side:
+        small groups leave a device partly idle. Additions are then in any order."""
+        first, *rest = self.force_launches(groups) or [None]
+        if first is None:
+            return []
+        if self.plan.deterministic or len(rest) < 2:
+            return [first, *rest]
+        return [first, partial(self.backend.side_by_side, [[launch] for launch in rest])]
 
     def _injection_launches(self, sources: SourceList) -> list[Launch]:
         """Return launches of p += dt f of the sources."""
