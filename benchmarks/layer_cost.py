@@ -1,16 +1,15 @@
 """Cost of an element of the absorbing layers of spectral elements: ``python benchmarks/layer_cost.py``.
 
-A step of a box with layers beyond five sides, less a step of the same box with Stacey sides, is divided by the number of
-elements in the layers, and by the time of an element of the box. The ratio of the modeled bytes (see
-`lithowave.solvers.spectral_element.bench_cases`) is printed beside it. Cases: an elastic solid, one with attenuation, and
-a sea over a solid.
+A step of a box with layers beyond five sides, less a step of the same box with Stacey sides, is divided by the number
+of elements in the layers, and by the time of an element of the box. The ratio of the modeled bytes (see
+`lithowave.solvers.spectral_element.bench_cases`) is printed next to it. Cases: an elastic solid, one with attenuation,
+and a sea over a solid.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -56,21 +55,18 @@ def solver_of(
 
 
 def kernel_times(solver: SpectralElementSolver) -> dict[str, float]:
-    """Return the seconds of each launch of a step, in order; further launches of a kernel get a number."""
-    backend, found = solver.backend, {}
-    launches = [*solver.displacement_launches(), *solver.force_launches(solver.tables.groups), *solver.damping_launches()]
-    groups = iter(solver.tables.groups)
-    for launch in launches:
-        name = getattr(launch.func, "__name__", type(launch.func).__name__)
-        if "argument" in str(launch) or name in ("ElementKernel", "add"):
-            kind = next(groups).kind
-            name = f"add_forces {kind.layer}" + (" fluid" if kind.fluid else "") + (f" Q{kind.carriers}" * bool(kind.carriers))
-        elif isinstance(launch.func, partial):
-            name = str(launch.func.args[0])
-        while name in found:
-            name += "'"
-        found[name] = call_time(captured(backend, [launch]), backend)
-    return found
+    """Return the seconds of each launch of a step, in order; the kernels of elements have the code of their kind."""
+    groups = solver.tables.groups
+    moving, forces, damping = solver.displacement_launches(), solver.force_launches(groups), solver.damping_launches()
+    names = [f"move {number}" for number in range(len(moving))]
+    for kind in (group.kind for group in groups):
+        names.append(f"forces {kind.layer}{' fluid' * kind.fluid}{f' Q{kind.carriers}' * (kind.carriers > 0)}")
+    names += [f"absorb {number}" for number in range(len(damping))]
+    launches = [*moving, *forces, *damping]
+    return {
+        name: call_time(captured(solver.backend, [launch]), solver.backend)
+        for name, launch in zip(names, launches, strict=True)
+    }
 
 
 def measure(case: str, counts: tuple[int, int, int], degree: int, backend: Any, each: bool) -> dict[str, Any]:
@@ -115,9 +111,9 @@ def main() -> None:
         found = measure(case, counts, chosen.degree, backend, chosen.kernels)
         records.append(found)
         print(
-            f"{case:12s} step {1e3 * found['step_s'][0]:.3f} ms with Stacey sides, {1e3 * found['step_s'][1]:.3f} ms with "
-            f"layers; element {1e9 * found['element_s']:.2f} ns, of a layer {1e9 * found['layer_element_s']:.2f} ns: ratio "
-            f"{found['ratio']:.2f}, of bytes {found['bytes_ratio']:.2f}", flush=True,
+            f"{case:12s} step {1e3 * found['step_s'][0]:.3f} ms with Stacey sides, {1e3 * found['step_s'][1]:.3f} ms "
+            f"with layers; element {1e9 * found['element_s']:.2f} ns, of a layer {1e9 * found['layer_element_s']:.2f} "
+            f"ns: ratio {found['ratio']:.2f}, of bytes {found['bytes_ratio']:.2f}", flush=True,
         )  # fmt: skip
         for name, times in zip(("Stacey", "layers"), found["kernels"], strict=True):
             for kernel, seconds in times.items():

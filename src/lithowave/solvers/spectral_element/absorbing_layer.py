@@ -19,8 +19,18 @@ Multiplication by s is a filter with one memory variable m. The trapezoidal rule
     a = \frac{1 - q\alpha}{1 + q\alpha}, \quad c = \frac{2 q d}{(1 + q\alpha)^2}, \quad q = \frac{\Delta t}{2},
 
 and its exact inverse is x = (y - m) / b with the same update of m, so that the discrete layer is as matched as the
-continuous one. An element with n active axes has 9 n memory variables per point: for each axis, those of three
-derivatives and of two columns of stresses.
+continuous one. For each of its n active axes, an element filters three derivatives, and two columns of stresses.
+
+All elements of a point have the same S there, except where a layer begins. The forces are therefore divided by S in
+each element: filters are linear, so that their sum is divided. An element whose active axes are along its local directions
+(`layer_codes`) needs fewer filters. The force f^d of the derivatives along the direction d of the test function has the
+factor S / s_d, which is constant along d, so that the division leaves
+
+.. math::
+    \Delta p = \sum_d f^d / s_d ,
+
+with three memory variables for each active direction, of the force instead of six of stresses. Where a layer along d
+begins, p is that of all elements, and f^d + s_d \sum_{e \ne d} f^e / s_e is added to S p.
 
 Elements become wider outwards, which reduces d and the waves that are trapped at strong
 contrasts. Most of the reflection of a layer of few elements is caused by the discretization. It is

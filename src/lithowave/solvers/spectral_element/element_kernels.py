@@ -174,7 +174,8 @@ def make_add_forces(
     """Return the kernel for elements of this degree, this shape (see `elements.ElementKind.map`) and material type.
 
     varying : True for moduli at each point, False for one set per element. axes : active axes of an absorbing layer.
-    mechanisms, carriers, gravity, damped, aligned : see `elements.ElementKind`; the values of gravity follow the moduli.
+    mechanisms, carriers, gravity, damped, aligned : see `elements.ElementKind`; the values of gravity follow the
+    moduli.
 
     The constants of the loops below must be known at compile time: otherwise the loops are not vectorized.
     """

@@ -90,8 +90,8 @@ def make_add_fluid_forces(
 ) -> Callable[..., None]:
     """Return the kernel for fluid elements of this degree and shape (see `elements.ElementKind.map`).
 
-    varying : True for 1 / rho at each point, False for one value per element. axes : active axes of an absorbing layer, or local
-    directions if aligned.
+    varying : True for 1 / rho at each point, False for one value per element. axes : active axes of an absorbing layer,
+    or local directions if aligned.
     """
     powers, affine = MAP_POWERS[shape], shape == "affine"
     dtype = np.dtype(np.float32 if precision == "single" else np.float64)

@@ -31,6 +31,7 @@ ADAPTED_DEGREES = (3, 4)  # in single precision: see `blocks_per_multiprocessor`
 MOVED = 2  # points that a thread of the element kernel moves for later launches
 PACK_BYTES, PACKS_AT_ONCE = 16, 8  # which shared memory moves at once, if they are in different banks
 NO_TASK = 0xFFFF
+LAYERS = (0, 1, 3, 7, DAMPED, ALIGNED + 1, ALIGNED + 3, ALIGNED + 7)  # with programs of their own, in a solid
 
 
 def packs(degree: int, components: int, value_bytes: int) -> int:
@@ -106,7 +107,7 @@ def _kind_variants(degree: int) -> Iterator[tuple[ElementKind, bool]]:
     """Yield kinds of elements, and whether additions are atomic."""
     for shape in MAPS:
         for anisotropic, varying in ((False, False), (False, True), (True, False), (True, True)):
-            for layer in (0, 1, 3, 7, DAMPED, *(ALIGNED + axes for axes in (1, 3, 7))) if degree == 4 and shape != "trilinear" else (0,):
+            for layer in LAYERS if degree == 4 and shape != "trilinear" else (0,):
                 kind = ElementKind(shape, anisotropic, varying, layer)
                 yield kind, True
                 if degree == 4 and not layer:

@@ -49,8 +49,8 @@ def dependence(coefficients: np.ndarray) -> np.ndarray:
     size = np.abs(coefficients)
     size[..., 0, 0, 0] = 0.0
     limit = TOLERANCE * size.max(axis=(1, 2, 3, 4))
-    powers = (size[..., 1:].max(axis=(2, 3, 4)), size[..., 1:, :].max(axis=(2, 3, 4)), size[..., 1:, :, :].max(axis=(2, 3, 4)))
-    return np.stack(powers, axis=-1) > limit[:, None, None]
+    powers = size[..., 1:], size[..., 1:, :], size[..., 1:, :, :]
+    return np.stack([values.max(axis=(2, 3, 4)) for values in powers], axis=-1) > limit[:, None, None]
 
 
 def _directions(depends: np.ndarray, axes: np.ndarray) -> np.ndarray:
