@@ -119,7 +119,7 @@ def main() -> None:
             for kernel, seconds in times.items():
                 print(f"    {name}: {kernel:24s} {1e6 * seconds:.1f} us", flush=True)
     if chosen.json:
-        chosen.json.write_text(json.dumps(records, indent=2) + "\n")
+        chosen.json.write_text(json.dumps(records, indent=2) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

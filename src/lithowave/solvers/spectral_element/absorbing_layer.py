@@ -22,9 +22,9 @@ and its exact inverse is x = (y - m) / b with the same update of m, so that the 
 continuous one. For each of its n active axes, an element filters three derivatives, and two columns of stresses.
 
 All elements of a point have the same S there, except where a layer begins. The forces are therefore divided by S in
-each element: filters are linear, so that their sum is divided. An element whose active axes are along its local directions
-(`layer_codes`) needs fewer filters. The force f^d of the derivatives along the direction d of the test function has the
-factor S / s_d, which is constant along d, so that the division leaves
+each element: filters are linear, so that their sum is divided. An element whose active axes are along its local
+directions (`layer_codes`) needs fewer filters. The force f^d of the derivatives along the direction d of the test
+function has the factor S / s_d, which is constant along d, so that the division leaves
 
 .. math::
     \Delta p = \sum_d f^d / s_d ,
