@@ -55,4 +55,5 @@ def layer_values(box: BuiltBox, degree: int) -> float:
         fractions.append(float(np.mean((middle < low) | (middle > high))))
     slabs = plan.slabs[bool(layer.thickness["z_max"]) : len(plan.slabs) - bool(layer.thickness["z_min"])]
     fractions.append(1.0 - replace(plan, slabs=slabs).element_count / plan.element_count)
-    return sum(fractions) * 6 * (degree + 1) ** 3
+    within = 1.0 - float(np.prod(1.0 - np.array(fractions)))
+    return (6 * sum(fractions) + 3 * within) * (degree + 1) ** 3
