@@ -40,7 +40,7 @@ from lithowave.parallel.ranks import SINGLE_RANK, Ranks
 from lithowave.solvers.array_sections import ArraySection, Hyperslab, RowSelection, Selection
 
 FOLDER, FILE_NAME, PREVIOUS = "checkpoint", "checkpoint/checkpoint.h5", "checkpoint/previous.h5"
-FORMAT_VERSION = 5
+FORMAT_VERSION = 6
 BLOCK_BYTES = 32 << 20  # copied at a time
 
 RERUN_HINT = "Run the simulation again."

@@ -19,8 +19,18 @@ Multiplication by s is a filter with one memory variable m. The trapezoidal rule
     a = \frac{1 - q\alpha}{1 + q\alpha}, \quad c = \frac{2 q d}{(1 + q\alpha)^2}, \quad q = \frac{\Delta t}{2},
 
 and its exact inverse is x = (y - m) / b with the same update of m, so that the discrete layer is as matched as the
-continuous one. An element with n active axes has 9 n memory variables per point: for each axis, those of three
-derivatives and of two columns of stresses.
+continuous one. For each of its n active axes, an element filters three derivatives, and two columns of stresses.
+
+All elements of a point have the same S there, except where a layer begins. The forces are therefore divided by S in
+each element: filters are linear, so that their sum is divided. An element whose active axes are along its local
+directions (`layer_codes`) needs fewer filters. The force f^d of the derivatives along the direction d of the test
+function has the factor S / s_d, which is constant along d, so that the division leaves
+
+.. math::
+    \Delta p = \sum_d f^d / s_d ,
+
+with three memory variables for each active direction, of the force instead of six of stresses. Where a layer along d
+begins, p is that of all elements, and f^d + s_d \sum_{e \ne d} f^e / s_e is added to S p.
 
 Elements become wider outwards, which reduces d and the waves that are trapped at strong
 contrasts. Most of the reflection of a layer of few elements is caused by the discretization. It is
@@ -67,6 +77,7 @@ thick, of elements that become much wider outwards.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -83,14 +94,14 @@ KAPPA_POWER = 2  # kappa - 1 increases with this power of the depth
 MAX_DAMPING, CORNER = 10.0, 4.5  # of d and of omega_c, over vs / h times the degree of the elements
 FRICTION, MAX_EPSILON = 0.2, 0.4
 TOLERANCE = 1e-6  # depth, as a fraction of the thickness, below which a point is outside the layer
-FILTERS, FLUID_FILTERS = 9, 3  # memory variables of a point of a solid and of a fluid element per active axis
-IDENTITY = (1.0, 0.0, 0.0)  # b, a and c of a filter that changes nothing
 SIDES = ("min", "max")
 WIDEST = 2.25  # width of the outermost elements over those of the domain
 LAYER_ELEMENTS = {True: 2, False: 9}  # default thickness of a layer that is matched, or damped
 # Of damped layers: code of their elements among `masks`, growth of the elements, power of d, and the reflection of the
 # fastest wave along the normal.
 DAMPED, DAMPED_GROWTH, DAMPED_POWER, DAMPED_REFLECTION = 8, 1.4, 2, 0.01
+ALIGNED = 8  # code of aligned elements, to which their active local directions are added
+LINE_VALUES = 7  # of a point of an aligned element along an active direction: see `Stretching.lines`
 SHIFTS = (0.375, 0.075)  # alpha over pi times the frequency of the layer, at its inner and outer side
 DAMPED_SHIFT = 0.25  # the same in a damped layer
 LOW_DEGREE = 3  # up to which waves grow at strong contrasts unless alpha is larger
@@ -267,34 +278,79 @@ class Stretching:
 
         Those of all axes of a damped layer are at the first one.
         """
-        positions, layer = gll_positions(self.mesh.element_nodes(elements), self.degree), self.layer
+        return self._filters(self._positions(elements), elements)
+
+    def friction(self, elements: np.ndarray) -> np.ndarray:
+        """Return b, a, c of the friction at the points of elements: (elements, k, j, i, 3)."""
+        return self._friction(self._positions(elements))
+
+    def begins(self, elements: np.ndarray) -> np.ndarray:
+        """Return True for points of elements in the plane in which a layer along an active axis begins: (elements, k,
+        j, i, axis). A damped layer has none, as its damping is continuous there."""
+        return self._begins(self._positions(elements), elements)
+
+    def lines(self, elements: np.ndarray, axes: np.ndarray, directions: Sequence[int]) -> np.ndarray:
+        """Return the filters of aligned elements along active local directions: (elements, directions, points, 7).
+
+        axes : (elements, directions), the axis of each direction. The values are 1 / b, a, c of the stretching, those
+        of the friction of this axis alone, and b where the layer begins, else 0.
+        """
+        positions, count = self._positions(elements), np.arange(len(elements))
+        found = np.empty((len(elements), len(directions), self.degree + 1, LINE_VALUES))
+        for number, direction in enumerate(directions):
+            line = positions[(slice(None), *(slice(None) if d == direction else slice(1) for d in (2, 1, 0)))]
+            line = line.reshape(len(elements), self.degree + 1, 3)
+            axis = axes[:, number]
+            own = self._filters(line, elements)[count, :, axis]
+            found[:, number, :, :3] = own
+            found[:, number, :, 3:6] = self._friction(line, axis)
+            found[:, number, :, 6] = np.where(self._begins(line, elements)[count, :, axis], own[..., 0], 0.0)
+        found[..., [0, 3]] = 1.0 / found[..., [0, 3]]
+        return found
+
+    def _positions(self, elements: np.ndarray) -> np.ndarray:
+        return gll_positions(self.mesh.element_nodes(elements), self.degree)
+
+    def _depths(self, positions: np.ndarray, elements: np.ndarray) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
+        """Yield each face, True for the elements in the layer beyond it, and the depths of their points."""
+        for face in self.layer.sides:
+            own = self.layer.contains(self.mesh.vertices, self.mesh.elements[elements], face)
+            yield face, own, self.layer.beyond(positions[own], face)
+
+    def _filters(self, positions: np.ndarray, elements: np.ndarray) -> np.ndarray:
+        layer = self.layer
         found, total = np.zeros((*positions.shape, 3)), np.zeros(positions.shape[:-1])
         found[..., 0] = 1.0
-        for face in layer.sides:
-            own = layer.contains(self.mesh.vertices, self.mesh.elements[elements], face)
-            depth, axis = layer.beyond(positions[own], face), FACES.index(face) // 2
+        for face, own, depth in self._depths(positions, elements):
             kappa = 1 + (layer.kappa - 1) * depth**KAPPA_POWER
             damping = kappa * self.damping.at(face, depth)
             total[own] += damping
             if layer.matched:
                 shift = frequency_shift(layer, self.degree, depth)
+                axis = FACES.index(face) // 2
                 found[own, ..., axis, :] = coefficients(kappa, damping, shift, self.time_step)
         if not layer.matched:
             found[..., 0, :] = coefficients(1.0, total, DAMPED_SHIFT * math.pi * layer.frequency, self.time_step)
         return found
 
-    def friction(self, elements: np.ndarray) -> np.ndarray:
-        """Return b, a, c of the friction at the points of elements: (elements, k, j, i, 3)."""
-        positions = gll_positions(self.mesh.element_nodes(elements), self.degree)
-        largest = np.zeros(positions.shape[:-1])
-        found = np.zeros((*largest.shape, 3))
+    def _friction(self, positions: np.ndarray, axis: np.ndarray | None = None) -> np.ndarray:
+        """Return b, a, c of the friction: of the axis with the smallest b, or of one axis of each element."""
+        found = np.zeros((*positions.shape[:-1], 3))
         found[..., 0] = 1.0
         for face in self.layer.sides:
             epsilon = self.damping.friction[face] * self.layer.beyond(positions, face)
             corner = self.damping.corner[face]
             values = coefficients(1 - epsilon, epsilon * corner, corner, self.time_step)
-            found = np.where((epsilon > largest)[..., None], values, found)
-            largest = np.maximum(largest, epsilon)
+            stronger = (epsilon > 0) & (values[..., 0] < found[..., 0])
+            if axis is not None:
+                stronger &= (axis == FACES.index(face) // 2)[:, None]
+            found = np.where(stronger[..., None], values, found)
+        return found
+
+    def _begins(self, positions: np.ndarray, elements: np.ndarray) -> np.ndarray:
+        found = np.zeros(positions.shape, bool)
+        for face, own, depth in self._depths(positions, elements):
+            found[own, ..., FACES.index(face) // 2] |= (depth == 0) & self.layer.matched
         return found
 
 

@@ -7,9 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from lithowave.backends.host_threads import parts_in_order
-from lithowave.backends.loops import exact_part
-from lithowave.solvers.spectral_element.absorbing_layer import IDENTITY, active_axes
 from lithowave.solvers.spectral_element.element_statistics import point_masses
 from lithowave.solvers.spectral_element.faces import (
     Damping,
@@ -18,7 +15,7 @@ from lithowave.solvers.spectral_element.faces import (
     isotropic_impedances,
 )
 
-PART = 512  # elements whose masses are computed at a time
+PART = 4096  # elements whose masses are computed at a time
 
 
 def make_damping(plan: Any) -> Damping:
@@ -61,9 +58,9 @@ def _of_all_ranks(damping: Damping, plan: Any) -> Damping:
 
 @dataclass(frozen=True)
 class LayerPoints:
-    """Points of an absorbing layer with the same number of filters: those of the active axes, and the friction.
+    """Points at which absorbing layers along the same number of axes begin.
 
-    point : indices. filters : (points, filters, 3), b, a, c.
+    point : indices. filters : (points, axes, 3), b, a, c of the means of the stretching.
     """
 
     point: np.ndarray
@@ -71,123 +68,39 @@ class LayerPoints:
 
 
 def layer_points(plan: Any) -> list[LayerPoints]:
-    """Return the points of the layer with one, two and three active axes (collective call)."""
+    """Return the points at which layers along one, two and three axes begin (collective call).
+
+    Elsewhere all elements of a point have the same stretching, by which they divide their forces.
+    """
     if plan.layer is None:
         return []
-    masks = plan.layer_masks if plan.layer.matched else plan.layer_masks > 0
-    axes = active_axes(plan.numbers, masks, plan.total_points, plan.border, plan.ranks)
-    sums = FilterSums.of_points(axes)
-    _add_elements(plan, np.flatnonzero(masks), sums)
-    # The coupling is not stretched (see `coupling`): a friction of the other forces alone might not be passive.
-    coupled = np.concatenate([plan.interface.solid, plan.interface.fluid])
-    friction = sums.places(coupled[axes[coupled] > 0])[:, 3]
-    sums.values[friction[:, None] + np.arange(3)] = IDENTITY
-    _join_ranks(plan, sums)
-    return sums.points(plan.layer.matched)
-
-
-@dataclass(frozen=True)
-class FilterSums:
-    """Filters of the points of a layer, while those of their elements are added.
-
-    point : indices, of points with one, two and three active axes. axes : active axes of each point of the mesh, the
-    sum of 1 for x, 2 for y and 4 for z; 1 in a damped layer. begin : by point of the mesh, the place in `values` of its
-    first value; undefined outside the layer. values : b, a and c of the active axes, and of the friction.
-    """
-
-    point: tuple[np.ndarray, ...]
-    axes: np.ndarray
-    begin: np.ndarray
-    values: np.ndarray
-
-    @classmethod
-    def of_points(cls, axes: np.ndarray) -> FilterSums:
-        """Return the sums, still zero, for the active axes of each point of the mesh."""
-        inside = np.flatnonzero(axes)
-        count = np.array([number.bit_count() for number in range(8)])[axes[inside]]
-        point = tuple(inside[count == number] for number in (1, 2, 3))
-        begin, end = np.zeros(len(axes), np.int64), 0
-        for number, some in enumerate(point, 1):
-            size = 3 * (number + 1)
-            begin[some] = np.arange(end, end + size * len(some), size)
-            end += size * len(some)
-        return cls(point, axes, begin, np.zeros(end))
-
-    def places(self, points: np.ndarray) -> np.ndarray:
-        """Return the places in `values` of b of each axis and of the friction, (points, 4); -1 of an axis that is not
-        active."""
-        active = np.column_stack([*(self.axes[points] >> axis & 1 for axis in range(3)), np.ones(len(points))])
-        before = (np.cumsum(active, axis=1) - active).astype(np.int64)
-        return np.where(active > 0, self.begin[points, None] + 3 * before, -1)
-
-    def points(self, matched: bool) -> list[LayerPoints]:
-        """Return the points with one, two and three active axes; of a damped layer, those that are damped."""
-        found, end = [], 0
-        for axes, point in enumerate(self.point, 1):
-            begin, end = end, end + 3 * (axes + 1) * len(point)
-            filters = self.values[begin:end].reshape(len(point), axes + 1, 3)
-            filters[:, :axes, 0] += 1.0
-            chosen = slice(None) if matched else filters[:, 0, 2] > 0
-            found.append(LayerPoints(point[chosen], filters[chosen]))
-        return found
-
-
-def _add_elements(plan: Any, members: np.ndarray, sums: FilterSums) -> None:
-    """Add the filters of elements of this rank: the mean of b - 1 and c, weighted by masses, and the maximum of a; the
-    domain has b = 1 and c = 0."""
+    members = np.flatnonzero(plan.layer_masks)
     chosen, kind = plan.stretching.representatives(members)
-    filters = plan.stretching.filters(chosen).reshape(len(chosen), -1, 3, 3)
-    friction = plan.stretching.friction(chosen).reshape(len(chosen), -1, 3)
-    numbers, total = plan.numbers.reshape(plan.element_count, -1), plan.element_statistics.mass
-
-    def masses(part: slice) -> tuple[slice, np.ndarray]:
-        some = members[part]
-        return part, point_masses(plan.coefficients[some], plan.materials.inertia(some), plan.degree)
-
-    for part, mass in parts_in_order(masses, len(members), PART):
-        add_filters(
-            numbers, members[part], mass, total, kind[part], filters, friction, sums.axes, sums.begin, sums.values
-        )
-
-
-@exact_part
-def add_filters(
-    numbers, members, mass, total, kind, filters, friction, axes, begin, values
-):  # pragma: no cover - compiled
-    """Add the filters of some elements to those of their points, see `FilterSums`.
-
-    mass : of the points of these elements, (members, points); total : of the points of the mesh, kg. kind : place of
-    each element in filters (kinds, points, 3 axes, 3) and friction (kinds, points, 3).
-    """
-    for place in range(len(members)):
-        own, rubbing = filters[kind[place]], friction[kind[place]]
-        for point in range(numbers.shape[1]):
-            number = numbers[members[place], point]
-            at, weight, active = begin[number], mass[place, point] / total[number], axes[number]
-            for axis in range(3):
-                if active >> axis & 1:
-                    values[at] += weight * (own[point, axis, 0] - 1.0)
-                    values[at + 1] = max(values[at + 1], own[point, axis, 1])
-                    values[at + 2] += weight * own[point, axis, 2]
-                    at += 3
-            for entry in range(3):
-                values[at + entry] = rubbing[point, entry]
-
-
-def _join_ranks(plan: Any, sums: FilterSums) -> None:
-    """Combine the filters at the points that ranks share (collective call)."""
-    if plan.ranks.size == 1:
-        return
-    shared, border = plan.border.points, plan.border.alone()
-    inside = sums.axes[shared] > 0
-    places = sums.places(shared[inside])
-    places = places[..., None] + np.arange(3)
-    places[places[..., 0] < 0] = -1
-    dense = np.zeros((len(shared), 4, 3))
-    dense[inside] = np.where(places < 0, 0.0, sums.values[places])
-    means, rest = dense[:, :3, ::2].reshape(len(shared), -1), dense.reshape(len(shared), -1).copy()
-    border.combine(means, plan.ranks)
-    border.combine(rest, plan.ranks, np.maximum)
-    dense = rest.reshape(dense.shape)
-    dense[:, :3, ::2] = means.reshape(len(shared), 3, 2)
-    sums.values[places[places >= 0]] = dense[inside][places >= 0]
+    filters, begins = plan.stretching.filters(chosen), plan.stretching.begins(chosen)
+    beginning = begins.any(axis=(1, 2, 3, 4))[kind]
+    members, kind = members[beginning], kind[beginning]
+    sums = np.zeros((plan.total_points, 3, 3))
+    for first in range(0, len(members), PART):
+        some, own = members[first : first + PART], kind[first : first + PART]
+        numbers, values = plan.numbers[some], filters[own]
+        values[..., 0] -= 1.0
+        values *= begins[own][..., None]
+        # b and c of the mean of s, weighted by masses; the domain has b = 1 and c = 0.
+        mass = point_masses(plan.coefficients[some], plan.materials.inertia(some), plan.degree)
+        mass = mass.reshape(*numbers.shape, 1)
+        np.add.at(sums[..., 0], numbers, mass * values[..., 0])
+        np.add.at(sums[..., 2], numbers, mass * values[..., 2])
+    sums /= plan.element_statistics.mass[:, None, None]
+    # The elements of a shared point that are in the layer may all belong to another rank.
+    plan.border.combine(sums.reshape(len(sums), -1), plan.ranks)
+    for first in range(0, len(members), PART):
+        own = kind[first : first + PART]
+        np.maximum.at(sums[..., 1], plan.numbers[members[first : first + PART]], filters[own][..., 1] * begins[own])
+    sums[..., 0] += 1.0
+    plan.border.combine(sums.reshape(len(sums), -1), plan.ranks, np.maximum)
+    active = sums[..., 2] > 0
+    count, found = active.sum(axis=1), []
+    for axes in (1, 2, 3):
+        point = np.flatnonzero(count == axes)
+        found.append(LayerPoints(point, sums[point][active[point]].reshape(len(point), axes, 3)))
+    return found

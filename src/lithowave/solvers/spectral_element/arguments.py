@@ -12,11 +12,16 @@ A fluid has the potential phi, Pa s, instead of u in the first component of its 
 mass has 1 / kappa instead of rho, its rate is -P, the factor of velocities 1 / (rho c), and `moduli` 1 / rho. solid,
 fluid : points of the pairs on interfaces (see `coupling`).
 
-In an absorbing layer with n active axes, memory (9 n per point of each element) holds the variables of the filters: for
-each axis, those of three derivatives along it, and of the stresses in the columns of the two other axes; in a fluid
-3 n, of one derivative and two velocities. filters (3 n per point) : b, a, c of each axis. first_axis : axis that
-becomes the first of the rotated coordinates of moduli, geometry, memory and filters. stretched : (points, 3), p after
-the filters less p. coupled : (pairs, 4), the part of p by the coupling.
+In an absorbing layer with n active axes, memory (12 n + 3 per point of each element) holds the variables of the
+filters: for each axis, those of three derivatives along it, and of the stresses in the columns of the two other axes;
+then, for each axis, those of the force, and of its friction. In a fluid they are 4 n + 1, of one derivative and two
+velocities. filters (3 n + 3 per point) : b, a, c of each axis, b < 0 where the layer begins, and those of the friction.
+Aligned elements (see `layer_codes`) have the variables of the derivatives, of the forces and of the friction, 6 n + 3,
+in a fluid 2 n + 1, and filters have the values of `Stretching.lines` for each active direction. A damped layer has
+those of nine derivatives and of the force, 12, and three coefficients. first_axis : axis that becomes the first of the
+rotated coordinates of moduli, geometry, memory and filters; of aligned elements, which are not rotated, the local
+direction that becomes the first. stretched : (points, 3), p after the filters less p. coupled : (pairs, 4), the part of
+p by the coupling.
 
 In elements with attenuation by n mechanisms, relaxing (2 n per carrying point of `relaxation.py`) holds the moduli
 Y kappa - 2/3 Y mu and Y mu of each mechanism, relaxation (6 n) their memory variables xx, yy, zz, yz, xz, xy, times the

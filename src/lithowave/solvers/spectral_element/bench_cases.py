@@ -9,12 +9,14 @@ The lower bound of a step's time is the memory traffic divided by the memory ban
 or changes moves once, regardless of the number of elements that share it. With three components (a fluid has one), the
 values per point that elements share are: the displacement update reads u, p and the mass and writes u (3 + 3 + 1 + 3);
 the forces read u, and read and write p (3 + 3 + 3). Points inside an element are updated and receive forces in one
-pass, which reads u, p and the mass and writes u and p (3 + 3 + 1 + 3 + 3). A damped point reads p, p before the
-step and a matrix, and writes p twice (3 + 3 + 6 + 3 + 3), in addition to its index of 8 bytes. An element has, in
-addition to the indices of its points, 4 bytes each, its moduli (2 or 21 values, or 1 of a fluid, per point if they
-vary) and its map without the constant terms (9 values for a parallelepiped,
-21 for a trilinear, 78 for a triquadratic element). A point with memory variables of attenuation reads two moduli, and
-reads and writes six variables, of each mechanism.
+pass, which reads u, p and the mass and writes u and p (3 + 3 + 1 + 3 + 3). A damped point reads p, p before the step
+and a matrix, and writes p twice (3 + 3 + 6 + 3 + 3), in addition to its index of 8 bytes. An element has, in addition
+to the indices of its points, 4 bytes each, its moduli (2 or 21 values, or 1 of a fluid, per point if they vary) and its
+map without the constant terms (9 values for a parallelepiped, 21 for a trilinear, 78 for a triquadratic element). A
+point with memory variables of attenuation reads two moduli, and reads and writes six variables, of each mechanism. An
+element in an absorbing layer reads and writes its memory variables, and reads the coefficients of its filters; a point
+at which a layer along n axes begins reads and writes p, and p S - p, and n memory variables of each component, and
+reads 3 n coefficients, in addition to its index.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ from lithowave.solvers.elements.bench_task import ElementTask
 from lithowave.solvers.elements.measurement import affordable_size
 from lithowave.solvers.spectral_element.elements import ElementKind
 from lithowave.solvers.spectral_element.measure import fill_with_noise, synthetic_plan
-from lithowave.solvers.spectral_element.memory import members
+from lithowave.solvers.spectral_element.memory import filter_values, members
 from lithowave.solvers.spectral_element.plan import SpectralElementPlan
 from lithowave.solvers.spectral_element.relaxation import COMPONENTS, carrier_count
 from lithowave.solvers.spectral_element.solver import SpectralElementSolver
@@ -49,6 +51,7 @@ SIZES = {"cpu": (20, 20, 20), "cuda": (77, 77, 76)}
 SAMPLE = (6, 6, 6)
 SHARED_WORDS, OWN_WORDS = {1: 4 + 3, 3: 10 + 9}, {1: 5, 3: 13}  # by the number of components
 DAMPED_WORDS, DAMPED_BYTES = 18, 8
+LAYER_POINT_WORDS = 2 * 3 + 2 * 3 + 2  # with the index, of 8 bytes
 RELAXATION_WORDS = 2 + 2 * COMPONENTS  # of a mechanism at a point
 MAP_WORDS = {"affine": 9, "trilinear": 21, "triquadratic": 78}
 
@@ -80,12 +83,15 @@ def step_bytes(plan: SpectralElementPlan) -> float:
     own = plan.total_points - plan.shared
     components = plan.kinds[0][0].components
     words = SHARED_WORDS[components] * plan.shared + OWN_WORDS[components] * own
+    for axes, begins in enumerate(plan.layer_points, 1):
+        words += len(begins.point) * (LAYER_POINT_WORDS + (2 * 3 + 3) * axes)
     words += DAMPED_WORDS * plan.damped_point_count
     points = (plan.degree + 1) ** 3
     for kind, count in members(plan):
         moduli = kind.moduli * (points if kind.varying else 1)
         relaxation = RELAXATION_WORDS * kind.mechanisms * carrier_count(plan.degree, kind.carriers)
-        words += count * (moduli + relaxation + MAP_WORDS[kind.map])
+        layer = 2 * kind.memory_variables * points + filter_values(plan.degree, kind, points, 1)
+        words += count * (moduli + relaxation + layer + MAP_WORDS[kind.map])
     return plan.value_bytes * words + 4 * points * plan.element_count + DAMPED_BYTES * plan.damped_point_count
 
 

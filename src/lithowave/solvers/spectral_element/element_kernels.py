@@ -28,7 +28,7 @@ from lithowave.backends.kernel_cache import njit
 from lithowave.backends.lane_rows import address, lane_rows, prefetch
 from lithowave.backends.loops import FAST, U, row
 from lithowave.backends.rounding import flush_denormals, restore_rounding
-from lithowave.solvers.spectral_element.absorbing_layer import FILTERS
+from lithowave.solvers.spectral_element.absorbing_layer import LINE_VALUES
 from lithowave.solvers.spectral_element.element_layout import LANES, device_layout
 from lithowave.solvers.spectral_element.element_lines import MAP_POWERS, collapse, dot, dots, monomials, room
 from lithowave.solvers.spectral_element.elements import ElementKind
@@ -40,19 +40,73 @@ from lithowave.solvers.spectral_element.relaxation import COMPONENTS, carrier_co
 
 
 @row
-def unstretched(x, y, z, memory, at, filters, filter_at, step):
-    """Return three derivatives divided by the stretching of their axis; update their memory variables."""
-    b, a, c = filters[filter_at], filters[filter_at + step], filters[filter_at + step + step]
+def divided(x, y, z, memory, at, step, inverse, a, c):
+    """Return three values divided by a stretching; update their memory variables. inverse : 1 / b."""
     p, q, r = memory[at], memory[at + step], memory[at + step + step]
-    x, y, z = (x - p) / b, (y - q) / b, (z - r) / b
+    x, y, z = (x - p) * inverse, (y - q) * inverse, (z - r) * inverse
     memory[at], memory[at + step], memory[at + step + step] = c * x + a * p, c * y + a * q, c * z + a * r
     return x, y, z
 
 
 @row
+def unstretched(x, y, z, memory, at, filters, filter_at, step):
+    """Return three derivatives divided by the stretching of their axis; update their memory variables."""
+    b, a, c = abs(filters[filter_at]), filters[filter_at + step], filters[filter_at + step + step]
+    return divided(x, y, z, memory, at, step, filters.dtype.type(1) / b, a, c)
+
+
+@row
+def released(x, y, z, memory, at, filters, filter_at, step):
+    """Return three forces divided by a stretching of their point, or unchanged where the layer begins (b < 0)."""
+    b, a, c = filters[filter_at], filters[filter_at + step], filters[filter_at + step + step]
+    one, zero = filters.dtype.type(1), filters.dtype.type(0)
+    inside = b > zero
+    return divided(
+        x, y, z, memory, at, step, one / b if inside else one, a if inside else zero, c if inside else zero
+    )
+
+
+@row
+def divided_inside(x, y, z, memory, at, step, lines, line, lanes):
+    """Return three forces divided by the stretching along their direction, unchanged where the layer begins."""
+    inverse, a, c = lines[line], lines[line + lanes], lines[line + U(2) * lanes]
+    inside = lines[line + U(6) * lanes] == lines.dtype.type(0)
+    p, q, r = memory[at], memory[at + step], memory[at + step + step]
+    x, y, z = (x - p) * inverse if inside else x, (y - q) * inverse if inside else y, (z - r) * inverse if inside else z
+    memory[at], memory[at + step] = c * x + a * p if inside else p, c * y + a * q if inside else q
+    memory[at + step + step] = c * z + a * r if inside else r
+    return x, y, z
+
+
+@row
+def multiplied_outside(x, y, z, memory, at, step, lines, line, lanes):
+    """Return three forces times the stretching of another direction where the layer begins, unchanged inside."""
+    a, c, b = lines[line + lanes], lines[line + U(2) * lanes], lines[line + U(6) * lanes]
+    begins = b > lines.dtype.type(0)
+    p, q, r = memory[at], memory[at + step], memory[at + step + step]
+    memory[at], memory[at + step] = c * x + a * p if begins else p, c * y + a * q if begins else q
+    memory[at + step + step] = c * z + a * r if begins else r
+    return b * x + p if begins else x, b * y + q if begins else y, b * z + r if begins else z
+
+
+@row
+def rubbed(x, y, z, memory, at, step, lines, lines_at, axes, lanes):
+    """Return three forces divided by the friction of a point, that of the axis along which 1 / b is largest."""
+    line = lines_at[0] + U(3) * lanes
+    inverse, a, c = lines[line], lines[line + lanes], lines[line + U(2) * lanes]
+    for number in range(U(1), U(axes)):
+        line = lines_at[number] + U(3) * lanes
+        stronger = lines[line] > inverse
+        inverse = lines[line] if stronger else inverse
+        a = lines[line + lanes] if stronger else a
+        c = lines[line + U(2) * lanes] if stronger else c
+    return divided(x, y, z, memory, at, step, inverse, a, c)
+
+
+@row
 def stretched(x, y, z, memory, at, filters, filter_at, step):
     """Return three stresses times the stretching of an axis; update their memory variables."""
-    b, a, c = filters[filter_at], filters[filter_at + step], filters[filter_at + step + step]
+    b, a, c = abs(filters[filter_at]), filters[filter_at + step], filters[filter_at + step + step]
     p, q, r = memory[at], memory[at + step], memory[at + step + step]
     memory[at], memory[at + step], memory[at + step + step] = c * x + a * p, c * y + a * q, c * z + a * r
     return b * x + p, b * y + q, b * z + r
@@ -115,12 +169,13 @@ def carrying_points(degree: int, carriers: int) -> tuple[np.uint64, ...]:
 @lru_cache
 def make_add_forces(
     degree: int, shape: str, anisotropic: bool, varying: bool, axes: int, mechanisms: int, carriers: int,
-    precision: str, gravity: bool = False, damped: bool = False,
+    precision: str, gravity: bool = False, damped: bool = False, aligned: bool = False,
 ) -> Callable[..., None]:
     """Return the kernel for elements of this degree, this shape (see `elements.ElementKind.map`) and material type.
 
     varying : True for moduli at each point, False for one set per element. axes : active axes of an absorbing layer.
-    mechanisms, carriers, gravity, damped : see `elements.ElementKind`; the values of gravity follow the moduli.
+    mechanisms, carriers, gravity, damped, aligned : see `elements.ElementKind`; the values of gravity follow the
+    moduli.
 
     The constants of the loops below must be known at compile time: otherwise the loops are not vectorized.
     """
@@ -138,7 +193,13 @@ def make_add_forces(
     ONE, N, W, P, ZERO = U(1), U(n), U(LANES), U(n**3 * LANES), dtype.type(0)
     SPREAD = P if varying else W
     HEAVY = U(elastic) * SPREAD
-    MEMORY, FILTER = U(FILTERS * axes) * P, U(3 * axes) * P
+    filter_total = 4 if damped else 2 * axes + 1 if aligned else 4 * axes + 1 if axes else 0
+    NODE = U(9 if damped else 3 * axes if aligned else 9 * axes) * P  # the first memory variable of forces
+    RUB, MEMORY = NODE + U(3 * axes) * P, U(3 * filter_total) * P
+    FRICTION = U(3 * axes) * P  # its first coefficient
+    LINES = U(LINE_VALUES * n * LANES)
+    FILTER = U(axes) * LINES if aligned else U(3 * axes) * P if damped or not axes else U(3 * axes + 3) * P
+    rotated = axes > 0 and not aligned
     carrying = carrying_points(degree, carriers)
     RELAXING, RELAXED = U(2 * mechanisms * LANES), U(COMPONENTS * mechanisms * LANES)
     count = carrier_count(degree, carriers)
@@ -150,10 +211,63 @@ def make_add_forces(
     gather_fields, _, add_fields = lane_rows(LANES, 3, int(P))
 
     @row
+    def turned(p, q, r, direction):
+        """Return three values for i, j and k in the order that begins with a direction."""
+        x = p if direction == U(0) else q if direction == U(1) else r
+        y = q if direction == U(0) else r if direction == U(1) else p
+        z = r if direction == U(0) else p if direction == U(1) else q
+        return x, y, z
+
+    @row
+    def turned_vectors(p, q, r, direction):
+        """Return three vectors for i, j and k in the order that begins with a direction."""
+        x0, y0, z0 = turned(p[0], q[0], r[0], direction)
+        x1, y1, z1 = turned(p[1], q[1], r[1], direction)
+        x2, y2, z2 = turned(p[2], q[2], r[2], direction)
+        return (x0, x1, x2), (y0, y1, y2), (z0, z1, z2)
+
+    @row
+    def unstretched_along(i, j, k, memory, m, lines, lines_at, w, direction):
+        """Return the derivatives along the local directions, divided by the stretching of the active ones."""
+        x, y, z = turned_vectors(i, j, k, direction)
+        s = lines_at[0] + w
+        x = divided(x[0], x[1], x[2], memory, m, P, lines[s], lines[s + W], lines[s + U(2) * W])
+        if axes > 1:
+            s = lines_at[1] + w
+            y = divided(y[0], y[1], y[2], memory, m + U(3) * P, P, lines[s], lines[s + W], lines[s + U(2) * W])
+        if axes > 2:
+            s = lines_at[2] + w
+            z = divided(z[0], z[1], z[2], memory, m + U(6) * P, P, lines[s], lines[s + W], lines[s + U(2) * W])
+        return turned_vectors(x, y, z, (U(3) - direction) % U(3))
+
+    @row
+    def released_along(i, j, k, memory, m, lines, lines_at, w, direction):
+        """Return the sum of the forces along the local directions, released from the stretching."""
+        x, y, z = turned_vectors(i, j, k, direction)
+        at = lines_at[0] + w, lines_at[1] + w, lines_at[2] + w
+        x = divided_inside(x[0], x[1], x[2], memory, m + NODE, P, lines, at[0], W)
+        if axes > 1:
+            y = divided_inside(y[0], y[1], y[2], memory, m + NODE + U(3) * P, P, lines, at[1], W)
+        if axes > 2:
+            z = divided_inside(z[0], z[1], z[2], memory, m + NODE + U(6) * P, P, lines, at[2], W)
+        # Along at most one axis the layer begins here: the forces of the other two directions are multiplied.
+        p, q, r = multiplied_outside(
+            y[0] + z[0], y[1] + z[1], y[2] + z[2], memory, m + NODE, P, lines, at[0], W
+        )  # fmt: skip
+        p, q, r = x[0] + p, x[1] + q, x[2] + r
+        if axes > 1:
+            u, v, t = multiplied_outside(p - y[0], q - y[1], r - y[2], memory, m + NODE + U(3) * P, P, lines, at[1], W)
+            p, q, r = y[0] + u, y[1] + v, y[2] + t
+        if axes > 2:
+            u, v, t = multiplied_outside(p - z[0], q - z[1], r - z[2], memory, m + NODE + U(6) * P, P, lines, at[2], W)
+            p, q, r = z[0] + u, z[1] + v, z[2] + t
+        return p, q, r
+
+    @row
     def forces_at(
         u, f, a, line, moduli, first, weight, i, i_row, j_row, k_row, line_i, line_j, line_k, slope, value,
         memory, memory_first, filters, filters_first, relaxing, relaxing_first, relaxation, relaxation_first, recursion,
-        carries,
+        carries, lines_at, direction,
     ):  # fmt: skip
         """Compute F^d at a point of all lanes: d, then component, are the slow indices of f; a : the body force."""
         for w in range(W):
@@ -167,19 +281,23 @@ def make_add_forces(
             ui, vi, wi = dots(i_row, u, line_i + w, P, W)
             uj, vj, wj = dots(j_row, u, line_j + w, P, STEP_J)
             uk, vk, wk = dots(k_row, u, line_k + w, P, STEP_K)
+            o = line_i + i * W + w
+            m, s = memory_first + o, filters_first + o
+            if aligned:
+                (ui, vi, wi), (uj, vj, wj), (uk, vk, wk) = unstretched_along(
+                    (ui, vi, wi), (uj, vj, wj), (uk, vk, wk), memory, m, filters, lines_at, w, direction
+                )
             xx, xy, xz = ui * a0 + uj * b0 + uk * c0, ui * a1 + uj * b1 + uk * c1, ui * a2 + uj * b2 + uk * c2
             yx, yy, yz = vi * a0 + vj * b0 + vk * c0, vi * a1 + vj * b1 + vk * c1, vi * a2 + vj * b2 + vk * c2
             zx, zy, zz = wi * a0 + wj * b0 + wk * c0, wi * a1 + wj * b1 + wk * c1, wi * a2 + wj * b2 + wk * c2
-            o = line_i + i * W + w
-            m, s = memory_first + o, filters_first + o
-            if axes > 0:
+            if rotated:
                 xx, yx, zx = unstretched(xx, yx, zx, memory, m, filters, s, P)
             if damped:  # all derivatives have the same filter, and stresses none
                 xy, yy, zy = unstretched(xy, yy, zy, memory, m + U(3) * P, filters, s, P)
                 xz, yz, zz = unstretched(xz, yz, zz, memory, m + U(6) * P, filters, s, P)
-            if axes > 1:
+            if rotated and axes > 1:
                 xy, yy, zy = unstretched(xy, yy, zy, memory, m + U(9) * P, filters, s + U(3) * P, P)
-            if axes > 2:
+            if rotated and axes > 2:
                 xz, yz, zz = unstretched(xz, yz, zz, memory, m + U(18) * P, filters, s + U(6) * P, P)
             g = xx, xy, xz, yx, yy, yz, zx, zy, zz
             xx, xy, xz, yy, yz, zz = stress(xx, xy, xz, yx, yy, yz, zx, zy, zz, scale, moduli, first + w)
@@ -194,13 +312,13 @@ def make_add_forces(
                     xx, xy, xz, yx, yy, yz, zx, zy, zz, g, u[o], u[P + o], u[U(2) * P + o], weight,
                     weight * weight / scale, moduli, first + HEAVY + w, SPREAD,
                 )  # fmt: skip
-            if axes > 0 and not damped:
+            if rotated and not damped:
                 xy, yy, zy = stretched(xy, yy, zy, memory, m + U(3) * P, filters, s, P)
                 xz, yz, zz = stretched(xz, yz, zz, memory, m + U(6) * P, filters, s, P)
-            if axes > 1:
+            if rotated and axes > 1:
                 xx, yx, zx = stretched(xx, yx, zx, memory, m + U(12) * P, filters, s + U(3) * P, P)
                 xz, yz, zz = stretched(xz, yz, zz, memory, m + U(15) * P, filters, s + U(3) * P, P)
-            if axes > 2:
+            if rotated and axes > 2:
                 xx, yx, zx = stretched(xx, yx, zx, memory, m + U(21) * P, filters, s + U(6) * P, P)
                 xy, yy, zy = stretched(xy, yy, zy, memory, m + U(24) * P, filters, s + U(6) * P, P)
             f[o] = xx * a0 + xy * a1 + xz * a2
@@ -212,6 +330,46 @@ def make_add_forces(
             f[U(6) * P + o] = xx * c0 + xy * c1 + xz * c2
             f[U(7) * P + o] = yx * c0 + yy * c1 + yz * c2
             f[U(8) * P + o] = zx * c0 + zy * c1 + zz * c2
+
+    @row
+    def layer_forces_at(
+        f, a, i, i_column, j_column, k_column, line_i, line_j, line_k, memory, memory_first, filters, filters_first,
+        lines_at, direction,
+    ):  # fmt: skip
+        """As `divergence_at`, released from the stretching and the friction of the point."""
+        for w in range(W):
+            o = line_i + i * W + w
+            m, s = memory_first + o, filters_first + o
+            along_i = dots(i_column, f, line_i + w, P, W)
+            along_j = dots(j_column, f, U(3) * P + line_j + w, P, STEP_J)
+            along_k = dots(k_column, f, U(6) * P + line_k + w, P, STEP_K)
+            if aligned:
+                x, y, z = released_along(
+                    along_i, along_j, along_k, memory, m, filters, lines_at, w, direction
+                )  # fmt: skip
+                at = lines_at[0] + w, lines_at[1] + w, lines_at[2] + w
+                x, y, z = rubbed(x, y, z, memory, m + RUB, P, filters, at, axes, W)
+            else:
+                x = along_i[0] + along_j[0] + along_k[0]
+                y = along_i[1] + along_j[1] + along_k[1]
+                z = along_i[2] + along_j[2] + along_k[2]
+                x, y, z = released(x, y, z, memory, m + NODE, filters, s, P)
+                if axes > 1:
+                    x, y, z = released(x, y, z, memory, m + NODE + U(3) * P, filters, s + U(3) * P, P)
+                if axes > 2:
+                    x, y, z = released(x, y, z, memory, m + NODE + U(6) * P, filters, s + U(6) * P, P)
+                if not damped:
+                    x, y, z = unstretched(x, y, z, memory, m + RUB, filters, s + FRICTION, P)
+            a[o] = (a[o] if gravity else ZERO) - x
+            a[P + o] = (a[P + o] if gravity else ZERO) - y
+            a[U(2) * P + o] = (a[U(2) * P + o] if gravity else ZERO) - z
+
+    @row
+    def lines_of(first, i, j, k, direction):
+        """Return the places of the coefficients of a point along the directions, the active ones first."""
+        x, y, z = turned(i, j, k, direction)
+        step = U(LINE_VALUES * LANES)
+        return first + x * step, first + LINES + y * step, first + U(2) * LINES + z * step
 
     @row
     def divergence_at(f, a, i, i_column, j_column, k_column, line_i, line_j, line_k):
@@ -254,7 +412,7 @@ def make_add_forces(
                     bring_up_to_date(at, points, displacement, momentum, places, rows)
         for point in range(U(n**3)):
             find(first + point * W, points, displacement, places)
-            if axes == 0:
+            if not rotated:
                 gather_fields(u, point * W, places, U(0))
             else:
                 gather_momenta(rows, U(0), places, U(0))
@@ -294,6 +452,7 @@ def make_add_forces(
                             at, k * STEP_K + i * W, j * STEP_J + i * W, line_slopes[i], lines[i],
                             memory, memory_first, filters, filters_first, relaxing, relaxing_first + carrier * RELAXING,
                             relaxation, relaxation_first + carrier * RELAXED, recursion, True,
+                            lines_of(filters_first, i, j, k, axis), axis,
                         )  # fmt: skip
                     elif not ALL:
                         forces_at(
@@ -301,18 +460,25 @@ def make_add_forces(
                             weights[k] * weights[j] * weights[i], i, rows[i], rows[j], rows[k],
                             at, k * STEP_K + i * W, j * STEP_J + i * W, line_slopes[i], lines[i],
                             memory, memory_first, filters, filters_first, relaxing, U(0), relaxation, U(0), recursion,
-                            None,
+                            None, lines_of(filters_first, i, j, k, axis), axis,
                         )  # fmt: skip
         for k in range(N):
             for j in range(N):
                 for i in range(N):
-                    divergence_at(
-                        f, a, i, columns[i], columns[j], columns[k],
-                        k * STEP_K + j * STEP_J, k * STEP_K + i * W, j * STEP_J + i * W,
-                    )  # fmt: skip
+                    if axes > 0:
+                        layer_forces_at(
+                            f, a, i, columns[i], columns[j], columns[k],
+                            k * STEP_K + j * STEP_J, k * STEP_K + i * W, j * STEP_J + i * W,
+                            memory, memory_first, filters, filters_first, lines_of(filters_first, i, j, k, axis), axis,
+                        )  # fmt: skip
+                    else:
+                        divergence_at(
+                            f, a, i, columns[i], columns[j], columns[k],
+                            k * STEP_K + j * STEP_J, k * STEP_K + i * W, j * STEP_J + i * W,
+                        )  # fmt: skip
         for point in range(U(n**3)):
             find(first + point * W, points, momentum, places)
-            if axes == 0:
+            if not rotated:
                 add_fields(a, point * W, places, U(0))
             else:
                 for w in range(W):
@@ -386,10 +552,10 @@ def make_kernels(degree: int, precision: str, deterministic: bool = False) -> di
 
     def add_forces(kind: ElementKind) -> Callable[..., None]:
         if kind.fluid:
-            return make_add_fluid_forces(degree, kind.map, kind.varying, kind.axes, precision)
+            return make_add_fluid_forces(degree, kind.map, kind.varying, kind.axes, precision, kind.aligned)
         return make_add_forces(
             degree, kind.map, kind.anisotropic, kind.varying, kind.axes, kind.mechanisms, kind.carriers, precision,
-            kind.gravity, kind.damped,
+            kind.gravity, kind.damped, kind.aligned,
         )  # fmt: skip
 
     return {

@@ -53,6 +53,11 @@ class ElementLayout:
         """Number of values in a block of an array of points."""
         return self.points * (self.lanes or self.points**2 * self.elements)
 
+    def point_shape(self, slots: int) -> tuple[int, ...]:
+        """Return the shape of an array of points of this many slots."""
+        n, blocks = self.points, self.block_count(slots)
+        return (blocks, n, self.lanes) if self.lanes else (blocks, n, n, n, self.elements)
+
     @property
     def strides(self) -> tuple[int, int, int]:
         """Strides in a flattened array of points along k, j and i."""
@@ -85,8 +90,7 @@ class ElementLayout:
     ) -> np.ndarray:
         """Arrange several values of each point (elements, c, k, j, i): (blocks, c, k, j, i, elements) on a CPU,
         (blocks, k, c, lanes) on a GPU. axis : of the components instead, from 0."""
-        n, blocks = self.points, self.block_count(len(slots))
-        shape = [blocks, n, self.lanes] if self.lanes else [blocks, n, n, n, self.elements]
+        blocks, shape = self.block_count(len(slots)), list(self.point_shape(len(slots)))
         axis = self.component_axis if axis is None else axis
         shape.insert(axis, values.shape[1])
         arranged = np.empty(shape, values.dtype)

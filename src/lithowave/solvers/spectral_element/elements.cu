@@ -11,7 +11,8 @@
 // In a fluid (COMPONENTS = 1), u is the potential, and the velocity takes the place of the stresses: see
 // fluid_kernels.py.
 // Each block also updates the displacements of some points that only later launches load: see `launches`.
-// Definitions: REAL, DEGREE, MAP, COMPONENTS, ANISOTROPIC, VARYING, GRAVITY, AXES, those of `relaxation.cuh`, ATOMIC, ELEMENTS,
+// Definitions: REAL, DEGREE, MAP, COMPONENTS, ANISOTROPIC, VARYING, GRAVITY, AXES, ALIGNED, DAMPED,
+// those of `relaxation.cuh`, ATOMIC, ELEMENTS,
 // THREADS, BLOCKS, POINT_STRIDE, ELEMENT_STRIDE, and ROUNDS, the number of tasks of a thread.
 
 #include "gll.cuh"
@@ -25,6 +26,7 @@
 
 typedef Vector4<real> Point;
 
+constexpr bool ROTATED = AXES > 0 && !ALIGNED;  // the coordinates begin with the active axes
 constexpr int LINES = N * N;  // along one direction in an element
 constexpr int MAP_VECTORS = (ELEMENTS * MAP_SIZE / 4 + THREADS - 1) / THREADS;  // loaded by a thread
 
@@ -61,6 +63,23 @@ __device__ __forceinline__ void differentiate(real* values, real* along_j) {
                 add_product(x, GLL.derivative[i][l], f[j][l]), add_product(y, GLL.derivative[j][l], f[l][i]);
             values[j * STEP_J + i * STEP_I] = x, along_j[j * STEP_J + i * STEP_I] = y;
         }
+}
+
+// The sums of the weak form along i and along j, which replace the values for these directions.
+__device__ __forceinline__ void integrate_apart(real* along_i, real* along_j) {
+#pragma unroll
+    for (int line = 0; line < N; line++) {
+        real x[N] = {}, y[N] = {};
+#pragma unroll
+        for (int place = 0; place < N; place++) {
+            const real here = along_i[line * STEP_J + place * STEP_I], there = along_j[place * STEP_J + line * STEP_I];
+#pragma unroll
+            for (int l = 0; l < N; l++)
+                add_product(x[l], GLL.derivative[place][l], here), add_product(y[l], GLL.derivative[place][l], there);
+        }
+#pragma unroll
+        for (int l = 0; l < N; l++) along_i[line * STEP_J + l * STEP_I] = x[l], along_j[l * STEP_J + line * STEP_I] = y[l];
+    }
 }
 
 // The sums of the weak form along i and j, which replace the values for i.
@@ -194,7 +213,7 @@ __device__ __forceinline__ void gather(
 #if COMPONENTS == 1
         line[0][k] = here[k].x;
 #else
-        if (AXES) rotate(here[k].x, here[k].y, here[k].z, first_axis);
+        if (ROTATED) rotate(here[k].x, here[k].y, here[k].z, first_axis);
         line[0][k] = here[k].x, line[1][k] = here[k].y, line[2][k] = here[k].z;
 #endif
     }
@@ -233,6 +252,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) add_forces(
     const MovedPoints moved(displacement, momentum, move_begin, move_end, thread);
     const Relaxation mechanisms(relaxation, relaxing, recursion, own, relaxed);
     mechanisms.begin(thread);
+    const Layer layer(memory, filters, own, own_element, thread, first_axis, i, j);
+    layer.memory.load();
     LineGravity gravity(moduli + own * (N * THREADS * MODULI), thread);
     real line[COMPONENTS][N];
     gather(displacement, momentum, point, shared, works, first_axis, line);
@@ -267,14 +288,17 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) add_forces(
             const real* const m = metric.m;
             real gradient[3 * COMPONENTS];
             along_i.load(k), along_j.load(k);
+            real along[COMPONENTS][3];
 #pragma unroll
-            for (int c = 0; c < COMPONENTS; c++) {
-                const real x = along_i.at(k, c), y = along_j.at(k, c), z = line[c][k];
+            for (int c = 0; c < COMPONENTS; c++)
+                along[c][0] = along_i.at(k, c), along[c][1] = along_j.at(k, c), along[c][2] = line[c][k];
+            layer.unstretch_along(k, along);
 #pragma unroll
-                for (int d = 0; d < 3; d++) gradient[3 * c + d] = x * m[d] + y * m[3 + d] + z * m[6 + d];
-            }
-            const LayerPoint layer(memory, filters, (own * N + k), thread);
-            layer.unstretch(gradient);
+            for (int c = 0; c < COMPONENTS; c++)
+#pragma unroll
+                for (int d = 0; d < 3; d++)
+                    gradient[3 * c + d] = along[c][0] * m[d] + along[c][1] * m[3 + d] + along[c][2] * m[6 + d];
+            layer.unstretch(k, gradient);
             const real scale = weight * GLL.weight[k] * metric.inverse_jacobian;
 #if COMPONENTS == 1
             real row[1][3];
@@ -289,7 +313,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) add_forces(
             gravity.add(k, gradient, u.x, u.y, u.z, own_weight, own_weight / metric.inverse_jacobian, row);
 #endif
 #endif
-            layer.stretch(row);
+            layer.stretch(k, row);
 #pragma unroll
             for (int c = 0; c < COMPONENTS; c++) {
                 const real* const r = row[c];
@@ -304,19 +328,29 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) add_forces(
     mechanisms.finish(thread);
 #pragma unroll
     for (int round = 0; round < ROUNDS; round++)
-        if (task[round] != NO_TASK) integrate(first->value + task[round], second->value + task[round]);
+        if (task[round] != NO_TASK) {
+            if (ALIGNED)
+                integrate_apart(first->value + task[round], second->value + task[round]);
+            else
+                integrate(first->value + task[round], second->value + task[round]);
+        }
     __syncthreads();
     if (works) {
         differentiate_line<true>(line);
-        PackedLine integral(first + start);
+        PackedLine along_i(first + start), along_j(second + start);
 #pragma unroll
         for (int k = 0; k < N; k++) {
-            integral.load(k);
-            real force[COMPONENTS];
+            along_i.load(k);
+            if (ALIGNED) along_j.load(k);
+            real along[COMPONENTS][3], force[COMPONENTS];
 #pragma unroll
-            for (int c = 0; c < COMPONENTS; c++) force[c] = gravity.force(k, c) - (line[c][k] + integral.at(k, c));
+            for (int c = 0; c < COMPONENTS; c++)
+                along[c][0] = along_i.at(k, c), along[c][1] = ALIGNED ? along_j.at(k, c) : real(0), along[c][2] = line[c][k];
+            layer.release(k, along, force);
+#pragma unroll
+            for (int c = 0; c < COMPONENTS; c++) force[c] = gravity.force(k, c) - force[c];
 #if COMPONENTS == 3
-            if (AXES) rotate(force[0], force[1], force[2], 3 - first_axis);
+            if (ROTATED) rotate(force[0], force[1], force[2], 3 - first_axis);
 #endif
             add(momentum + point[k], force, k > 0 && k < DEGREE && point[k] >= shared);
         }

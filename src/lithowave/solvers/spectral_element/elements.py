@@ -10,11 +10,12 @@ import numpy as np
 
 from lithowave.mesh.coloring import color_elements
 from lithowave.mesh.numbering import largest_numbers
-from lithowave.solvers.spectral_element.absorbing_layer import DAMPED, FILTERS, FLUID_FILTERS
+from lithowave.solvers.spectral_element.absorbing_layer import ALIGNED, DAMPED
 from lithowave.solvers.spectral_element.block_colors import color_greedily
 from lithowave.solvers.spectral_element.element_layout import ElementLayout
 from lithowave.solvers.spectral_element.element_statistics import is_affine
 from lithowave.solvers.spectral_element.gravity import GRAVITY_VALUES, gravity_values
+from lithowave.solvers.spectral_element.layer_codes import dependence
 from lithowave.solvers.spectral_element.materials import ElementMaterials
 from lithowave.solvers.spectral_element.relaxation import COMPONENTS, carrier_count, distinct_moduli, recursion
 
@@ -28,11 +29,13 @@ class ElementKind:
 
     map : affine (parallelepipeds), trilinear (8 nodes) or triquadratic (27). anisotropic : 21 moduli, else 2. varying :
     moduli at every point, else one set per element. layer : active axes of an absorbing layer, the sum of 1 for x, 2
-    for y and 4 for z; 0 in the domain, `DAMPED` in a damped layer. mechanisms : of attenuation; 0 in elastic elements.
+    for y and 4 for z; `ALIGNED` plus the same sum of the active local directions, if `layer_codes` finds the element
+    aligned; 0 in the domain, `DAMPED` in a damped layer. mechanisms : of attenuation; 0 in elastic elements.
     carriers : set of the points with their memory variables (see `relaxation.carrier_sets`), from 1. fluid : the
     unknown is a potential. gravity : with the values of `gravity` after the moduli, at every point.
 
-    Kernels are compiled for the number of active axes: they rotate the coordinates to begin with those.
+    Kernels are compiled for the number of active axes: they rotate the coordinates, or the local directions of aligned
+    elements, to begin with those.
     """
 
     map: str
@@ -50,9 +53,14 @@ class ElementKind:
         return 1 if self.fluid else 3
 
     @property
+    def filters(self) -> int:
+        """Filters of an absorbing layer of each component at a point: see `arguments`."""
+        return filter_count(self.layer)
+
+    @property
     def memory_variables(self) -> int:
         """Memory variables of an absorbing layer at a point."""
-        return 3 * self.components * self.axes
+        return self.components * self.filters
 
     @property
     def moduli(self) -> int:
@@ -62,25 +70,44 @@ class ElementKind:
     @property
     def axes(self) -> int:
         """Number of active axes."""
-        return self.layer.bit_count()
+        return active_count(self.layer)
 
     @property
     def damped(self) -> bool:
-        """True in a layer that is damped: it has the memory variables of one axis."""
+        """True in a layer that is damped: it has the coefficients of one axis."""
         return self.layer == DAMPED
 
     @property
+    def aligned(self) -> bool:
+        """True if the active axes are local directions."""
+        return self.layer > ALIGNED
+
+    @property
     def first_axis(self) -> int:
-        """Axis that becomes the first by a cyclic rotation, after which the active axes precede the others."""
-        return FIRST_AXES[self.layer]
+        """Axis, or local direction of aligned elements, that becomes the first by a cyclic rotation, after which the
+        active ones precede the others."""
+        return FIRST_AXES[self.layer % ALIGNED]
 
     @property
     def rotation(self) -> list[int]:
-        """Axes in the order of the kernels."""
+        """Axes, or local directions, in the order of the kernels."""
         return [(self.first_axis + step) % 3 for step in range(3)]
 
 
-FIRST_AXES = (0, 0, 1, 0, 2, 2, 1, 0, 0)  # by layer: none, x, y, xy, z, zx, yz, xyz, damped
+def active_count(layer: int) -> int:
+    """Return the number of active axes of a code of elements; a damped layer has one."""
+    return 1 if layer == DAMPED else (layer % ALIGNED).bit_count()
+
+
+def filter_count(layer: int) -> int:
+    """Return the number of filters of each component at a point for a code of elements; 0 outside of a layer."""
+    if layer in (0, DAMPED):
+        return 4 * (layer == DAMPED)
+    return (2 if layer > ALIGNED else 4) * active_count(layer) + 1
+
+
+FILTER_COUNTS = tuple(sorted({filter_count(layer) for layer in range(1, 16)}))
+FIRST_AXES = (0, 0, 1, 0, 2, 2, 1, 0)  # by active axes: none, x, y, xy, z, zx, yz, xyz
 # Of rotated coordinates, the positions in Voigt's order xx, yy, zz, yz, xz, xy.
 VOIGT_ROTATIONS = ((0, 1, 2, 3, 4, 5), (1, 2, 0, 4, 5, 3), (2, 0, 1, 5, 3, 4))
 UPPER_NUMBER = np.zeros((6, 6), np.int64)
@@ -93,8 +120,8 @@ def element_kinds(
 ) -> tuple[list[ElementKind], np.ndarray]:
     """Return the kinds of elements in a mesh, and the index of each element's kind in that list.
 
-    coefficients : coefficients of the maps, see `element_statistics.map_coefficients`. layers : active axes of each
-    element (see `ElementKind.layer`). sets : see `relaxation.choose_sets`. gravity : of all elements.
+    coefficients : coefficients of the maps, see `element_statistics.map_coefficients`. layers : code of each element
+    (see `ElementKind.layer`). sets : see `relaxation.choose_sets`. gravity : of all elements.
     """
     curved = "trilinear" if coefficients.shape[-1] == 2 else "triquadratic"
     anisotropic = materials.anisotropic[materials.number]
@@ -297,7 +324,7 @@ class ElementTables:
         maps, in_maps = plan.coefficients, slots.elements
         if kind.map == "affine":  # the powers of a parallelepiped: 0 and 1, also in a mesh of 27 nodes
             maps = maps[..., :2, :2, :2]
-        if kind.layer:
+        if kind.layer and not kind.aligned:
             maps, in_maps = maps[members][:, kind.rotation], own
             moduli = rotated_moduli(moduli, kind.first_axis)
         first, self._blocks = self._blocks, self._blocks + len(slots.elements) // self.arrangement.elements
@@ -318,12 +345,24 @@ class ElementTables:
         if not kind.layer:
             return backend.zeros(0), backend.zeros(0)
         n, axis = plan.degree + 1, arrangement.component_axis
+        shape = list(arrangement.point_shape(len(slots)))
+        shape.insert(axis, kind.memory_variables)
+        memory = backend.zeros(tuple(shape))
+        if kind.aligned:
+            directions = kind.rotation[: kind.axes]
+            axes = dependence(plan.coefficients[members])[:, :, directions].argmax(axis=1)
+            lines = plan.stretching.lines(members, axes, directions).reshape(len(members), -1)
+            return memory, backend.upload(arrangement.of_elements(lines, slots))
         chosen, place = plan.stretching.representatives(members)
         filters = plan.stretching.filters(chosen)[..., kind.rotation[: kind.axes], :]
-        values = np.moveaxis(filters.reshape(len(chosen), n, n, n, -1), -1, 1)
-        packed = backend.upload(arrangement.of_components(values, np.where(slots < 0, -1, place[slots]), 1.0))
-        shape = (*packed.shape[:axis], kind.memory_variables, *packed.shape[axis + 1 :])
-        return backend.zeros(shape), packed
+        if not kind.damped:
+            begins = plan.stretching.begins(chosen)[..., kind.rotation[: kind.axes]]
+            filters[..., 0] *= np.where(begins, -1.0, 1.0)
+        filters = filters[place]
+        if not kind.damped:
+            filters = np.concatenate([filters, plan.layer_friction(members)[..., None, :]], axis=-2)
+        values = np.moveaxis(filters.reshape(len(members), n, n, n, -1), -1, 1)
+        return memory, backend.upload(arrangement.of_components(values, slots, 1.0))
 
     def _relaxation_arrays(self, kind: ElementKind, members: np.ndarray, slots: np.ndarray) -> tuple[Any, Any, Any]:
         """Return the moduli and the memory variables of the mechanisms of a group, and their recursion."""
@@ -364,27 +403,27 @@ class ElementTables:
             self.backend.assign(group.relaxation, self.arrangement.of_carriers(own, slots))
             first += count
 
-    def _layer_groups(self, axes: int, fluid: bool) -> list[ElementGroup]:
-        return [group for group in self.groups if (group.kind.axes, group.kind.fluid) == (axes, fluid)]
+    def _layer_groups(self, filters: int, fluid: bool) -> list[ElementGroup]:
+        return [group for group in self.groups if (group.kind.filters, group.kind.fluid) == (filters, fluid)]
 
-    def layer_elements(self, axes: int, fluid: bool = False) -> np.ndarray:
-        """Return the global indices of the elements of a layer with this number of active axes, in a medium."""
-        members = [group.members for group in self._layer_groups(axes, fluid)]
+    def layer_elements(self, filters: int, fluid: bool = False) -> np.ndarray:
+        """Return the global indices of the elements of a layer with this number of filters, in a medium."""
+        members = [group.members for group in self._layer_groups(filters, fluid)]
         return self.plan.mesh.numbers_in_whole[np.concatenate([np.zeros(0, np.int64), *members])]
 
-    def layer_memory(self, axes: int, fluid: bool = False) -> np.ndarray:
+    def layer_memory(self, filters: int, fluid: bool = False) -> np.ndarray:
         """Return the memory variables of these elements, (elements, variables n^3) [variable, k, j, i]."""
-        columns = (FLUID_FILTERS if fluid else FILTERS) * axes * (self.plan.degree + 1) ** 3
+        columns = (1 if fluid else 3) * filters * (self.plan.degree + 1) ** 3
         parts = [
             self.arrangement.from_components(self.backend.download(group.memory), group.places).reshape(-1, columns)
-            for group in self._layer_groups(axes, fluid)
+            for group in self._layer_groups(filters, fluid)
         ]  # fmt: skip
         return np.concatenate([np.zeros((0, columns), self.backend.dtype), *parts])
 
-    def restore_layer_memory(self, axes: int, values: np.ndarray, fluid: bool = False) -> None:
+    def restore_layer_memory(self, filters: int, values: np.ndarray, fluid: bool = False) -> None:
         """Set the memory variables from those of `layer_memory`."""
         n, first = self.plan.degree + 1, 0
-        for group in self._layer_groups(axes, fluid):
+        for group in self._layer_groups(filters, fluid):
             count = len(group.members)
             own = values[first : first + count].reshape(count, group.kind.memory_variables, n, n, n)
             slots = np.full(self.arrangement.elements * group.memory.shape[0], -1, np.int64)

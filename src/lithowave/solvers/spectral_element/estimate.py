@@ -9,7 +9,6 @@ import numpy as np
 
 from lithowave.solvers.common.memory_estimate import MemoryEstimate, file_elements
 from lithowave.solvers.elements.cell_layers import is_sampled
-from lithowave.solvers.spectral_element.absorbing_layer import FILTERS
 from lithowave.solvers.spectral_element.elements import ElementKind
 from lithowave.solvers.spectral_element.memory import COMPONENTS, lean_bytes
 from lithowave.solvers.spectral_element.meshing import BuiltBox, built_box
@@ -44,10 +43,10 @@ def estimate_memory(simulation: Simulation, backend: Any) -> MemoryEstimate:
 
 
 def layer_values(box: BuiltBox, degree: int) -> float:
-    """Return the memory variables and filters of the absorbing layer, per element of the whole mesh.
+    """Return a lower bound of the memory variables of the absorbing layer, per element of the whole mesh.
 
-    They are proportional to the number of axes along which an element is in the layer, whose mean is the sum of the
-    fractions of elements beyond the faces of the domain.
+    Aligned elements have six at a point for each axis along which they are in the layer, in addition to three, and the
+    mean number of these axes is the sum of the fractions of elements beyond the faces of the domain.
     """
     plan, layer = box.plan, box.layer
     fractions = []
@@ -56,4 +55,5 @@ def layer_values(box: BuiltBox, degree: int) -> float:
         fractions.append(float(np.mean((middle < low) | (middle > high))))
     slabs = plan.slabs[bool(layer.thickness["z_max"]) : len(plan.slabs) - bool(layer.thickness["z_min"])]
     fractions.append(1.0 - replace(plan, slabs=slabs).element_count / plan.element_count)
-    return sum(fractions) * ((FILTERS + 3) * (degree + 1) ** 3 + 6 * degree**3)
+    within = 1.0 - float(np.prod(1.0 - np.array(fractions)))
+    return (6 * sum(fractions) + 3 * within) * (degree + 1) ** 3

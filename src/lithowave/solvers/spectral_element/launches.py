@@ -16,6 +16,7 @@ import numpy as np
 
 from lithowave.solvers.common.kernel_arguments import named_arguments
 from lithowave.solvers.common.point_launches import WARP, PointKernels
+from lithowave.solvers.spectral_element.absorbing_layer import ALIGNED, DAMPED
 from lithowave.solvers.spectral_element.arguments import ARGUMENTS
 from lithowave.solvers.spectral_element.element_layout import BLOCKS, MAP_VALUES, device_layout
 from lithowave.solvers.spectral_element.elements import ElementKind
@@ -30,6 +31,7 @@ ADAPTED_DEGREES = (3, 4)  # in single precision: see `blocks_per_multiprocessor`
 MOVED = 2  # points that a thread of the element kernel moves for later launches
 PACK_BYTES, PACKS_AT_ONCE = 16, 8  # which shared memory moves at once, if they are in different banks
 NO_TASK = 0xFFFF
+LAYERS = (0, 1, 3, 7, DAMPED, ALIGNED + 1, ALIGNED + 3, ALIGNED + 7)  # with programs of their own, in a solid
 
 
 def packs(degree: int, components: int, value_bytes: int) -> int:
@@ -50,6 +52,7 @@ def defines(degree: int, precision: str, kind: ElementKind, atomic: bool) -> dic
         "DEGREE": degree, "MAP": MAPS.index(kind.map), "COMPONENTS": kind.components,
         "ANISOTROPIC": int(kind.anisotropic),
         "VARYING": int(kind.varying), "GRAVITY": int(kind.gravity), "AXES": kind.axes, "DAMPED": int(kind.damped),
+        "ALIGNED": int(kind.aligned),
         "ATOMIC": int(atomic), "MOVED": MOVED, "ELEMENTS": own.elements, "THREADS": own.lanes,
         "BLOCKS": blocks_per_multiprocessor(degree, precision, kind),
         "POINT_STRIDE": point_stride(degree, kind.components, VALUE_BYTES[precision]),
@@ -104,7 +107,7 @@ def _kind_variants(degree: int) -> Iterator[tuple[ElementKind, bool]]:
     """Yield kinds of elements, and whether additions are atomic."""
     for shape in MAPS:
         for anisotropic, varying in ((False, False), (False, True), (True, False), (True, True)):
-            for layer in (0, 1, 3, 7) if degree == 4 and shape != "trilinear" else (0,):
+            for layer in LAYERS if degree == 4 and shape != "trilinear" else (0,):
                 kind = ElementKind(shape, anisotropic, varying, layer)
                 yield kind, True
                 if degree == 4 and not layer:

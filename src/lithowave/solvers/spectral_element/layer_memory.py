@@ -1,4 +1,4 @@
-"""Memory variables of the points of an absorbing layer on a device."""
+"""Memory variables of the points at which an absorbing layer begins, on a device."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from lithowave.rheology.quality import QualityLaw
 from lithowave.solvers.clock import Schedule
 from lithowave.solvers.common.timing import Steps, typical_time
 from lithowave.solvers.elements.measurement import RHO, SIZE, VP, VS, affordable_elements, record_time
-from lithowave.solvers.spectral_element.absorbing_layer import AbsorbingLayer
+from lithowave.solvers.spectral_element.absorbing_layer import ALIGNED, AbsorbingLayer
 from lithowave.solvers.spectral_element.elements import ElementKind
 from lithowave.solvers.spectral_element.materials import ElementMaterials, isotropic_stiffness
 from lithowave.solvers.spectral_element.meshing import MeshedModel
@@ -44,7 +44,7 @@ def synthetic_plan(
     ends = [(0.0, SIZE * count) for count in counts]
     mesh = layered_box(ends[0], ends[1], [0.0, -ends[2][1]], [(SIZE, SIZE)]).local()
     if kind.map != "affine":
-        mesh = deformed(mesh, kind.map)
+        mesh = deformed(mesh, kind.map, kind.layer if kind.aligned else 0)
     if kind.gravity:  # towards a point below the box
         mesh = replace(mesh, vertices=mesh.vertices + [0.0, 0.0, CENTER_DEPTH * SIZE])
     faces = np.concatenate([faces for name, faces in mesh.boundaries.items() if name != "z_max"])
@@ -72,12 +72,17 @@ def synthetic_layer(counts: tuple[int, int, int], kind: ElementKind) -> Absorbin
     return AbsorbingLayer(tuple(ends), thickness, counts[0], frequency=VS / SIZE, matched=not kind.damped)
 
 
-def deformed(mesh: Any, shape: str) -> Any:
-    """Return the mesh deformed by waves of a few elements' length, by up to a tenth of an element."""
+def deformed(mesh: Any, shape: str, straight: int = 0) -> Any:
+    """Return the mesh deformed by waves of a few elements' length, by up to a tenth of an element.
+
+    straight : axes, as a sum of 1 for x, 2 for y and 4 for z, along which elements remain aligned.
+    """
+    bends = [1 - (straight >> axis & 1) for axis in range(3)]
 
     def bend(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> tuple[np.ndarray, ...]:
-        a, b, c = (2 * np.pi * one / (6.3 * SIZE) for one in (x, y, z))
-        return tuple(0.1 * SIZE * wave for wave in (np.sin(b + c), np.sin(c + a), np.sin(a + b)))
+        a, b, c = (2 * np.pi * bend * one / (6.3 * SIZE) for bend, one in zip(bends, (x, y, z), strict=True))
+        waves = np.sin(b + c), np.sin(c + a), np.sin(a + b)
+        return tuple(0.1 * SIZE * bend * wave for bend, wave in zip(bends, waves, strict=True))
 
     if shape == "triquadratic":
         return curved(mesh, bend)
@@ -155,11 +160,12 @@ def predict_loop_time(plan: SpectralElementPlan, backend: Any, receiver_count: i
 
 
 def _members_by_kernel(plan: SpectralElementPlan) -> dict[ElementKind, int]:
-    """Return the number of elements by kind; those in a layer with the same number of active axes are one kind."""
+    """Return the number of elements by kind; those in a layer with the same number of active axes, aligned or not,
+    are one kind."""
     members: dict[ElementKind, int] = {}
     kinds, place = plan.kinds
     for kind, count in zip(kinds, np.bincount(place, minlength=len(kinds)).tolist(), strict=True):
-        same = replace(kind, layer=(1 << kind.axes) - 1)
+        same = kind if kind.damped else replace(kind, layer=ALIGNED * kind.aligned + (1 << kind.axes) - 1)
         members[same] = members.get(same, 0) + count
     return members
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from lithowave.solvers.elements import memory as elements
+from lithowave.solvers.spectral_element.absorbing_layer import LINE_VALUES
 from lithowave.solvers.spectral_element.element_layout import MAP_VALUES, ElementLayout, device_layout
 from lithowave.solvers.spectral_element.faces import face_points
 from lithowave.solvers.spectral_element.relaxation import COMPONENTS as STRESSES
@@ -35,30 +36,37 @@ def pair_bytes(plan: Any) -> int:
 def layer_point_bytes(plan: Any) -> int:
     """Return the bytes of p S - p, memory variables and filters of the points of a layer, and of their indices."""
     counts = layer_point_counts(plan)
-    return sum(count * (8 + plan.value_bytes * (3 + 6 * (axes + 1))) for axes, count in enumerate(counts, 1))
+    return sum(count * (8 + plan.value_bytes * (3 + 6 * axes)) for axes, count in enumerate(counts, 1))
 
 
 def layer_point_counts(plan: Any) -> list[int]:
-    """Return the number of points of the layer with one, two and three active axes."""
+    """Return the number of points at which layers along one, two and three axes begin."""
     return [len(points.point) for points in plan.layer_points]
 
 
 def layer_bytes(plan: Any) -> int:
     """Return the bytes of the memory variables and filters of a layer, of its elements and its points."""
-    points = plan.value_bytes * (plan.degree + 1) ** 3
-    elements = sum(count * layer_values(kind) * points for kind, count in members(plan) if kind.layer)
-    return elements + layer_point_bytes(plan)
+    elements = sum(count * layer_values(plan.degree, kind) for kind, count in members(plan) if kind.layer)
+    return plan.value_bytes * elements + layer_point_bytes(plan)
 
 
-def layer_values(kind: Any) -> int:
-    """Return the number of memory variables and coefficients of filters of a layer at a point of an element."""
-    return kind.memory_variables + 3 * kind.axes
+def layer_values(degree: int, kind: Any) -> int:
+    """Return the number of memory variables and coefficients of filters of a layer in an element."""
+    points = (degree + 1) ** 3
+    return kind.memory_variables * points + filter_values(degree, kind, points, 1)
+
+
+def filter_values(degree: int, kind: Any, points: int, elements: int) -> int:
+    """Return the number of coefficients of filters of a layer in a block of so many points and elements."""
+    if kind.aligned:
+        return LINE_VALUES * kind.axes * (degree + 1) * elements
+    return 3 * (kind.axes + (not kind.damped)) * points if kind.layer else 0
 
 
 def layer_state_bytes(plan: Any) -> int:
     """Return the bytes of the memory variables of the layer in a checkpoint, with their keys."""
     points = sum(
-        count * (KEY + plan.value_bytes * (3 + 3 * (axes + 1)))
+        count * (KEY + plan.value_bytes * (3 + 3 * axes))
         for axes, count in enumerate(layer_point_counts(plan), 1)
     )
     size = plan.value_bytes * (plan.degree + 1) ** 3
@@ -110,7 +118,7 @@ def lean_bytes(degree: int, value_bytes: int, kind: Any) -> int:
     """Return the bytes of the point indices, moduli, mapping, memory variables and filters of one element."""
     points = (degree + 1) ** 3
     moduli = kind.moduli * (points if kind.varying else 1)
-    layer = layer_values(kind) * points
+    layer = layer_values(degree, kind)
     return 4 * points + value_bytes * (moduli + layer + relaxation_values(degree, kind) + MAP_VALUES["cpu"][kind.map])
 
 
@@ -129,7 +137,9 @@ def block_bytes(plan: Any, layout: ElementLayout, device: str, kind: Any) -> int
     order, points = 8, 4 * layout.block_size
     moduli = kind.moduli * (layout.block_size if kind.varying else layout.elements)
     maps = MAP_VALUES[device][kind.map] * layout.elements
-    layer = layer_values(kind) * layout.block_size
+    layer = kind.memory_variables * layout.block_size + filter_values(
+        plan.degree, kind, layout.block_size, layout.elements
+    )
     relaxation = relaxation_values(plan.degree, kind) * layout.elements
     return order + points + plan.value_bytes * (maps + moduli + layer + relaxation)
 

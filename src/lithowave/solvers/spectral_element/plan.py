@@ -47,6 +47,7 @@ from lithowave.solvers.spectral_element.element_statistics import (
 from lithowave.solvers.spectral_element.elements import ElementKind, element_kinds
 from lithowave.solvers.spectral_element.faces import face_points
 from lithowave.solvers.spectral_element.geometry import gll_positions
+from lithowave.solvers.spectral_element.layer_codes import layer_codes
 from lithowave.solvers.spectral_element.layer_stability import growing_wave_warnings
 from lithowave.solvers.spectral_element.materials import ElementMaterials
 from lithowave.solvers.spectral_element.media import Interface, NumberedPoints, number_media, refuse_oblique_interfaces
@@ -76,7 +77,8 @@ class SpectralElementPlan(ElementPlan):
 
     mesh : elements in processing order. numbers : indices of points [element, k, j, i]. coefficients : maps (see
     `element_statistics`). faces : outer faces (element, local face) by kind. layer : absorbing layer, or None;
-    layer_masks : active axes of each element (see `ElementKind.layer`); layer_damping : see `LayerDamping`.
+    layer_masks : active axes of each element (see `AbsorbingLayer.masks`); layer_codes : see `ElementKind.layer`;
+    coupled : True for each point on an interface with a fluid; layer_damping : see `LayerDamping`.
     relaxation_sets : see `relaxation.choose_sets`. ranks :
     ranks of the run. border : points that other ranks share; border_keys : their `point_keys`. interface : pairs of
     points between fluids and solids. moves : 1 for each point that moves, 0 for those at rest. bounds : ends along x,
@@ -95,6 +97,8 @@ class SpectralElementPlan(ElementPlan):
     faces: dict[str, np.ndarray]
     layer: AbsorbingLayer | None
     layer_masks: np.ndarray
+    layer_codes: np.ndarray
+    coupled: np.ndarray
     layer_damping: LayerDamping | None
     relaxation_sets: np.ndarray
     element_statistics: ElementStatistics
@@ -164,7 +168,7 @@ class SpectralElementPlan(ElementPlan):
     def kinds(self) -> tuple[list[ElementKind], np.ndarray]:
         """Kinds of elements, and the index of each element's kind among them."""
         gravity = self.gravity is not None
-        return element_kinds(self.coefficients, self.materials, self.layer_masks, self.relaxation_sets, gravity)
+        return element_kinds(self.coefficients, self.materials, self.layer_codes, self.relaxation_sets, gravity)
 
     @property
     def has_fluids(self) -> bool:
@@ -190,6 +194,13 @@ class SpectralElementPlan(ElementPlan):
     def stretching(self) -> Stretching:
         """Filters of the absorbing layer."""
         return Stretching(self.layer, self.layer_damping, self.mesh, self.degree, self.schedule.time_step)
+
+    def layer_friction(self, elements: np.ndarray) -> np.ndarray:
+        """Return b, a, c of the friction in the layer at the points of elements, (elements, k, j, i, 3): none at the
+        points of interfaces with a fluid, as the coupling is not stretched (see `coupling`)."""
+        found = self.stretching.friction(elements)
+        found[self.coupled[self.numbers[elements]]] = (1.0, 0.0, 0.0)
+        return found
 
     def slowest(self, some: slice | np.ndarray) -> np.ndarray:
         """Return the slowest wave velocity in each of some elements, m/s."""
@@ -444,11 +455,17 @@ def make_plan(
     with phase("memory variables"):
         sets = collective_call(ranks, lambda: choose_sets(mesh, model.materials, degree, storage))
     masks, damping = np.zeros(mesh.element_count, np.int64), None
+    coupled = np.zeros(count)
+    coupled[np.concatenate([points.interface.solid, points.interface.fluid])] = 1.0
     if model.layer is not None:
         masks = model.layer.masks(mesh.vertices, mesh.elements)
         refuse_oblique_interfaces(mesh, points, masks, ranks)
         damping = layer_damping(model.layer, mesh, model.materials, degree, ranks)
         statistics.frequency2[masks > 0] /= 1 - max(damping.friction.values(), default=0.0)
+        border.combine(coupled, ranks, np.maximum)  # the faces of an interface may belong only to another rank
+        codes = layer_codes(model.layer, masks, mesh, coefficients, numbers, coupled > 0)
+    else:
+        codes = masks
     moves = moving_points(points, model.faces, model.materials.is_fluid, model.layer is not None, ranks)
 
     def inertia(elements: np.ndarray) -> np.ndarray:
@@ -467,7 +484,7 @@ def make_plan(
     bounds = _bounds(mesh, ranks) if curvature is None else tuple(domain.bounds.values())
     return SpectralElementPlan(
         mesh, degree, numbers, count, coefficients, model.materials, model.faces, model.layer,
-        masks, damping, sets, statistics,
+        masks, codes, coupled > 0, damping, sets, statistics,
         schedule(limit), ranks, border, keys[border.points], points.interface, moves, bounds,
         value_bytes=4 if precision == "single" else 8, deterministic=deterministic,
         surface_spacing=(model.element_size or typical_size(mesh)) / degree, mesh_ends=model.mesh_ends,

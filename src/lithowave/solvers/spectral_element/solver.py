@@ -19,7 +19,7 @@ from lithowave.solvers.elements.spread_sources import locate_sources
 from lithowave.solvers.placement import Placement
 from lithowave.solvers.spectral_element.absorption import make_damping
 from lithowave.solvers.spectral_element.coupling import CoupledPairs, coupling_matrices
-from lithowave.solvers.spectral_element.elements import ElementGroup, ElementTables
+from lithowave.solvers.spectral_element.elements import FILTER_COUNTS, ElementGroup, ElementTables
 from lithowave.solvers.spectral_element.exchange import SharedMomenta
 from lithowave.solvers.spectral_element.faces import Damping
 from lithowave.solvers.spectral_element.layer_memory import LayerMemory
@@ -50,8 +50,8 @@ class SpectralElementSolver(ElementSolver):
 
     which is Newmark's scheme with beta = 0, gamma = 1/2 written for half steps, with identical displacements. K is
     applied element by element; C, of the absorbing sides, is solved for at each point. `momentum` holds p / dt. In an
-    absorbing layer, K has memory variables and the forces change S p, from which p follows (`absorbing_layer`). With
-    attenuation, K has memory variables of the relaxing stresses (`relaxation`).
+    absorbing layer, K has memory variables, and where the layer begins the forces change S p, from which p follows
+    (`absorbing_layer`). With attenuation, K has memory variables of the relaxing stresses (`relaxation`).
 
     A fluid has its velocity potential phi instead of u, v = grad phi / rho and P = -d phi / dt: M has 1 / kappa and K
     1 / rho (`fluid_kernels`). C then also has the coupling of fluids and solids (`coupling`).
@@ -152,12 +152,12 @@ class SpectralElementSolver(ElementSolver):
         moving, counting, damping = self.displacement_launches(), self._counting_launches(), self.damping_launches()
         injecting = [self._injection_launches(sources) for sources in self.sources]
         if self.plan.ranks.size == 1:
-            launches = [*moving, *self.force_launches(self.tables.groups), *sum(injecting, []), *counting, *damping]
+            launches = [*moving, *self._forces(self.tables.groups), *sum(injecting, []), *counting, *damping]
             self._step = captured(self.backend, launches)
             return
-        outer = [*moving, self.exchange.saving(self.momentum), *self.force_launches(self.tables.outer)]
+        outer = [*moving, self.exchange.saving(self.momentum), *self._forces(self.tables.outer)]
         half = len(injecting) // 2  # of the points that other ranks also have, and of the others
-        inner = [*self.force_launches(self.tables.inner), *sum(injecting[half:], []), *counting]
+        inner = [*self._forces(self.tables.inner), *sum(injecting[half:], []), *counting]
         parts = [*outer, *sum(injecting[:half], [])], inner, damping
         self._outer, self._inner, self._absorb = (captured(self.backend, launches) for launches in parts)
 
@@ -189,6 +189,16 @@ class SpectralElementSolver(ElementSolver):
         with phase("kernels"):
             kernels = [self.kernels.add_forces(group.kind) for group in groups]
         return [partial(add, *group.arguments(*fields)) for add, group in zip(kernels, groups, strict=True)]
+
+    def _forces(self, groups: Sequence[ElementGroup]) -> list[Launch]:
+        """Return `force_launches`, of which those after the first, which moves points of the others, run side by side:
+        small groups leave a device partly idle. Additions are then in any order."""
+        first, *rest = self.force_launches(groups) or [None]
+        if first is None:
+            return []
+        if self.plan.deterministic or len(rest) < 2:
+            return [first, *rest]
+        return [first, partial(self.backend.side_by_side, [[launch] for launch in rest])]
 
     def _injection_launches(self, sources: SourceList) -> list[Launch]:
         """Return launches of p += dt f of the sources."""
@@ -273,10 +283,10 @@ class SpectralElementSolver(ElementSolver):
 
     def _layer_sets(self) -> list[tuple[str, int, bool]]:
         """Return the names of the arrays of a checkpoint with the memory variables of elements of a layer, the number
-        of active axes, and whether they are fluids."""
+        of filters, and whether they are fluids."""
         media = {"": False, "fluid_": True} if self.plan.has_fluids else {"": False}
-        axes = range(1, len(self.layer_points) + 1)
-        return [(f"{name}layer_elements_{count}", count, fluid) for name, fluid in media.items() for count in axes]
+        filters = FILTER_COUNTS if self.plan.layer else ()
+        return [(f"{name}layer_elements_{count}", count, fluid) for name, fluid in media.items() for count in filters]
 
     def _pair_sets(self) -> list[tuple[str, CoupledPairs]]:
         """Return the names of the arrays of a checkpoint with the state of coupled points, and those points."""
@@ -339,8 +349,8 @@ class SpectralElementSolver(ElementSolver):
             self.backend.assign(self.history, state["history"])
         for axes, points in enumerate(self.layer_points, 1):
             points.restore(self.backend, state[f"layer_points_{axes}"])
-        for name, axes, fluid in self._layer_sets():
-            self.tables.restore_layer_memory(axes, state[name], fluid)
+        for name, filters, fluid in self._layer_sets():
+            self.tables.restore_layer_memory(filters, state[name], fluid)
         for name, pairs in self._pair_sets():
             pairs.restore(self.backend, state[name])
         for name, carriers in self._carrier_sets():
