@@ -225,7 +225,7 @@ def test_too_steep_surfaces_are_refused_with_the_place():
     def cliff(x, y):
         return -600.0 + 350.0 * np.tanh(x / 20.0) + 0.0 * y
 
-    with pytest.raises(InputError, match=r"without volume or inverted .* corners: \(0, 266.667, -950\)"):
+    with pytest.raises(InputError, match=r"without volume or inverted .* corners: .*\(0, 0, -450\)"):
         tetrahedra.make_model(two_layers("discontinuous_galerkin", cliff))
 
 
