@@ -93,6 +93,16 @@ def test_columns_do_not_merge_where_it_does_not_pay(interfaces: list[float], siz
     assert (plan.merged, len(plan.x)) == (1, 41)
 
 
+def test_elements_of_the_absorbing_layer_count() -> None:
+    """Above narrow columns, those of the layer are narrow too: in a small box they outweigh the gain."""
+    sides = dict.fromkeys(("x_min", "x_max", "y_min", "y_max"), 3)
+    merged = {
+        (extent, bool(outside)): graded_box((0, extent), (0, extent), [0, -6, -10], [1, 1.8], outside).merged
+        for extent in (12, 80) for outside in ({}, sides)
+    }  # fmt: skip
+    assert merged == {(12, False): 2, (12, True): 1, (80, False): 2, (80, True): 2}
+
+
 def test_a_part_is_that_of_the_global_mesh() -> None:
     plan = graded_box((0, 16), (0, 16), [0, -2, -8], [1, 2])
     whole = split_hexahedra(plan.build())

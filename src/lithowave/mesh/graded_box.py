@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -25,11 +26,13 @@ def graded_box(
     y: tuple[float, float],
     interfaces: Sequence[Interface],
     sizes: Sequence[float],
+    outside: Mapping[str, int] | None = None,
 ) -> BoxPlan:
     """Return the plan of a layered box whose columns are wider by powers of two in layers that permit it.
 
     x, y : extent of the box, m. interfaces : from the top surface to the bottom, one more than layers; each a z, m, or
-    a function z(x, y) of arrays. sizes : largest edge of the elements of each layer, m.
+    a function z(x, y) of arrays. sizes : largest edge of the elements of each layer, m. outside : number of elements at
+    the bottom that will be added beyond faces (x_min, x_max, y_min, ...), for the cost.
 
     At an interface, or between two rows of elements, 2 x 2 columns merge into one directly, without elements in
     between: `tetrahedral_boxes.split_hexahedra` makes the tetrahedra there conforming. Columns are at most as wide as
@@ -53,7 +56,7 @@ def graded_box(
         columns = [math.ceil(extent / width / 2**levels - 1e-6) * 2**levels for extent in extents]
         lines = [np.linspace(*ends, count + 1) for ends, count in zip((x, y), columns, strict=True)]
         plan = BoxPlan(*lines, interfaces, slabs, 2**levels, 2**levels)
-        return plan.element_count * _stiffness(plan, sizes, heights), plan
+        return _extended(plan, outside or {}).element_count * _stiffness(plan, sizes, heights), plan
 
     # From the widest on; narrower ones must be better by more than the approximation of the cost.
     best, found = made(widest[0])
@@ -84,6 +87,16 @@ def _slabs(
             plan.append(Slab("even", height))
         found.append(plan)
     return found, level
+
+
+def _extended(plan: BoxPlan, outside: Mapping[str, int]) -> BoxPlan:
+    """Return a plan with the number of elements of this one with those beyond its faces."""
+    x, y = (
+        np.arange(len(lines) + plan.merged * (outside.get(f"{axis}_min", 0) + outside.get(f"{axis}_max", 0)))
+        for axis, lines in (("x", plan.x), ("y", plan.y))
+    )
+    above, below = ([Slab("even", 1.0)] * outside.get(face, 0) for face in ("z_max", "z_min"))
+    return replace(plan, x=x, y=y, slabs=[above, *plan.slabs, below])
 
 
 def _stiffness(plan: BoxPlan, sizes: Sequence[float], heights: Sequence[float]) -> float:

@@ -168,12 +168,12 @@ def built_box(simulation: Simulation) -> BuiltBox:
     domain = simulation.domain
     cells = cell_layers(simulation)
     edges, materials = cells.sizes, cells.materials
-    plan = graded_box(domain.x, domain.y, [*cells.tops, cells.bottom], edges)
     faces = layer_faces(simulation)
+    matched = is_matched(simulation) if faces else True
+    across = simulation.boundaries.layer.elements or CELLS[matched]
+    plan = graded_box(domain.x, domain.y, [*cells.tops, cells.bottom], edges, dict.fromkeys(faces, across))
     if not faces:
         return BuiltBox(plan, cells, materials, None)
-    matched = is_matched(simulation)
-    across = simulation.boundaries.layer.elements or CELLS[matched]
     usual = {"x": plan.x[plan.merged] - plan.x[0], "y": plan.y[plan.merged] - plan.y[0]}
     usual |= {"z_min": max(edges), "z_max": plan.slabs[0][0].height}
     sizes = {face: float(usual.get(face, usual.get(face[0], 0.0))) for face in faces}
