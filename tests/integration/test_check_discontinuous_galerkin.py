@@ -105,7 +105,7 @@ def test_check_tells_the_mesh_and_its_time_steps(tmp_path: Path, monkeypatch: py
         " fluid, ",
         " in the absorbing layer)",
         "z_max free; absorbing layers",
-        "at vs = 1500 m/s in element",
+        "at vs = 2900 m/s in element",
         "of the limit, set by vp = ",
         "this run would work here",
     ):

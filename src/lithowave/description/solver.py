@@ -43,7 +43,7 @@ RECOMMENDED_POINTS_BY_DEGREE: Mapping[int, float] = {2: 12.0, 3: 9.0, 4: 7.0, 5:
 SMALLEST_POINTS_BY_DEGREE: Mapping[int, float] = {2: 6.0, 3: 5.0, 4: 4.0, 5: 4.0, 6: 3.5, 7: 3.5, 8: 3.5}
 """Fewer are refused."""
 
-RECOMMENDED_POINTS_BY_ORDER: Mapping[int, float] = {2: 24.0, 3: 14.0, 4: 10.0, 5: 8.0, 6: 7.5, 7: 7.0}
+RECOMMENDED_POINTS_BY_ORDER: Mapping[int, float] = {2: 24.0, 3: 14.0, 4: 10.0, 5: 7.0, 6: 7.0, 7: 7.0}
 """Discontinuous Galerkin: order times the shortest wavelength over the size of elements (the edge of the cubes that
 are split into tetrahedra): the default."""
 
@@ -220,7 +220,7 @@ class Solver(DescriptionModel):
     points_per_wavelength: quantity("number", gt=0) | None = Field(  # type: ignore[valid-type]
         default=None,
         description="Points per shortest wavelength. Defaults: 20, 8, 6, 5 for finite differences of order 2, 4, 6, 8; "
-        "12, 9, 7, 6, 5.5, 5, 5 for spectral elements of degree 2 to 8; 24, 14, 10, 8, 7.5, 7 for discontinuous "
+        "12, 9, 7, 6, 5.5, 5, 5 for spectral elements of degree 2 to 8; 24, 14, 10, 7, 7, 7 for discontinuous "
         "Galerkin of order 2 to 7.",
     )
     spacing: PositiveLength | None = Field(

@@ -33,6 +33,8 @@ class HexahedralMesh:
     vertex_ids, element_ids : of a subdomain, the global indices of its corners and elements; None if they are equal to
         the local ones. Corners precede the other vertices or have node IDs, and their global indices ascend, so that
         all subdomains order the points on an edge or face equally.
+    divided_edges : (k, 3) both ends, then the vertex at the center, of each edge, or diagonal of a face, that has
+        smaller elements on one side; None in a conforming mesh. Only `tetrahedral_boxes.split_hexahedra` uses them.
     """
 
     vertices: np.ndarray
@@ -44,6 +46,7 @@ class HexahedralMesh:
     groups: tuple[str, ...] = ()
     vertex_ids: np.ndarray | None = None
     element_ids: np.ndarray | None = None
+    divided_edges: np.ndarray | None = None
 
     @property
     def element_count(self) -> int:

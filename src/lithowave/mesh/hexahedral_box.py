@@ -19,7 +19,8 @@ Interface = float | Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 @dataclass(frozen=True)
 class Slab:
-    """A slab of a layer: 'even' elements, or a doubling of the element size along 'x' or 'y'."""
+    """A slab of a layer: 'even' elements, or a doubling of the element size along 'x' or 'y'; a 'merger' of four
+    columns into one, of no height, at which elements do not conform (see `graded_box`)."""
 
     kind: str
     height: float
@@ -53,7 +54,8 @@ class BoxPlan:
     """Plan of the mesh of a layered box.
 
     x, y : coordinates of the columns at the surface, m. slabs : of each layer, from its top. unit : number of columns
-    along x and y that stay on one rank, since they merge further down.
+    along x and y that stay on one rank, since they merge further down. merged : of which this number is one column at
+    the bottom.
     """
 
     x: np.ndarray
@@ -61,6 +63,7 @@ class BoxPlan:
     interfaces: Sequence[Interface]
     slabs: list[list[Slab]]
     unit: int
+    merged: int = 1
 
     @property
     def units(self) -> tuple[int, int]:
@@ -75,6 +78,8 @@ class BoxPlan:
         for slab in (slab for layer in self.slabs for slab in layer):
             if slab.kind == "even":
                 count += columns["x"] * columns["y"]
+            elif slab.kind == "merger":
+                columns = {axis: number // 2 for axis, number in columns.items()}
             else:  # six elements for four columns, which become two
                 count += 6 * columns["x"] * columns["y"] // 4
                 columns[slab.kind] //= 2
@@ -110,7 +115,7 @@ def plan_box(
     slabs, levels = layer_plans(widest, thicknesses, [vertical for _, vertical in sizes])
     cells = [column_count(count, levels) for count in (x_cells, y_cells)]
     lines = (np.linspace(*ends, count + 1) for ends, count in zip((x, y), cells, strict=True))
-    return BoxPlan(*lines, interfaces, slabs, column_unit(levels))
+    return BoxPlan(*lines, interfaces, slabs, column_unit(levels), 2**levels)
 
 
 def check_box(
@@ -180,15 +185,20 @@ def layer_plans(
             plan += [Slab("x", height), Slab("y", height)]
             rest -= 2 * height
             level += 1
-        if not rest / tallest <= _MOST_SLABS:
-            got = f"has {rest / tallest:.3g} elements of {tallest:.3g} m from its top to its bottom"
-            hint = "use larger elements (solver.max_frequency or points_per_wavelength)"
-            raise InputError(f"mesh: layer {layer + 1}", got, f"allowed: at most {_MOST_SLABS:,}", hint)
+        require_few_slabs(layer, rest, tallest)
         even = int(np.ceil(rest / tallest - 1e-6))
         if plan and rest < tallest / 4:
             even = 0  # the doublings are stretched
         plans.append(plan + [Slab("even", rest / max(even, 1))] * even)
     return plans, level
+
+
+def require_few_slabs(layer: int, thickness: float, tallest: float) -> None:
+    """InputError: a layer has more slabs than any computer can store. thickness, tallest : of layer and elements, m."""
+    if not thickness / tallest <= _MOST_SLABS:
+        got = f"has {thickness / tallest:.3g} elements of {tallest:.3g} m from its top to its bottom"
+        hint = "use larger elements (solver.max_frequency or points_per_wavelength)"
+        raise InputError(f"mesh: layer {layer + 1}", got, f"allowed: at most {_MOST_SLABS:,}", hint)
 
 
 def column_count(cells: float, levels: int) -> int:
@@ -251,6 +261,7 @@ class BoxMeshBuilder:
         self.element_ids: list[np.ndarray] = []
         self.whole_elements = 0
         self.materials: list[np.ndarray] = []
+        self.divided: list[np.ndarray] | None = None
         self.top = self.plane = self.add_plane(0, 0.0)
 
     def add_plane(self, layer: int, depth: float, **lines: GridLines) -> np.ndarray:
@@ -276,6 +287,8 @@ class BoxMeshBuilder:
         for slab, above, below in zip(plan, edges[:-1], edges[1:], strict=True):
             if slab.kind == "even":
                 self.add_even(layer, below)
+            elif slab.kind == "merger":
+                self.merge_columns()
             else:
                 self.add_doubling(layer, slab.kind, (above + below) / 2, below)
         count = sum(len(part) for part in self.elements[start:])
@@ -286,6 +299,16 @@ class BoxMeshBuilder:
         above, self.plane = self.plane, self.add_plane(layer, depth)
         below = self.plane
         self.add_prisms([(below[:, :-1], below[:, 1:], above[:, 1:], above[:, :-1])], self.x.cells(), self.y.cells())
+
+    def merge_columns(self) -> None:
+        """Let elements be twice as wide along x and y from here on, with vertices at the centers of edges and faces."""
+        plane, self.divided = self.plane, self.divided or []
+        corners, middle = plane[::2, ::2], plane[1::2, 1::2]
+        sides = [(corners[:, :-1], corners[:, 1:], plane[::2, 1::2]), (corners[:-1], corners[1:], plane[1::2, ::2])]
+        low, high = (corners[:-1, :-1], corners[1:, 1:]), (corners[:-1, 1:], corners[1:, :-1])
+        for edges in (*sides, (*low, middle), (*high, middle)):
+            self.divided.append(np.stack(edges, axis=-1).reshape(-1, 3))
+        self.plane, self.x, self.y = corners, self.x.halved(), self.y.halved()
 
     def add_doubling(self, layer: int, axis: str, middle: float, depth: float) -> None:
         """Add elements that are twice as wide along an axis from here on. Four cells become two:
@@ -348,6 +371,7 @@ class BoxMeshBuilder:
         return HexahedralMesh(
             vertices, elements, np.concatenate(self.materials), boundaries,
             vertex_ids=np.concatenate(self.vertex_ids), element_ids=np.concatenate(self.element_ids),
+            divided_edges=None if self.divided is None else np.concatenate(self.divided),
         )  # fmt: skip
 
 

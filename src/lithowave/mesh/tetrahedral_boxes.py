@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from lithowave.errors import InputError
+from lithowave.mesh.bisection import Bisection
 from lithowave.mesh.hexahedra import Displacement, HexahedralMesh, mean_position
 from lithowave.mesh.hexahedral_box import layered_box
 from lithowave.mesh.numbering import CORNERS, number_faces
@@ -77,6 +78,10 @@ def split_hexahedra(mesh: HexahedralMesh, cut: str = CUTS[0], own: np.ndarray | 
     Vertices, materials and names of boundaries are preserved; nodes between the corners are omitted. Keys of vertices
     and elements are derived from the global indices of the hexahedra.
 
+    Tetrahedra at `divided_edges` of the mesh are bisected there, which makes it conforming; only for 'twelve'. Where
+    four cubes of edge h meet one of edge 2 h, the smallest insphere radius is that of the sides of the former,
+    0.1602 h, and on the side of the latter 0.207 h.
+
     own : for a subdomain, the mask (m,) of its hexahedra. The others are neighbors of these, so that the result is the
         same as in the global mesh: each hexahedron has two of the tetrahedra around a line. Only for 'twelve'.
 
@@ -86,8 +91,9 @@ def split_hexahedra(mesh: HexahedralMesh, cut: str = CUTS[0], own: np.ndarray | 
     [1] Dompierre, Labbe, Vallet, Camarero (1999): How to subdivide pyramids, prisms and hexahedra into tetrahedra.
     """
     vertices, corners = mesh.vertices, mesh.elements
-    if cut not in CUTS or (own is not None and cut != "twelve"):
-        raise ValueError(f"cut: {cut!r}; allowed: {', '.join(CUTS)}, for a subdomain 'twelve'")
+    special = own is not None or mesh.divided_edges is not None
+    if cut not in CUTS or (special and cut != "twelve"):
+        raise ValueError(f"cut: {cut!r}; allowed: {', '.join(CUTS)}, for a subdomain or a graded box 'twelve'")
     cubes, vertex_keys = mesh.numbers_in_whole, np.arange(len(vertices))
     if mesh.vertex_ids is not None:
         vertex_keys[: len(mesh.vertex_ids)] = mesh.vertex_ids
@@ -98,20 +104,28 @@ def split_hexahedra(mesh: HexahedralMesh, cut: str = CUTS[0], own: np.ndarray | 
     rank = np.arange(len(vertices))
     if cut == "five":
         rank += len(vertices) * two_colors(corners, len(vertices))
+    if cut == "twelve":
+        vertices = np.concatenate([vertices, mean_position(vertices, corners)])
+    divided = None if mesh.divided_edges is None else DividedEdges(mesh.divided_edges, vertices)
+    if divided is not None:  # Diagonals then end at the corners of the larger faces.
+        rank[divided.middles] += len(vertices)
     boundaries = {}
     for name, faces in mesh.boundaries.items():
         if own is not None:
             faces = faces[own[faces[:, 0]]]
         quadrilaterals = corners[faces[:, :1], HEXAHEDRON_FACES[faces[:, 1]]]
-        boundaries[name] = cut_quadrilaterals(quadrilaterals, rank).reshape(-1, 3)
+        triangles = cut_quadrilaterals(quadrilaterals, rank).reshape(-1, 3)
+        boundaries[name] = triangles if divided is None else divided.cut(triangles)[0]
     if cut == "twelve":
-        vertices = np.concatenate([vertices, mean_position(vertices, corners)])
-        elements, owners, number = centered_elements(vertices, corners, mesh.materials, cubes)
+        elements, owners, number = centered_elements(vertices, corners, mesh.materials, cubes, rank)
         vertex_keys = np.concatenate([vertex_keys, MIDDLES + cubes])
     else:
         elements, owners = cornered_elements(corners, rank)
         number = np.arange(len(owners)) - np.searchsorted(owners, owners)
     keys = 12 * cubes[owners] + number
+    if divided is not None:
+        elements, parents = divided.cut(elements)
+        owners, keys = owners[parents], 8 * keys[parents] + np.arange(len(parents)) - np.searchsorted(parents, parents)
     if own is not None:
         kept = own[owners]
         elements, owners, keys = elements[kept], owners[kept], keys[kept]
@@ -128,14 +142,36 @@ def split_hexahedra(mesh: HexahedralMesh, cut: str = CUTS[0], own: np.ndarray | 
     )  # fmt: skip
 
 
+class DividedEdges:
+    """Bisection of simplices at edges, or diagonals of faces, that have a vertex at their center.
+
+    edges : (k, 3) both ends and this vertex. vertices : (n, 3), m. Diagonals of rectangles in a map are bisected before
+    their sides, so that the four smaller faces on the other side have the same triangles.
+    """
+
+    def __init__(self, edges: np.ndarray, vertices: np.ndarray) -> None:
+        ends = np.sort(edges[:, :2], axis=1)
+        first = np.unique(ends @ [len(vertices), 1], return_index=True)[1]
+        flat = vertices * [1.0, 1.0, 0.0]
+        self.middles = edges[first, 2]
+        self.bisection = Bisection(ends[first], flat, flat[self.middles])
+
+    def cut(self, simplices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the child elements (p, 3 or 4) of triangles or tetrahedra, and their parents (p,), ascending."""
+        children, parents = self.bisection.cut(simplices)
+        new = children >= self.bisection.old
+        children[new] = self.middles[children[new] - self.bisection.old]
+        return children, parents
+
+
 def centered_elements(
-    vertices: np.ndarray, corners: np.ndarray, materials: np.ndarray, cubes: np.ndarray
+    vertices: np.ndarray, corners: np.ndarray, materials: np.ndarray, cubes: np.ndarray, rank: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the right-handed tetrahedra (n, 4) of the cut 'twelve', the hexahedron (n,) of each, and its index (n,), 0
     to 11, among those of this hexahedron.
 
     corners, materials : of the hexahedra (m, 8), (m,); the last m vertices are their centers. cubes : indices (m,) of
-    the hexahedra, in ascending order.
+    the hexahedra, in ascending order. rank : of the other vertices.
     """
     numbers = number_faces(corners)[0].ravel()
     order = np.argsort(numbers)
@@ -148,7 +184,7 @@ def centered_elements(
     between = np.empty((len(pairs), 4, 4), np.int64)
     between[:, :, 0], between[:, :, 1] = around, np.roll(around, -1, axis=1)
     between[:, :, 2:] = middles + pairs[:, None, ::-1] // 6
-    beside = pyramids(corners, np.arange(6 * len(corners)), middles)
+    beside = pyramids(corners, np.arange(6 * len(corners)), rank)
     smallest = signed_insphere_radii(vertices, beside.reshape(-1, 4)).reshape(-1, 2).min(axis=1)
     joined = signed_insphere_radii(vertices, between.reshape(-1, 4)).reshape(-1, 4).min(axis=1)
     pairs_joined = joined >= smallest[pairs].min(axis=1)
@@ -161,12 +197,14 @@ def centered_elements(
     return np.concatenate(elements), sides // 6, 2 * (sides % 6) + first
 
 
-def pyramids(corners: np.ndarray, faces: np.ndarray, middles: int) -> np.ndarray:
-    """Return two right-handed tetrahedra (f, 2, 4) from each face, 6 x hexahedron + local face, to the center."""
-    rank = np.arange(middles)
+def pyramids(corners: np.ndarray, faces: np.ndarray, rank: np.ndarray) -> np.ndarray:
+    """Return two right-handed tetrahedra (f, 2, 4) from each face, 6 x hexahedron + local face, to the center.
+
+    rank : of the vertices; those after them are the centers.
+    """
     found = np.empty((len(faces), 2, 4), np.int64)
     found[:, :, :3] = cut_quadrilaterals(corners[faces[:, None] // 6, SEEN_FROM_INSIDE[faces % 6]], rank)
-    found[:, :, 3] = middles + faces[:, None] // 6
+    found[:, :, 3] = len(rank) + faces[:, None] // 6
     return found
 
 

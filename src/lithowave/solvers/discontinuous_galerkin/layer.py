@@ -41,7 +41,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -150,27 +150,24 @@ def with_layer(
     """Return the plan of a box extended by a layer beyond some faces, and the thickness of the layer at each, m.
 
     plan : of flat cells at the bottom, and at the top if z_max is among the faces. sizes : edge, m, of the cells at
-    each of these faces. margins : cells between the box and its layer. cells : across the layer. growth : of the cells.
-
-    Columns merge further down, `plan.unit` of them altogether: where this requires more columns in the layer, they are
-    narrower, and the thickness is the same.
+    each of these faces: along x and y, of those at the bottom, of which the columns above are equal parts. margins :
+    cells between the box and its layer. cells : across the layer. growth : of the cells.
     """
     thickness = {face: float(outward_steps(size, cells, growth)[-1]) for face, size in sizes.items()}
-    x, y = (
-        _extended(lines, axis, plan.unit, sizes, margins, cells, growth)
-        for axis, lines in (("x", plan.x), ("y", plan.y))
-    )
+    beyond = {
+        face: after_margin(margins[face], size, outward_steps(size, cells, growth)) for face, size in sizes.items()
+    }
+    x, y = (_extended(lines, axis, plan.merged, beyond) for axis, lines in (("x", plan.x), ("y", plan.y)))
     interfaces, slabs = list(plan.interfaces), list(plan.slabs)
     for face in sizes.keys() & {"z_min", "z_max"}:
-        steps = after_margin(margins[face], sizes[face], outward_steps(sizes[face], cells, growth))
-        beyond = [Slab("even", float(height)) for height in np.diff(steps, prepend=0.0)]
+        rows = [Slab("even", float(height)) for height in np.diff(beyond[face], prepend=0.0)]
         if face == "z_min":
-            interfaces.append(interfaces[-1] - float(steps[-1]))
-            slabs.append(beyond)
+            interfaces.append(interfaces[-1] - float(beyond[face][-1]))
+            slabs.append(rows)
         else:
-            interfaces.insert(0, interfaces[0] + float(steps[-1]))
-            slabs.insert(0, beyond[::-1])
-    return BoxPlan(x, y, interfaces, slabs, plan.unit), thickness
+            interfaces.insert(0, interfaces[0] + float(beyond[face][-1]))
+            slabs.insert(0, rows[::-1])
+    return replace(plan, x=x, y=y, interfaces=interfaces, slabs=slabs), thickness
 
 
 def extruded_steps(edge: float, cells: int | None, usual: int, growth: float) -> np.ndarray:
@@ -184,22 +181,11 @@ def extruded_steps(edge: float, cells: int | None, usual: int, growth: float) ->
     return outward_steps(edge, usual + 1, growth, float(outward_steps(edge, usual, growth)[-1]))
 
 
-def _extended(
-    lines: np.ndarray, axis: str, unit: int, sizes: Mapping[str, float], margins: Mapping[str, int], cells: int,
-    growth: float,
-) -> np.ndarray:  # fmt: skip
-    """Return the lines of columns with those of the margins and of the layer at both ends."""
-    faces = [f"{axis}_{side}" for side in ("min", "max")]
-    together = max(1, unit // 2)  # columns of one cell at the bottom
-    counts = [-(-(cells + margins[face]) // together) * together if face in sizes else 0 for face in faces]
-    if sum(counts) % unit:
-        counts[int(faces[1] in sizes)] += together
+def _extended(lines: np.ndarray, axis: str, merged: int, beyond: Mapping[str, np.ndarray]) -> np.ndarray:
+    """Return the lines of columns with those outside the box. merged : columns of one cell at the bottom. beyond :
+    distances, m, from each face at which cells at the bottom end."""
     parts = []
-    for face, count in zip(faces, counts, strict=True):
-        steps = np.zeros(0)
-        if count:
-            size, margin = sizes[face], margins[face]
-            total = float(outward_steps(size, cells, growth)[-1])
-            steps = after_margin(margin, size, outward_steps(size, count - margin, growth, total))
-        parts.append(steps)
+    for side in ("min", "max"):
+        ends = np.concatenate([[0.0], beyond.get(f"{axis}_{side}", np.zeros(0))])
+        parts.append(np.interp(np.arange(1, (len(ends) - 1) * merged + 1) / merged, np.arange(len(ends)), ends))
     return np.concatenate([lines[0] - parts[0][::-1], lines, lines[-1] + parts[1]])

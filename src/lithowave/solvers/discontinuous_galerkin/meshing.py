@@ -12,8 +12,9 @@ from lithowave.backends.host_threads import over_parts
 from lithowave.description.imported_mesh import mesh_of
 from lithowave.mesh.bisection import around, refined
 from lithowave.mesh.extrusion import extruded_tetrahedra, tetrahedron_sizes
+from lithowave.mesh.graded_box import graded_box
 from lithowave.mesh.hexahedra import HexahedralMesh
-from lithowave.mesh.hexahedral_box import BoxPlan, plan_box
+from lithowave.mesh.hexahedral_box import BoxPlan
 from lithowave.mesh.imported_meshes import read_mesh_of
 from lithowave.mesh.partition import Rectangle
 from lithowave.mesh.shared_faces import SharedFaces
@@ -167,13 +168,13 @@ def built_box(simulation: Simulation) -> BuiltBox:
     domain = simulation.domain
     cells = cell_layers(simulation)
     edges, materials = cells.sizes, cells.materials
-    plan = plan_box(domain.x, domain.y, [*cells.tops, cells.bottom], list(zip(edges, edges, strict=True)))
     faces = layer_faces(simulation)
+    matched = is_matched(simulation) if faces else True
+    across = simulation.boundaries.layer.elements or CELLS[matched]
+    plan = graded_box(domain.x, domain.y, [*cells.tops, cells.bottom], edges, dict.fromkeys(faces, across))
     if not faces:
         return BuiltBox(plan, cells, materials, None)
-    matched = is_matched(simulation)
-    across = simulation.boundaries.layer.elements or CELLS[matched]
-    usual = {"x": plan.x[1] - plan.x[0], "y": plan.y[1] - plan.y[0]}
+    usual = {"x": plan.x[plan.merged] - plan.x[0], "y": plan.y[plan.merged] - plan.y[0]}
     usual |= {"z_min": max(edges), "z_max": plan.slabs[0][0].height}
     sizes = {face: float(usual.get(face, usual.get(face[0], 0.0))) for face in faces}
     ends = (domain.x, domain.y, domain.z)

@@ -1,0 +1,136 @@
+"""Boxes of tetrahedra whose columns merge at interfaces: they fit together, and are as wide as the layers permit."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from lithowave.errors import InputError
+from lithowave.mesh.graded_box import graded_box
+from lithowave.mesh.hexahedral_box import BoxPlan, plan_box
+from lithowave.mesh.partition import Rectangle
+from lithowave.mesh.tetrahedra import TetrahedralMesh, face_vertices
+from lithowave.mesh.tetrahedral_boxes import split_hexahedra
+from lithowave.solvers.discontinuous_galerkin.layer import with_layer
+from tetrahedra_plans import check_conforming
+
+
+def hill(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    return -3 + 0.3 * np.sin(0.7 * x + y)
+
+
+PLANS = {
+    "one": lambda: graded_box((0, 8), (0, 12), [0, -2, -8], [1, 2]),
+    "two at once": lambda: graded_box((0, 8), (0, 8), [0, -2, -14], [1, 4]),
+    "two": lambda: graded_box((0, 8), (0, 8), [0, -2, -4, -12], [1, 2, 4]),
+    "uneven": lambda: graded_box((0, 8), (0, 6), [0, hill, -8], [1, 2]),
+}
+
+
+def columns(plan: BoxPlan) -> list[list[int]]:
+    """The columns that are one in each row of elements of each layer, from the top."""
+    merged, found = 1, []
+    for slabs in plan.slabs:
+        found.append([])
+        for slab in slabs:
+            if slab.kind == "merger":
+                merged *= 2
+            else:
+                found[-1].append(merged)
+    return found
+
+
+def longest_edges(mesh: TetrahedralMesh) -> np.ndarray:
+    corners = mesh.element_vertices()
+    return np.linalg.norm(corners[:, :, None] - corners[:, None], axis=3).max(axis=(1, 2))
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_elements_fit_together_and_fill_the_layers(name: str) -> None:
+    plan = PLANS[name]()
+    mesh = split_hexahedra(plan.build())
+    check_conforming(mesh)
+    x, y = np.ptp(plan.x), np.ptp(plan.y)
+    assert mesh.volumes().sum() == pytest.approx(-x * y * plan.interfaces[-1])
+    for layer, (top, bottom) in enumerate(zip(plan.interfaces[:-1], plan.interfaces[1:], strict=True)):
+        if not callable(top) and not callable(bottom):
+            assert mesh.volumes()[mesh.materials == layer].sum() == pytest.approx(x * y * (top - bottom))
+    for end, area in (("z_min", x * y), ("z_max", x * y), ("x_min", -y * plan.interfaces[-1])):
+        a, b, c = np.moveaxis(mesh.vertices[face_vertices(mesh, mesh.boundaries[end])], 1, 0)
+        assert np.linalg.norm(np.cross(b - a, c - a), axis=1).sum() / 2 == pytest.approx(area)
+    assert plan.element_count == plan.build().element_count
+
+
+@pytest.mark.parametrize("name", ["one", "two"])
+def test_where_columns_merge_elements_are_as_round_as_at_a_side(name: str) -> None:
+    mesh = split_hexahedra(PLANS[name]().build())
+    assert mesh.insphere_radii().min() == pytest.approx(0.16019, rel=1e-4)
+    below = mesh.insphere_radii()[mesh.materials == 1]
+    assert below.min() == pytest.approx(0.20711, rel=1e-4)
+    assert longest_edges(mesh)[mesh.materials == 0].max() < 1.5
+
+
+def test_columns_are_narrower_at_the_surface_if_wider_ones_then_fit_below() -> None:
+    plan = graded_box((0, 40), (0, 40), [0, -2, -20], [1, 1.75])
+    assert columns(plan)[0] == [1, 1] and set(columns(plan)[1]) == {2}
+    widths = np.diff(plan.x)
+    assert 0.8 < widths.min() and 2 * widths.max() <= 1.75
+    uniform = plan_box((0, 40), (0, 40), plan.interfaces, [(1, 1), (1.75, 1.75)])
+    assert plan.element_count < 0.55 * uniform.element_count
+
+
+@pytest.mark.parametrize(
+    ("interfaces", "sizes"),
+    [
+        ([0, -18, -20], [1, 1.75]),  # a thin fast layer is not worth narrower columns in a thick slow one
+        ([0, -2, -20], [1, 1.2]),
+        ([0, -2, -18, -20], [1, 2, 1]),  # what is slow at the bottom has narrow columns up to the surface
+        ([0, -20], [1]),
+    ],
+)
+def test_columns_do_not_merge_where_it_does_not_pay(interfaces: list[float], sizes: list[float]) -> None:
+    plan = graded_box((0, 40), (0, 40), interfaces, sizes)
+    assert (plan.merged, len(plan.x)) == (1, 41)
+
+
+def test_elements_of_the_absorbing_layer_count() -> None:
+    """Above narrow columns, those of the layer are narrow too: in a small box they outweigh the gain."""
+    sides = dict.fromkeys(("x_min", "x_max", "y_min", "y_max"), 3)
+    merged = {
+        (extent, bool(outside)): graded_box((0, extent), (0, extent), [0, -6, -10], [1, 1.8], outside).merged
+        for extent in (12, 80) for outside in ({}, sides)
+    }  # fmt: skip
+    assert merged == {(12, False): 2, (12, True): 1, (80, False): 2, (80, True): 2}
+
+
+def test_a_part_is_that_of_the_global_mesh() -> None:
+    plan = graded_box((0, 16), (0, 16), [0, -2, -8], [1, 2])
+    whole = split_hexahedra(plan.build())
+    found = []
+    for first in range(8):
+        cubes = plan.build(Rectangle(max(0, first - 1), min(8, first + 2), 0, 8))
+        middles = cubes.element_nodes()[:, :8, 0].mean(axis=1)
+        part = split_hexahedra(cubes, own=(middles > 2 * first) & (middles < 2 * first + 2))
+        place = np.searchsorted(np.sort(whole.keys_of_elements), part.keys_of_elements)
+        there = np.argsort(whole.keys_of_elements)[place]
+        np.testing.assert_array_equal(part.element_vertices(), whole.element_vertices(there))
+        found.append(there)
+    np.testing.assert_array_equal(np.sort(np.concatenate(found)), np.arange(whole.element_count))
+
+
+def test_columns_of_the_absorbing_layer_merge_too() -> None:
+    sizes = {"x_min": 2.0, "x_max": 2.0, "y_max": 2.0, "z_min": 2.0}
+    plan, thickness = with_layer(PLANS["one"](), sizes, {"x_min": 1, "x_max": 0, "y_max": 0, "z_min": 0}, 2, 2.0)
+    np.testing.assert_allclose(np.diff(plan.x), [4, 4, 2, 2, 1, 1, *[1] * 8, 2, 2, 4, 4])
+    np.testing.assert_allclose(np.diff(plan.y), [*[1] * 12, 2, 2, 4, 4])
+    assert set(thickness.values()) == {12.0}
+    check_conforming(split_hexahedra(plan.build()))
+
+
+def test_other_cuts_and_impossible_boxes_are_refused() -> None:
+    with pytest.raises(ValueError, match="graded box 'twelve'"):
+        split_hexahedra(PLANS["one"]().build(), "five")
+    with pytest.raises(InputError, match="layer 0: at x = .* its top is at z = 0"):
+        graded_box((0, 8), (0, 8), [0, 1, -2], [1, 1])
+    with pytest.raises(InputError, match=r"layer 2: has 2e\+07 elements"):
+        graded_box((0, 8), (0, 8), [0, -1, -2e7], [1, 1])
