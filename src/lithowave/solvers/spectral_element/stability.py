@@ -33,6 +33,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.linalg import eigh_tridiagonal
 
 from lithowave.backends.kernel_cache import njit
 from lithowave.parallel.ranks import SINGLE_RANK, Ranks
@@ -241,9 +242,13 @@ class Patch:
         else:
             tensor, inertia = matrix[..., VOIGT[:, :, None, None], VOIGT], self.rho[some]
         axes = tensor.shape[2:]
-        tensor = np.broadcast_to(tensor, (len(some), n**3, *axes)).reshape(len(some), n, n, n, *axes)
-        law = np.einsum("ekjidm,ekjicmal,ekjibl,ekji->ekjicdab", inverse, tensor, inverse, volume, optimize=True)
-        stiffness = np.einsum("ekjicdcd,ekji->e", tensor, volume)
+        uniform = tensor.shape[1] == 1 and np.ptp(inverse, axis=(1, 2, 3)).max() <= 1e-9 * np.abs(inverse).max()
+        m = 1 if uniform else n  # points along each axis at which the law differs by more than its weight
+        tensor = np.broadcast_to(tensor, (len(some), m**3, *axes)).reshape(len(some), m, m, m, *axes)
+        inverse = inverse[:, :m, :m, :m]
+        law = np.einsum("ekjidm,ekjicmal,ekjibl->ekjicdab", inverse, tensor, inverse, optimize=True)
+        law = law * volume[..., *(None,) * 4]
+        stiffness = (np.einsum("ekjicdcd->ekji", tensor) * volume).sum(axis=(1, 2, 3))
         return law, volume * np.broadcast_to(inertia, (len(some), n**3)).reshape(volume.shape), stiffness
 
 
@@ -378,15 +383,17 @@ def _lanczos(product: Callable[[np.ndarray], np.ndarray], vector: np.ndarray) ->
     def column(values: np.ndarray) -> np.ndarray:
         return values.reshape(count, *(1,) * len(axes))
 
-    matrices, last = np.zeros((count, ITERATIONS, ITERATIONS)), np.zeros_like(vector)
+    diagonal, beside, last = np.zeros((count, ITERATIONS)), np.zeros((count, ITERATIONS)), np.zeros_like(vector)
     norm = np.sqrt(dot(vector, vector))
     for step in range(ITERATIONS):
         before, vector = last, vector / column(norm)
         last, after = vector, product(vector) - column(norm if step else 0.0 * norm) * before
-        matrices[:, step, step] = dot(after, vector)
-        vector = after - column(matrices[:, step, step]) * vector
-        norm = np.sqrt(dot(vector, vector))
-        if step + 1 < ITERATIONS:
-            matrices[:, step, step + 1] = matrices[:, step + 1, step] = norm
-    values, vectors = np.linalg.eigh(matrices)
-    return values[:, -1] + norm * np.abs(vectors[:, -1, -1])
+        diagonal[:, step] = dot(after, vector)
+        vector = after - column(diagonal[:, step]) * vector
+        norm = beside[:, step] = np.sqrt(dot(vector, vector))
+    bounds = np.empty(count)
+    for number in range(count):
+        largest = {"select": "i", "select_range": (ITERATIONS - 1, ITERATIONS - 1)}
+        value, state = eigh_tridiagonal(diagonal[number], beside[number, :-1], **largest)
+        bounds[number] = value[0] + beside[number, -1] * abs(state[-1, 0])
+    return bounds
