@@ -151,12 +151,13 @@ def test_the_time_step_follows_from_stability_alone() -> None:
     schedule = make_schedule(limit=0.0037, duration=1.0, safety=0.9, sampling_interval=0.01)
     assert schedule.time_step == 0.9 * 0.0037 and schedule.sampling_interval == 0.01
     assert schedule.sample_count == 101 and schedule.sample_every is None
-    assert (schedule.steps - 1) * schedule.time_step < 1.0 <= schedule.steps * schedule.time_step
+    assert (schedule.last_step - 1) * schedule.time_step < 1.0 <= schedule.last_step * schedule.time_step
     given = make_schedule(limit=0.0037, duration=1.0, safety=0.9, time_step=0.003, sampling_interval=0.01)
-    assert (given.time_step, given.sample_every, given.steps) == (0.003, None, 334)
+    assert (given.time_step, given.sample_every, given.last_step, given.steps) == (0.003, None, 334, 338)
     even = make_schedule(limit=0.0037, duration=1.0, safety=0.9, time_step=0.0025, sampling_interval=0.01)
     assert (even.sample_every, even.steps) == (4, 400)
-    assert make_schedule(0.0037, 1.0, 0.9, 0.0025, 0.01, corrected_frequency=5.0).sample_every is None
+    corrected = make_schedule(0.0037, 1.0, 0.9, 0.0025, 0.01, corrected_frequency=5.0)
+    assert (corrected.sample_every, corrected.last_step, corrected.steps) == (None, 400, 412)
     with pytest.raises(InputError, match="stability limit"):
         make_schedule(limit=0.0037, duration=1.0, safety=0.9, time_step=0.004)
 

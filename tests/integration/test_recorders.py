@@ -120,8 +120,9 @@ def test_snapshots_end_with_the_samples(tmp_path: Path, quantity: str) -> None:
     result = simulation.run(output=tmp_path / "run")
     steps, step = result.report["plan"]["steps"], result.report["plan"]["time_step_s"]
     with load_snapshots(tmp_path / "run" / "snapshots" / "plane_z_0.vtkhdf") as snapshots:
-        assert len(snapshots) == steps + 1
-        assert snapshots.times == pytest.approx([n * step for n in range(steps + 1)])
+        last = int(np.ceil(0.1 / step))
+        assert last < steps and len(snapshots) == last + 1
+        assert snapshots.times == pytest.approx([n * step for n in range(last + 1)])
 
 
 class Oscillation:

@@ -19,7 +19,7 @@ class Sampling:
     """Samples at multiples of an interval, from values at steps that arrive in blocks.
 
     A sample between steps, or from which the error of the time steps is removed, is a sum over steps before and after
-    it (`Resampling`), and is complete some steps later; the last samples of a run make do without later steps.
+    it (`Resampling`), and is complete some steps later; the last samples of a run make do with fewer later steps.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ class SnapshotSteps:
     """The steps of snapshots: those closest to multiples of the interval, from time 0 to the last sample; every step if
     the interval is shorter than one.
 
-    The loop may continue for a step after the last sample, which seismograms of acceleration or stress need.
+    The loop continues for some steps after the last sample, which seismograms need.
     """
 
     interval: float
@@ -145,10 +145,10 @@ class SnapshotSteps:
 
     def until(self, step: int) -> int:
         """Return the number of snapshots up to a step."""
-        return math.ceil((min(step, self.schedule.steps) + 0.5) / self._ratio * (1.0 - 1e-12))
+        return math.ceil((min(step, self.schedule.last_step) + 0.5) / self._ratio * (1.0 - 1e-12))
 
     def __len__(self) -> int:
-        return self.until(self.schedule.steps)
+        return self.until(self.schedule.last_step)
 
     def __contains__(self, step: int) -> bool:
         return step == 0 or self.until(step) > self.until(step - 1)

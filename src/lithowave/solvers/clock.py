@@ -29,9 +29,16 @@ class Schedule:
         return (self.sample_count - 1) * self.sampling_interval
 
     @property
-    def steps(self) -> int:
+    def last_step(self) -> int:
         """Steps to the time of the last sample, or to the first one after it."""
         return math.ceil(self.end / self.time_step * (1.0 - _SAME) - _SAME)
+
+    @property
+    def steps(self) -> int:
+        """Steps of the run: some more, if the last samples are computed from the steps around them."""
+        if self.sample_every:
+            return self.last_step
+        return self.last_step + (LATER_STEPS if self.corrected_frequency is None else LATER_STEPS_CORRECTED)
 
     @property
     def sample_every(self) -> int | None:
@@ -40,6 +47,9 @@ class Schedule:
         on_steps = every > 0 and abs(every * self.time_step / self.sampling_interval - 1.0) < _SAME
         return every if on_steps and self.corrected_frequency is None else None
 
+
+LATER_STEPS, LATER_STEPS_CORRECTED = 4, 12
+"""Steps after the last sample, without which rounding errors in the last samples would be up to 100 times larger."""
 
 _SAME = 1e-9
 """Relative difference of equal intervals."""
