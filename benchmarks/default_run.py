@@ -19,7 +19,7 @@ from typing import Any
 from lithowave import Simulation
 from lithowave.bench import run_benchmarks
 from lithowave.output.run_folder import package_versions, source_commit
-from preparation import METHODS, VARIANTS, description
+from preparation_phases import METHODS, VARIANTS, description
 
 CASES = {"fd": ("interior", 4), "se": ("affine", 4), "dg": ("global", 5)}  # of the bench, and order or degree
 

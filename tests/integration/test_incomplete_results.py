@@ -150,7 +150,7 @@ def test_a_copied_file_is_still_incomplete(stopped: lw.RunInterrupted, tmp_path:
 
 def test_a_killed_run_is_incomplete(tmp_path: Path) -> None:
     folder = tmp_path / "run"
-    process = spawn("run", write_small(tmp_path), "--output", folder, before=signal_after(85, signal.SIGKILL))
+    process = spawn("run", write_small(tmp_path), "--output", folder, before=signal_after(75, signal.SIGKILL))
     assert process.returncode == -signal.SIGKILL
     with pytest.warns(lw.LithowaveWarning, match="incomplete: unfinished, ends at"):
         assert not lw.load_seismograms(folder).complete
@@ -192,7 +192,7 @@ def test_seismograms_are_complete_if_only_their_export_failed_until_the_run_is_r
     assert report_of(tmp_path / "run")["exit_state"] == "failed" and lw.load_seismograms(tmp_path / "run").complete
     step = last_checkpoint(tmp_path / "run")
     with monkeypatch.context() as patch:
-        after_steps(patch, lambda now: os.kill(os.getpid(), signal.SIGTERM) if now == step + 3 else None)
+        after_steps(patch, lambda now: os.kill(os.getpid(), signal.SIGTERM) if now == step + 1 else None)
         assert not result_of(restart_run, tmp_path / "run").complete
     with pytest.warns(lw.LithowaveWarning, match="incomplete: stopped by SIGTERM"):
         assert not lw.load_seismograms(tmp_path / "run").complete

@@ -260,7 +260,7 @@ def test_the_loop_does_not_wait_for_a_checkpoint(tmp_path: Path, monkeypatch: py
     simulation.run(output=tmp_path / "out", callbacks=[Steps(look)])
     assert not any(saved[: every + 4]) and saved[2 * every]
     steps = [line for line in (tmp_path / "out" / "log.txt").read_text().splitlines() if line.endswith(": checkpoint")]
-    assert [int(line.split("step ")[1].split(":")[0]) for line in steps] == [every, 2 * every]
+    assert [int(line.split("step ")[1].split(":")[0]) for line in steps][:2] == [every, 2 * every]
 
 
 @pytest.mark.parametrize("late", [False, True])
@@ -350,7 +350,8 @@ def test_the_share_of_outputs_is_reported(tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_the_dry_run_predicts_the_time_of_outputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """On a disk of 1 kB/s; the bytes are about those of the files of the run, and of all of its checkpoints."""
-    simulation = lw.Simulation.from_file(write_small(tmp_path, ("interval: 0.08", "interval: 0.02")))
+    changes = ("interval: 0.08", "interval: 0.02"), ("interval: 0.3", "interval: 0.4")
+    simulation = lw.Simulation.from_file(write_small(tmp_path, *changes))
     monkeypatch.setattr(check, "disk_rate", lambda *_, **__: 1e3)
     slow = check_simulation(simulation)
     result = simulation.run(output=tmp_path / "out")

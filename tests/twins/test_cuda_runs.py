@@ -249,7 +249,7 @@ def lose_after(monkeypatch: pytest.MonkeyPatch, step: int, calls: int = 0) -> No
 
 @pytest.mark.parametrize(
     ("step", "calls"),
-    [pytest.param(70, 0, id="in a step", marks=pytest.mark.slow), pytest.param(90, 5, id="in a checkpoint")],
+    [pytest.param(60, 0, id="in a step", marks=pytest.mark.slow), pytest.param(65, 5, id="in a checkpoint")],
 )
 def test_a_lost_device_leaves_the_last_checkpoint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int, calls: int

@@ -177,6 +177,7 @@ solver:
   passes: auto                           # passes over memory per step: auto | one (on a GPU) | two
   effective_medium: auto                 # of cells cut by interfaces: auto | isotropic | transverse | orthorhombic
   memory_variables: auto                 # of attenuation: auto | coarse (one mechanism per node) | full
+  time_dispersion_correction: null       # true | false; null: true
   time_step: null                        # s; null: safety times the stability limit
   safety: 0.98
   # With spectral_element, instead of order and the keys up to memory_variables:

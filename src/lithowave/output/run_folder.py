@@ -291,8 +291,7 @@ def fingerprint(description: str) -> str:
     """Return a hash of the description, without output folder, device, threads and ranks; it identifies checkpoints."""
     import yaml
 
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the same, compiled, if the system has libyaml
-    content = yaml.load(description, loader) or {}
+    content = yaml.safe_load(description) or {}
     free = {"output": ("directory", "checkpoint"), "compute": ("backend", "threads", *PARALLEL)}
     for part, keys in free.items():
         for key in keys:

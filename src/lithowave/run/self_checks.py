@@ -32,7 +32,7 @@ def checked_sources(acquisition: Acquisition, solver: Solver, ranks: Ranks) -> O
     placement = solver.placement(sources, receivers).summed(ranks)
     check_placement(placement, sources, receivers)
     schedule = solver.plan.schedule
-    return Onsets(sources, placement.totals, placement.acts, schedule.time_step, schedule.last_step)
+    return Onsets(sources, placement.totals, placement.acts, schedule.time_step, int(schedule.end / schedule.time_step))
 
 
 def check_seismograms(

@@ -194,7 +194,7 @@ class FiniteDifferenceTask:
             "duration": self.settings.steps * step,
             "solver": {
                 "order": self.order, "spacing": spacing, "time_step": step, "passes": self.passes,
-                "effective_medium": self.law,
+                "effective_medium": self.law, "time_dispersion_correction": False,
                 "memory_variables": "auto" if self.attenuation == "none" else self.attenuation,
             },
             "compute": {

@@ -81,7 +81,7 @@ class SpectralElementPlan(ElementPlan):
     coupled : True for each point on an interface with a fluid; layer_damping : see `LayerDamping`.
     relaxation_sets : see `relaxation.choose_sets`. ranks :
     ranks of the run. border : points that other ranks share; border_keys : their `point_keys`. interface : pairs of
-    points between fluids and solids. moves : 1 for each point that moves, 0 for those at rest. bounds : ends along x,
+    points between fluids and solids. moves : True for each point that moves. bounds : ends along x,
     y, z, m, of the global mesh. face_kinds : kinds of the six faces of a box; None for an imported mesh. mesh_file :
     its path. mesh_ends, layer_ends, no_layer : see
     `ElementPlan`. gravity : acceleration as a function of the radius; None without
@@ -107,7 +107,7 @@ class SpectralElementPlan(ElementPlan):
     border: SharedPoints = field(default_factory=SharedPoints)
     border_keys: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
     interface: Interface = field(default_factory=Interface)
-    moves: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    moves: np.ndarray = field(default_factory=lambda: np.zeros(0, bool))
     bounds: tuple[tuple[float, float], ...] | None = None
     max_frequency: float | None = None
     value_bytes: int = 4
@@ -471,7 +471,7 @@ def make_plan(
     def inertia(elements: np.ndarray) -> np.ndarray:
         positions = gll_positions(mesh.element_nodes(elements), degree)
         factors = np.ones(positions.shape[:-1]) if damping is None else damping.inertia(model.layer, positions)
-        return np.where(moves[numbers[elements]] > 0.0, factors, np.inf)
+        return np.where(moves[numbers[elements]], factors, np.inf)
 
     with phase("time step"):
         stiffness = statistics.frequency2 * statistics.jacobian * model.materials.inertia()[:, 0]
@@ -496,7 +496,7 @@ def make_plan(
 def moving_points(
     points: NumberedPoints, faces: Mapping[str, np.ndarray], fluid: np.ndarray, has_layer: bool, ranks: Ranks
 ) -> np.ndarray:
-    """Return 1 for each point that moves, 0 for those at rest, (points,); collective call.
+    """Return True for each point that moves, False for those at rest, (points,); collective call.
 
     At rest are the displacement on rigid faces of solids and the potential on free faces of fluids, which has P =
     0; and, where a layer ends, both.
@@ -506,9 +506,9 @@ def moving_points(
         rest.append(face_points(points.numbers, faces[kind][held[faces[kind][:, 0]]]))
     resting = np.concatenate(rest)
     if not ranks.largest(float(len(resting))):
-        return np.broadcast_to(1.0, points.count)
-    moves = np.ones(points.count)
-    moves[resting] = 0.0
+        return np.broadcast_to(True, points.count)
+    moves = np.ones(points.count, bool)
+    moves[resting] = False
     points.border.combine(moves, ranks, np.minimum)  # a face may belong only to another rank
     return moves
 

@@ -100,7 +100,7 @@ def _exposure_classes(points: Any, moves: np.ndarray, stiffness: np.ndarray, ran
     corners = _corners(points.numbers)
     total = np.bincount(corners.reshape(-1), np.repeat(stiffness, 8), points.count)
     points.border.combine(total, ranks)
-    total[moves == 0.0] = np.inf
+    total[~moves] = np.inf
     return np.searchsorted(EXPOSURES, stiffness / total[corners].min(axis=1))
 
 
@@ -119,7 +119,7 @@ def _surroundings(mesh: Any, materials: Any, points: Any, moves: np.ndarray, ran
     parts = _mixed(own[:, None] * 8 + turns) >> np.uint64(19)  # 45 bits: their sums are exact
     total = np.bincount(corners.reshape(-1), parts.reshape(-1).astype(float), points.count)
     points.border.combine(total, ranks)
-    around = total[corners].astype(np.int64) * 2 + (moves[corners] > 0.0)
+    around = total[corners].astype(np.int64) * 2 + moves[corners]
     return _mixed(_mixed(own).astype(np.int64) + _mixed(around * 8 + turns).astype(np.int64).sum(axis=1))
 
 
