@@ -45,7 +45,7 @@ def run(case: str, folder: Path, changes: dict[str, Any]) -> Any:
 def test_low_frequencies(
     case: str, corner: float, changes: dict[str, Any], limits: dict[str, float], tmp_path: Path
 ) -> None:
-    """Measured: 0.40%, 0.07%; 1.9%, 1.9%, 1.4% (3.6% from constant Q without the correction of the time steps); 0.64%."""
+    """Measured: 0.40%, 0.07%; 1.9%, 1.9%, 1.4% (3.6% from constant Q if the error of the time steps is kept); 0.64%."""
     found = BENCHMARK.differences(case, run(case, tmp_path, changes), None, corner)
     if DG in changes.values():
         record(f"other_programs_low_{case}_tetrahedra", **found)

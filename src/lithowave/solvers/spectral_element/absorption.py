@@ -79,25 +79,27 @@ def layer_points(plan: Any) -> list[LayerPoints]:
     filters, begins = plan.stretching.filters(chosen), plan.stretching.begins(chosen)
     beginning = begins.any(axis=(1, 2, 3, 4))[kind]
     members, kind = members[beginning], kind[beginning]
-    sums = np.zeros((plan.total_points, 3, 3))
+    shifts, means, last = [], np.zeros((2, 3 * plan.total_points)), np.zeros(3 * plan.total_points)
     for first in range(0, len(members), PART):
         some, own = members[first : first + PART], kind[first : first + PART]
-        numbers, values = plan.numbers[some], filters[own]
-        values[..., 0] -= 1.0
-        values *= begins[own][..., None]
-        # b and c of the mean of s, weighted by masses; the domain has b = 1 and c = 0.
+        *place, axis = np.nonzero(begins[own])
+        rows = 3 * plan.numbers[some][*place].astype(np.int64) + axis
+        values = filters[own][*place, axis]
         mass = point_masses(plan.coefficients[some], plan.materials.inertia(some), plan.degree)
-        mass = mass.reshape(*numbers.shape, 1)
-        np.add.at(sums[..., 0], numbers, mass * values[..., 0])
-        np.add.at(sums[..., 2], numbers, mass * values[..., 2])
-    sums /= plan.element_statistics.mass[:, None, None]
+        mass = mass.reshape(len(some), *plan.numbers.shape[1:])[*place]
+        # b and c of the mean of s, weighted by masses; the domain has b = 1 and c = 0.
+        for mean, value in zip(means, (values[:, 0] - 1.0, values[:, 2]), strict=True):
+            np.add.at(mean, rows, mass * value)
+        shifts.append((rows, values[:, 1]))
+    for rows, shift in shifts:
+        np.maximum.at(last, rows, shift)
+    means = means.reshape(2, -1, 3) / plan.element_statistics.mass[:, None]
+    sums = np.stack([means[0], last.reshape(-1, 3), means[1]], axis=-1)
     # The elements of a shared point that are in the layer may all belong to another rank.
-    plan.border.combine(sums.reshape(len(sums), -1), plan.ranks)
-    for first in range(0, len(members), PART):
-        own = kind[first : first + PART]
-        np.maximum.at(sums[..., 1], plan.numbers[members[first : first + PART]], filters[own][..., 1] * begins[own])
-    sums[..., 0] += 1.0
-    plan.border.combine(sums.reshape(len(sums), -1), plan.ranks, np.maximum)
+    both, shift = sums[..., ::2].reshape(len(sums), -1), sums[..., 1].copy()
+    plan.border.combine(both, plan.ranks)
+    plan.border.combine(shift, plan.ranks, np.maximum)
+    sums = np.stack([both[:, ::2] + 1.0, shift, both[:, 1::2]], axis=-1)
     active = sums[..., 2] > 0
     count, found = active.sum(axis=1), []
     for axes in (1, 2, 3):
