@@ -131,7 +131,7 @@ def test_the_report_has_numbers(tmp_path: Path) -> None:
     assert first == plan["time_step_s"] <= plan["time_step_limit_s"]
     assert others[-1] == pytest.approx(plan["largest_time_step_s"])
     assert others == pytest.approx([first * 2**n for n in range(1, len(others) + 1)])
-    assert plan["steps"] * plan["largest_time_step_s"] == pytest.approx(0.2, rel=0.1)
+    assert 0 <= plan["steps"] - 0.2 / plan["largest_time_step_s"] < 6  # four steps after the last sample
     assert report["unit"] == "elements" and report["rate_elements_per_s"] > 0 and report["loop_s"] > 0
     assert report["memory_bytes"] > plan["memory_bytes"] > 4 * plan["degrees_of_freedom"]
 
