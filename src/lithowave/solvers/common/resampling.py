@@ -1,7 +1,7 @@
 r"""Values at any time from values at time steps, without the error of the time steps.
 
 A scheme whose time derivatives are all central differences over one step :math:`\Delta t` has the solution of the
-differential equation in space with :math:`\omega'` in place of :math:`\omega`,
+differential equation in which :math:`\omega` is replaced by :math:`\omega'`,
 
 .. math:: \omega' = \frac{2}{\Delta t} \sin \frac{\omega \Delta t}{2} ,
 
@@ -51,7 +51,7 @@ WIDEST_BAND = 1.0  # radians a step
 FADING, FADED = 1.0, 2.9  # radians a step, between which the response falls to zero
 OUTSIDE = 1e-10  # epsilon
 HIGHER = 3.0  # frequencies of sources, at most, over the one that the mesh resolves
-MANY = 100  # time functions, whose spectra are not computed
+MANY = 100  # time functions, of which the spectra are not computed: then up to the frequency that the mesh resolves
 SIDE = 8  # steps on both sides of the time
 AIRY = 7.0  # times (t / 8 time steps)^(1/3), the width of the precursor of the lowest frequencies, on both sides more
 ROWS = 256  # times whose weights are computed at once
@@ -183,7 +183,7 @@ def corrected_frequency(simulation: Simulation) -> float | None:
     functions = {id(source.time_function): source.time_function for source in simulation.acquisition.sources}
     resolved = simulation.resolved_frequency
     if resolved is not None and len(functions) > MANY:
-        return HIGHER * resolved
+        return resolved
     radiated = max((each.maximum_frequency() for each in functions.values()), default=0.0)
     return (radiated if resolved is None else max(resolved, min(radiated, HIGHER * resolved))) or None
 

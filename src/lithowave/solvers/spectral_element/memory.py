@@ -57,7 +57,7 @@ def layer_values(degree: int, kind: Any) -> int:
 
 
 def filter_values(degree: int, kind: Any, points: int, elements: int) -> int:
-    """Return the number of coefficients of filters of a layer in a block of so many points and elements."""
+    """Return the number of coefficients of filters of a layer in a block with these numbers of points and elements."""
     if kind.aligned:
         return LINE_VALUES * kind.axes * (degree + 1) * elements
     return 3 * (kind.axes + (not kind.damped)) * points if kind.layer else 0
