@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from scipy.integrate import quad
 
 from lithowave.output.sampling import Sampling, SnapshotSteps
 from lithowave.solvers.clock import Schedule
-from lithowave.solvers.common.resampling import Resampling, combine
+from lithowave.solvers.common.resampling import (
+    Resampling,
+    combine,
+    corrected_frequency,
+    correction_warnings,
+    limited,
+)
 
 STEP, FREQUENCY, SIGMA, DELAY = 0.01, 5.0, 0.1, 0.7
 
@@ -89,6 +97,19 @@ def test_blocks_do_not_change_bits() -> None:
         results.append(np.concatenate(found))
     assert len(results[0]) == 300
     assert all(np.array_equal(results[0], other) for other in results[1:])
+
+
+def test_runs_too_long_for_the_correction_are_not_corrected_with_a_warning() -> None:
+    function = SimpleNamespace(maximum_frequency=lambda: FREQUENCY)
+    simulation = SimpleNamespace(
+        solver=SimpleNamespace(time_dispersion_correction=None), resolved_frequency=FREQUENCY,
+        acquisition=SimpleNamespace(sources=[SimpleNamespace(time_function=function)]),
+    )  # fmt: skip
+    for count, corrected in ((10_000, True), (300_000, False)):
+        schedule = limited(Schedule(STEP, STEP, 2 * STEP, count, corrected_frequency=corrected_frequency(simulation)))
+        assert (schedule.corrected_frequency is not None) == corrected
+        assert len(correction_warnings(simulation, schedule)) == (0 if corrected else 1)
+    assert "599,998 steps; waves of 5 Hz arrive early by 0.41%" in correction_warnings(simulation, schedule)[0]
 
 
 def test_samples_on_steps_are_the_values() -> None:

@@ -34,6 +34,7 @@ modeling. Geophysical Journal International 213, 169-180.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
@@ -44,6 +45,7 @@ from lithowave.backends.kernel_cache import njit
 
 if TYPE_CHECKING:
     from lithowave.description.simulation import Simulation
+    from lithowave.solvers.clock import Schedule
 
 BAND = 1.5  # the response is exact up to this times the highest frequency of the waves
 UNCORRECTED_BAND = 0.6  # radians a step, of an interpolation without correction
@@ -52,6 +54,7 @@ FADING, FADED = 1.0, 2.9  # radians a step, between which the response falls to 
 OUTSIDE = 1e-10  # epsilon
 HIGHER = 3.0  # frequencies of sources, at most, over the one that the mesh resolves
 MANY = 100  # time functions, of which the spectra are not computed: then up to the frequency that the mesh resolves
+LONGEST = 4096  # values in a sum: more would take gigabytes and minutes
 SIDE = 8  # steps on both sides of the time
 AIRY = 7.0  # times (t / 8 time steps)^(1/3), the width of the precursor of the lowest frequencies, on both sides more
 ROWS = 256  # times whose weights are computed at once
@@ -186,6 +189,30 @@ def corrected_frequency(simulation: Simulation) -> float | None:
         return resolved
     radiated = max((each.maximum_frequency() for each in functions.values()), default=0.0)
     return (radiated if resolved is None else max(resolved, min(radiated, HIGHER * resolved))) or None
+
+
+def limited(schedule: Schedule) -> Schedule:
+    """Return the schedule, without the correction if its sums would extend over more than LONGEST steps."""
+    for mapping in ("records", "sources"):
+        frequency = schedule.corrected_frequency
+        if frequency and Resampling(schedule.time_step, schedule.end, frequency, mapping).length > LONGEST:
+            schedule = replace(schedule, corrected_frequency=None)
+    return schedule
+
+
+def correction_warnings(simulation: Simulation, schedule: Schedule) -> list[str]:
+    """Return a warning if the error of the time steps is not removed because the run is too long for this."""
+    frequency = corrected_frequency(simulation)
+    if frequency is None or schedule.corrected_frequency is not None:
+        return []
+    phase = 2.0 * math.pi * frequency * schedule.time_step
+    early = 100.0 * phase**2 / 24.0
+    return [
+        f"duration: the error of the time steps is not removed from seismograms of {schedule.steps:,} steps; waves of "
+        f"{frequency:.3g} Hz arrive early by {early:.2g}% of their travel time. Use solver.time_step: "
+        f"{0.3 * schedule.time_step:.3g}, for a tenth of this error, a shorter duration, or accept it by "
+        "solver.time_dispersion_correction: false."
+    ]
 
 
 @njit(error_model="numpy", cache=True, nogil=True)

@@ -19,7 +19,7 @@ from lithowave.solvers.clock import Schedule, make_schedule
 from lithowave.solvers.common.layer_warnings import grid_warnings
 from lithowave.solvers.common.near_source_warnings import COARSE_GRID, GRID, WIDE_GRID, near_source_warnings
 from lithowave.solvers.common.plan_lines import Line, face_line, resolution_line, time_lines
-from lithowave.solvers.common.resampling import corrected_frequency
+from lithowave.solvers.common.resampling import corrected_frequency, correction_warnings, limited
 from lithowave.solvers.common.soft_ground import is_soft, soft_ground_warnings, viscosity, viscosity_warnings
 from lithowave.solvers.common.static_fields import displacement_warnings
 from lithowave.solvers.finite_difference.attenuation import (
@@ -278,6 +278,7 @@ class FiniteDifferencePlan:
             *self._layer_warnings(simulation), *grid_warnings(self, simulation),
             *near_source_warnings(simulation, size, errors, simulation.domain.z[1], self.faces["z_max"] == "free"),
             *interface_warnings(simulation, self.grid), *attenuation_warnings(self, simulation),
+            *correction_warnings(simulation, self.schedule),
         ]  # fmt: skip
 
     def _layer_warnings(self, simulation: Simulation) -> list[str]:
@@ -326,13 +327,9 @@ def plan(
         derivative_norm(solver.order, c, is_closed) for c, is_closed in zip(coefficients, closed, strict=True)
     ]
     limit = 2.0 * spacing / (extremes.fastest * math.sqrt(sum(norm**2 for norm in norms)))
-    schedule = make_schedule(
-        limit,
-        simulation.duration,
-        solver.safety,
-        solver.time_step,
-        simulation.output.sampling_interval,
-        corrected_frequency(simulation),
+    interval, corrected = simulation.output.sampling_interval, corrected_frequency(simulation)
+    schedule = limited(
+        make_schedule(limit, simulation.duration, solver.safety, solver.time_step, interval, corrected)
     )
     layer = _layer_parameters(simulation, extremes, spacing)
     value_bytes = 4 if simulation.compute.precision == "single" else 8

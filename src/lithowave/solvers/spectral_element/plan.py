@@ -23,7 +23,7 @@ from lithowave.phases import phase
 from lithowave.solvers.clock import Schedule, make_schedule
 from lithowave.solvers.common.near_source_warnings import HEXAHEDRA, near_source_warnings
 from lithowave.solvers.common.plan_lines import Line, resolution_line, time_lines
-from lithowave.solvers.common.resampling import corrected_frequency
+from lithowave.solvers.common.resampling import corrected_frequency, correction_warnings, limited
 from lithowave.solvers.common.soft_ground import soft_ground_warnings
 from lithowave.solvers.common.static_fields import displacement_warnings
 from lithowave.solvers.elements.absorption_warnings import stacey_warnings
@@ -333,7 +333,8 @@ class SpectralElementPlan(ElementPlan):
             faces += displacement_warnings(simulation, "12%") if has_large_shift(self.layer, self.degree) else []
         elif self.layer is not None:
             faces += displacement_warnings(simulation, "30%")
-        return [*faces, *hexahedra_warnings(self, simulation), *near]
+        steps = correction_warnings(simulation, self.schedule)
+        return [*faces, *hexahedra_warnings(self, simulation), *near, *steps]
 
     def _layer_warnings(self) -> list[str]:
         """Return warnings if waves may grow in the layer, or if its damping is limited, so that it reflects more."""
@@ -400,10 +401,10 @@ def plan(
     model = make_model(simulation, ranks)
 
     def schedule(limit: float) -> Schedule:
-        return make_schedule(
-            limit, simulation.duration, solver.safety, solver.time_step, simulation.output.sampling_interval,
-            corrected_frequency(simulation),
-        )  # fmt: skip
+        interval, corrected = simulation.output.sampling_interval, corrected_frequency(simulation)
+        return limited(
+            make_schedule(limit, simulation.duration, solver.safety, solver.time_step, interval, corrected)
+        )
 
     made = make_plan(
         model, solver.degree, schedule, simulation.compute.precision, simulation.compute.deterministic, ranks,
