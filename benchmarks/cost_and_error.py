@@ -159,8 +159,8 @@ def measure(options: argparse.Namespace) -> None:
             records.append(one | {"versions": package_versions(), "commit": source_commit()})
             order = one.get("order", one.get("degree"))
             print(
-                f"{name:>10} {method} {order} {one['points']:>5g} points: {one['error']:.3%}, worst {one['worst']:.2%}, "
-                f"{one['seconds']:.3f} s, {one['cpu_seconds']:.2f} s of CPU, {one['steps']} steps, {one['units']}",
+                f"{name:>10} {method} {order} {one['points']:>5g} points: {one['error']:.3%}, worst "
+                f"{one['worst']:.2%}, {one['seconds']:.3f} s, {one['cpu_seconds']:.2f} s of CPU, {one['steps']} steps, {one['units']}",
                 flush=True,
             )
             if options.json:

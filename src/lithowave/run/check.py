@@ -20,6 +20,7 @@ from lithowave.output.hdf5 import readable_size
 from lithowave.output.run_folder import existing_outputs
 from lithowave.output.waveforms import check_names
 from lithowave.run.checkpoints import checkpoint_count
+from lithowave.run.machine_rates import CHECK, store_rate
 from lithowave.run.memory import (
     MemoryRequirement,
     free_device_memory,
@@ -210,7 +211,9 @@ def check_simulation(simulation: Simulation, *, measure: bool = True, ranks: int
         problems.append(str(error))
     loop = outputs = None
     if measure and not problems:
-        loop = method.predict_loop_time(plan, backend, len(receivers))
+        prediction = method.predict_loop_time(plan, backend, len(receivers))
+        loop = prediction.seconds
+        store_rate(simulation.solver.method, plan, backend, prediction.domain_rate, CHECK)
         outputs = _writing_time(directory, written + checkpoints * checkpoint, free)
     warnings = [*simulation.warnings(), *plan.warnings(simulation), *_occupied(directory)]
     warnings += _slow_disk(loop, outputs, written + checkpoints * checkpoint)
