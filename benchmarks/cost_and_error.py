@@ -2,12 +2,14 @@
 
     python benchmarks/cost_and_error.py measure --backend cuda --json cost_and_error.json
     python benchmarks/cost_and_error.py measure --problems box --cases fd:4:6,8,11 se:4:5,7 dg:5:4,7 --references folder
+    python benchmarks/cost_and_error.py measure --backend cpu --threads 1 --problems box --cost 0.2 --json cpu.json
     python benchmarks/cost_and_error.py draw cost_and_error.json --figure docs/figures/cost_and_error.png
 
 Errors are relative L2 differences of all velocities from the exact solution (full space), or from spectral elements of
 degree 6 with 12 points per wavelength in a box that is larger on five sides, so that they include what the absorbing
 layers reflect. `--references` stores these seismograms, which later measurements read. `seconds` is the time of the
-steps except the first one; `cpu_seconds` that of all threads of the process, which other programs disturb less.
+steps except the first one; `cpu_seconds` that of all threads of the process, which other programs disturb less. With
+`--cost`, runs end at this time (s), no error is computed, and these times are scaled to the duration of the problem.
 """
 
 from __future__ import annotations
@@ -82,6 +84,7 @@ def simulation(name: str, options: argparse.Namespace, larger: bool = False, **s
             axis: [low - MARGIN, high + MARGIN * (axis != "z" or name == "full space")]
             for axis, (low, high) in made["domain"].items()
         }
+    made["duration"] = options.cost or made["duration"]
     made["receivers"] = [{"name": f"R{n}", "position": place} for n, place in enumerate(made["receivers"])]
     return lw.Simulation(
         **made, solver={"max_frequency": frequency, **solver},
@@ -118,19 +121,30 @@ def truth(name: str, options: argparse.Namespace) -> np.ndarray:
     return found
 
 
-def measured(name: str, method: str, solver: Record, exact: np.ndarray, options: argparse.Namespace) -> Record:
-    """Return the record of a run."""
-    report, found = computed(simulation(name, options, method=SHORT[method], **solver))
-    plan, steps = report["plan"], next(one for one in report["phases"] if one["name"] == "other steps")
+def errors(found: np.ndarray, exact: np.ndarray) -> Record:
+    """Return the relative error of all seismograms, and of the receiver with the largest one."""
     count = min(found.shape[-1], exact.shape[-1])
     misfit, size = found[..., :count] - exact[..., :count], exact[..., :count]
     return {
-        "problem": name, "method": SHORT[method], **{key: solver[key] for key in ("order", "degree") if key in solver},
-        "points": solver["points_per_wavelength"],
         "error": float(np.linalg.norm(misfit) / np.linalg.norm(size)),
         "worst": max(float(np.linalg.norm(a) / np.linalg.norm(b)) for a, b in zip(misfit, size, strict=True)),
-        "seconds": steps["wall_s"], "cpu_seconds": steps["cpu_s"], "preparation_s": report["setup_s"],
-        "units": plan.get("point_count", plan.get("element_count")), "steps": plan["steps"],
+    }
+
+
+def measured(name: str, method: str, solver: Record, exact: np.ndarray | None, options: argparse.Namespace) -> Record:
+    """Return the record of a run; exact : None to measure only its cost."""
+    report, found = computed(simulation(name, options, method=SHORT[method], **solver))
+    plan, steps = report["plan"], next(one for one in report["phases"] if one["name"] == "other steps")
+    count, scale = plan["steps"], 1.0
+    if exact is None:
+        count = round(problem(name)["duration"] / plan.get("largest_time_step_s", plan["time_step_s"]))
+        scale = count / (plan["steps"] - 1)
+    return {
+        "problem": name, "method": SHORT[method], **{key: solver[key] for key in ("order", "degree") if key in solver},
+        "points": solver["points_per_wavelength"],
+        **({} if exact is None else errors(found, exact)),
+        "seconds": scale * steps["wall_s"], "cpu_seconds": scale * steps["cpu_s"], "preparation_s": report["setup_s"],
+        "units": plan.get("point_count", plan.get("element_count")), "steps": count,
         "time_step_s": plan["time_step_s"], "backend": report["backend"], "device": report["device"],
     }  # fmt: skip
 
@@ -150,7 +164,7 @@ def measure(options: argparse.Namespace) -> None:
     warnings.simplefilter("ignore", LithowaveWarning)
     begin, records = time.perf_counter(), []
     for name in options.problems:
-        exact = truth(name, options)
+        exact = None if options.cost else truth(name, options)
         for method, solver in runs(options.cases):
             if time.perf_counter() - begin > options.limit:
                 print("the time limit is reached; further cases are omitted", flush=True)
@@ -159,8 +173,9 @@ def measure(options: argparse.Namespace) -> None:
             records.append(one | {"versions": package_versions(), "commit": source_commit()})
             order = one.get("order", one.get("degree"))
             print(
-                f"{name:>10} {method} {order} {one['points']:>5g} points: {one['error']:.3%}, worst "
-                f"{one['worst']:.2%}, {one['seconds']:.3f} s, {one['cpu_seconds']:.2f} s of CPU, {one['steps']} steps, {one['units']}",
+                f"{name:>10} {method} {order} {one['points']:>5g} points: {one.get('error', np.nan):.3%}, worst "
+                f"{one.get('worst', np.nan):.2%}, {one['seconds']:.3f} s, {one['cpu_seconds']:.2f} s of CPU, "
+                f"{one['steps']} steps, {one['units']}",
                 flush=True,
             )
             if options.json:
@@ -205,6 +220,7 @@ def main() -> None:
     one.add_argument("--problems", nargs="+", default=["box", "half-space", "full space", "LOH.1"])
     one.add_argument("--cases", nargs="+", default=CASES, metavar="METHOD:ORDER:POINTS", help="[%(default)s]")
     one.add_argument("--references", type=Path, help="folder of the seismograms of the reference")
+    one.add_argument("--cost", type=float, help="measure only the cost, by runs of this duration, s")
     one.add_argument("--limit", type=float, default=np.inf, help="begin no case after these seconds")
     one.add_argument("--json", type=Path)
     one.set_defaults(function=measure)
