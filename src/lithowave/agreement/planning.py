@@ -56,7 +56,7 @@ class PlannedRun:
     @property
     def label(self) -> str:
         """Method with its order or degree, and the kind of a control run: ``spectral element (degree 4), finer``."""
-        label = f"{self.method.replace('_', ' ')} ({self.simulation.solver.accuracy})"
+        label = f"{self.method.replace('_', ' ')} ({self.simulation.solver.order_text})"
         return label if self.kind == BASE else f"{label}, {self.kind}"
 
 
@@ -176,6 +176,7 @@ def finer_changes(base: Simulation, refinement: float) -> dict[str, Any] | str:
         changes["solver.spacing"] = solver.spacing / refinement
     else:
         changes["solver.points_per_wavelength"] = (solver.points_per_wavelength or 0.0) * refinement
+        changes["solver.accuracy"] = None
     if solver.time_step is not None:
         changes["solver.time_step"] = solver.time_step / refinement
     return changes
@@ -197,6 +198,7 @@ def wider_changes(base: Simulation, frequency: float) -> dict[str, Any] | str:
     if spacing is not None:
         shift = spacing * math.ceil(shift / spacing - 1e-9)
         changes["solver.spacing"], changes["solver.points_per_wavelength"] = spacing, None
+        changes["solver.accuracy"] = None
     for axis, (low, high) in domain.bounds.items():
         low -= shift if base.boundaries.face(f"{axis}_min") == "absorbing" else 0.0
         high += shift if base.boundaries.face(f"{axis}_max") == "absorbing" else 0.0
@@ -249,7 +251,7 @@ def _base(
         changes |= {"solver.spacing": None, "solver.points_per_wavelength": None, "solver.time_step": None}
         changes["output.sampling_interval"] = interval
     if {"spacing", "points_per_wavelength"} & settings.keys():
-        changes |= {"solver.spacing": None, "solver.points_per_wavelength": None}
+        changes |= {"solver.spacing": None, "solver.points_per_wavelength": None, "solver.accuracy": None}
     changes |= {f"solver.{key}": value for key, value in settings.items()}
     while True:
         try:
