@@ -6,8 +6,9 @@ Rank k has the work W_k, in updates of an interior unit; one of N ranks updates 
 
 with n_k messages and b_k bytes sent by the rank in a step, message latency l, bandwidth B, and the fraction h of a step
 that can overlap with communication. With local time stepping on several devices, each of the exchanges of a step adds
-`EXCHANGE_SECONDS`, because the launches of a step are then not one graph. The efficiency is W / (N r T), where W is the work of a run on one rank; the rest is lost to
-load imbalance, redundant computation and communication that is not overlapped.
+`EXCHANGE_SECONDS`, because the launches of a step are then not one graph. The efficiency is W / (N r T), where W is the
+work of a run on one rank; the rest is lost to load imbalance, redundant computation and communication that is not
+overlapped.
 
 ``lithowave check`` measures r on this machine: with one device per rank it is the rate of the device, on a CPU the
 share of the cores that each of N processes has. The model neglects the lower rate of kernels on small subdomains and
@@ -146,13 +147,13 @@ class ScalingEstimate:
         not."""
         if self.step_s is None or self.alone_s is None or not self.own_device or self.step_s <= self.alone_s:
             return []
-        units = sum(share.units for share in self.shares)
+        units, factor = sum(share.units for share in self.shares), self.step_s / self.alone_s
         enough = units * self.exposed_s / (self.alone_s * (1.0 - 1.0 / self.ranks))
         return [
-            f"ranks: {self.ranks} ranks are predicted to take {self.step_s / self.alone_s:.2g} times as long as one rank "
-            f"({_time_text(self.step_s)} per step, {_time_text(self.alone_s)} on one rank), because communication takes "
-            f"{self.exposed_s / self.step_s:.0%} of a step with {units:,} {self.unit}. Use one rank; {self.ranks} ranks "
-            f"reduce the time from about {enough:,.0f} {self.unit} with such time steps."
+            f"ranks: {self.ranks} ranks are predicted to take {factor:.2g} times as long as one rank "
+            f"({_time_text(self.step_s)} per step, {_time_text(self.alone_s)} on one rank), because communication "
+            f"takes {self.exposed_s / self.step_s:.0%} of a step with {units:,} {self.unit}. Use one rank; more "
+            f"ranks reduce the time from about {enough:,.0f} {self.unit} with such time steps."
         ]
 
     def _hidden(self) -> str:
