@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import lithowave as lw
+from lithowave.agreement.planning import finer_changes, wider_changes
 from lithowave.description.accuracy import LEVELS, MEASURED, POINTS, estimated_error
 from lithowave.description.solver import METHODS
 from lithowave.errors import InputError
@@ -60,6 +61,25 @@ def test_the_resolved_file_can_be_read(tmp_path: Path) -> None:
     assert other.solver.points_per_wavelength == 16.0
     elements = made.with_overrides({"solver.method": "spectral_element"})
     assert elements.solver.points_per_wavelength == POINTS["spectral_element"][4][0]
+
+
+def test_overrides_of_the_resolution_replace_those_of_the_file() -> None:
+    draft, spaced = simulation(accuracy="draft"), simulation(spacing=70.0)
+    assert draft.with_overrides({"solver.points_per_wavelength": 7}).solver.points_per_wavelength == 7.0
+    assert draft.with_overrides({"solver.spacing": 50.0}).solver.accuracy is None
+    fine = spaced.with_overrides({"solver.accuracy": "fine"}).solver
+    assert (fine.spacing, fine.points_per_wavelength) == (None, 16.0)
+    assert spaced.with_overrides({"solver.accuracy": None}).solver.spacing == 70.0
+    with pytest.raises(InputError, match="are both given"):
+        draft.with_overrides({"solver.points_per_wavelength": 7, "solver.accuracy": "fine"})
+
+
+def test_finer_runs_of_an_agreement_have_more_points() -> None:
+    made = simulation(accuracy="draft")
+    finer = made.with_overrides(finer_changes(made, 1.5))
+    assert finer.solver.points_per_wavelength == pytest.approx(1.5 * 5.4) and finer.solver.accuracy is None
+    wider = made.with_overrides(wider_changes(made, 2.0))
+    assert wider.solver.spacing == pytest.approx(800 / 5.4, rel=0.1) and wider.solver.accuracy is None
 
 
 def test_errors_are_interpolated_between_measurements() -> None:

@@ -176,7 +176,6 @@ def finer_changes(base: Simulation, refinement: float) -> dict[str, Any] | str:
         changes["solver.spacing"] = solver.spacing / refinement
     else:
         changes["solver.points_per_wavelength"] = (solver.points_per_wavelength or 0.0) * refinement
-        changes["solver.accuracy"] = None
     if solver.time_step is not None:
         changes["solver.time_step"] = solver.time_step / refinement
     return changes
@@ -198,7 +197,6 @@ def wider_changes(base: Simulation, frequency: float) -> dict[str, Any] | str:
     if spacing is not None:
         shift = spacing * math.ceil(shift / spacing - 1e-9)
         changes["solver.spacing"], changes["solver.points_per_wavelength"] = spacing, None
-        changes["solver.accuracy"] = None
     for axis, (low, high) in domain.bounds.items():
         low -= shift if base.boundaries.face(f"{axis}_min") == "absorbing" else 0.0
         high += shift if base.boundaries.face(f"{axis}_max") == "absorbing" else 0.0
@@ -251,7 +249,7 @@ def _base(
         changes |= {"solver.spacing": None, "solver.points_per_wavelength": None, "solver.time_step": None}
         changes["output.sampling_interval"] = interval
     if {"spacing", "points_per_wavelength"} & settings.keys():
-        changes |= {"solver.spacing": None, "solver.points_per_wavelength": None, "solver.accuracy": None}
+        changes |= {"solver.spacing": None, "solver.points_per_wavelength": None}
     changes |= {f"solver.{key}": value for key, value in settings.items()}
     while True:
         try:
