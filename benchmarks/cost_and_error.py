@@ -41,6 +41,8 @@ REFERENCE = {"method": "spectral_element", "degree": 6, "points_per_wavelength":
 INTERVAL = 0.02  # s, of samples
 AROUND = [[1000, 1500, 0], [-2500, 1000, 0], [3000, -2000, 0], [-3500, -3500, 0], [5500, 1000, 0], [4200, 4200, 0]]
 
+STYLES = {"finite_difference": "o-", "spectral_element": "s-", "discontinuous_galerkin": "^-"}
+
 Record = dict[str, Any]
 
 
@@ -182,32 +184,40 @@ def measure(options: argparse.Namespace) -> None:
                 options.json.write_text(json.dumps(records, indent=1) + "\n", encoding="utf-8")
 
 
+def identity(one: Record) -> tuple[Any, ...]:
+    """Return method, order or degree, and points of a record."""
+    return one["method"], one.get("order", one.get("degree")), one["points"]
+
+
 def draw(options: argparse.Namespace) -> None:
-    """Draw the error against the time of the steps, one panel per record file."""
+    """Draw the error against the time of the steps, one panel per record file; errors may be in another file."""
     import matplotlib
 
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    figure, axes = pyplot.subplots(1, len(options.records), figsize=(5.2 * len(options.records), 4.2), squeeze=False)
-    styles = {"finite_difference": "o-", "spectral_element": "s-", "discontinuous_galerkin": "^-"}
-    for axis, file in zip(axes[0], options.records, strict=True):
-        records = [one for one in json.loads(file.read_text()) if one["problem"] == options.problem]
-        key = "cpu_seconds" if records[0]["backend"] == "cpu" else "seconds"
-        for method, order in sorted({(one["method"], one.get("order", one.get("degree"))) for one in records}):
-            own = [one for one in records if one["method"] == method and one.get("order", one.get("degree")) == order]
+    files = [[one for one in json.loads(file.read_text()) if one["problem"] == options.problem]
+             for file in options.records]  # fmt: skip
+    colors = {one: f"C{n}" for n, one in enumerate(sorted({identity(one)[:2] for one in sum(files, [])}))}
+    errors = {identity(one): 100 * one["error"] for records in files for one in records if "error" in one}
+    figure, axes = pyplot.subplots(1, len(files), figsize=(5.2 * len(files), 4.2), squeeze=False)
+    for axis, records in zip(axes[0], files, strict=True):
+        on_cpu = records[0]["backend"] == "cpu"
+        key = "cpu_seconds" if on_cpu else "seconds"
+        for method, order in sorted({identity(one)[:2] for one in records}):
+            own = [one for one in records if identity(one)[:2] == (method, order)]
             own.sort(key=lambda one: one["points"])
             name = f"{method.replace('_', ' ')}, {METHODS[method].accuracy} {order}"
-            axis.loglog([one[key] for one in own], [100 * one["error"] for one in own], styles[method], label=name)
-            for one in own:
-                axis.annotate(f"{one['points']:g}", (one[key], 100 * one["error"]), xytext=(3, 3),
-                              textcoords="offset points", fontsize=7)  # fmt: skip
-        axis.set(xlabel="CPU time of the steps, s" if key == "cpu_seconds" else "time of the steps, s",
+            curve = [(one[key], errors[identity(one)]) for one in own]
+            axis.loglog(*zip(*curve, strict=True), STYLES[method], color=colors[method, order], label=name)
+            for one, place in zip(own, curve, strict=True):
+                axis.annotate(f"{one['points']:g}", place, (3, 3), textcoords="offset points", fontsize=7)
+        axis.set(xlabel="CPU time of the steps, s" if on_cpu else "time of the steps, s",
                  ylabel="error of the seismograms, %", title=records[0]["device"])  # fmt: skip
         axis.grid(which="both", alpha=0.3)
     axes[0][0].legend(fontsize=7)
     figure.tight_layout()
-    figure.savefig(options.figure, dpi=130)
+    figure.savefig(options.figure, dpi=110)
 
 
 def main() -> None:

@@ -32,7 +32,7 @@ from lithowave.description.units import (
 from lithowave.readers.specfem_mesh import MESH_FILE, specfem_files
 from lithowave.readers.surface_names import IGNORED, SURFACE_NAMES
 
-RECOMMENDED_POINTS_PER_WAVELENGTH: Mapping[int, float] = {2: 20.0, 4: 8.0, 6: 8.0, 8: 9.0}
+RECOMMENDED_POINTS_PER_WAVELENGTH: Mapping[int, float] = {2: 20.0, 4: 8.0, 6: 9.0, 8: 9.0}
 """Finite differences: grid points in the shortest wavelength at ``max_frequency``, by order: the default. Higher orders
 need as many points as order 4 because the free surface and interfaces are of second order."""
 
@@ -221,7 +221,7 @@ class Solver(DescriptionModel):
     )
     points_per_wavelength: quantity("number", gt=0) | None = Field(  # type: ignore[valid-type]
         default=None,
-        description="Points per shortest wavelength. Defaults: 20, 8, 8, 9 for finite differences of order 2, 4, 6, 8; "
+        description="Points per shortest wavelength. Defaults: 20, 8, 9, 9 for finite differences of order 2, 4, 6, 8; "
         "12, 9, 7, 6, 5.5, 5, 5 for spectral elements of degree 2 to 8; 24, 14, 10, 7, 7, 7 for discontinuous "
         "Galerkin of order 2 to 7.",
     )
