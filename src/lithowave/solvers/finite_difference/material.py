@@ -53,7 +53,8 @@ class GridMaterial:
             self.quantizations = quantize(planes(), self.fields.material, ranks)
         self.stores_codes = bool(self.quantizations) and backend.stores_codes
         dtype, shape = np.uint16 if self.stores_codes else backend.dtype, plan.padded_shape()
-        self.arrays = {field.name: backend.field(shape, plan.halo, dtype) for field in self.fields.material}
+        shift = plan.column_shift
+        self.arrays = {field.name: backend.field(shape, plan.halo, dtype, shift) for field in self.fields.material}
         for k, values in enumerate(planes()):
             for name, array in self.arrays.items():
                 backend.assign(array[k], self._stored(name, values[name]))
@@ -66,7 +67,7 @@ class GridMaterial:
         self, plan: FiniteDifferencePlan, attenuation: GridAttenuation, simulation: Simulation | None
     ) -> None:
         backend, planes = self.backend, plan.padded_shape()[0]
-        self.fractions = backend.field(plan.memory_shape(), plan.halo, np.uint32)
+        self.fractions = backend.field(plan.memory_shape(), plan.halo, np.uint32, plan.column_shift)
         for k, codes in enumerate(code_planes(attenuation, simulation, plan.grid, plan.halo)):
             for number, values in enumerate(codes):
                 backend.assign(self.fractions[number * planes + k], values)
