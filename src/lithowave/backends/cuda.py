@@ -18,6 +18,7 @@ from lithowave.backends.cuda_copies import (
     Staging,
     Unfinished,
     copy,
+    copy_on_device,
     pinned_array,
     poison,
     require_arrival,
@@ -225,7 +226,12 @@ class CudaBackend:
         return host
 
     def assign(self, array: Any, host: Any) -> None:
-        """Assign ``array[...] = host`` in stream order; the host continues and may change its array."""
+        """Assign ``array[...] = host`` in stream order; the host continues and may change its array. `host` may also be
+        an array on the device with the same layout."""
+        if isinstance(host, self.array_type):
+            with device_errors():
+                copy_on_device(self._runtime, array, host, self.stream.ptr)
+            return
         if array.nbytes > STAGED_BYTES:
             host = np.ascontiguousarray(np.broadcast_to(host, array.shape), array.dtype)
             self._copy_and_wait(array, host, True)

@@ -55,9 +55,11 @@ class GridMaterial:
         dtype, shape = np.uint16 if self.stores_codes else backend.dtype, plan.padded_shape()
         shift = plan.column_shift
         self.arrays = {field.name: backend.field(shape, plan.halo, dtype, shift) for field in self.fields.material}
+        before: Planes | None = None
         for k, values in enumerate(planes()):
-            for name, array in self.arrays.items():
-                backend.assign(array[k], self._stored(name, values[name]))
+            for name, array in self.arrays.items():  # most planes of a layered medium are the previous one
+                backend.assign(array[k], array[k - 1] if values is before else self._stored(name, values[name]))
+            before = values
         self.moduli = tuple(self.arrays[name] for name in self.fields.moduli)
         self.fractions, self.relaxation = None, None
         if plan.attenuation is not None:
