@@ -25,10 +25,11 @@ grids          the first plane of each mechanism
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -53,6 +54,7 @@ Day 2003, BSSA 93(1), 283-300)."""
 
 LAST_CODE = 32767
 COMMON_RATE = np.uint32(1 << 15)
+PLANES_KEPT = 4  # different planes of codes of layers that may be yielded again
 VARIANCE_WEIGHT = 0.5  # theta of `coarse_fractions`
 _SHORTER_STEP = 0.1  # relative excess of the unrelaxed vp from which on there is a warning
 _SAMPLES = 257  # values of 1/Q at which the largest fraction is determined
@@ -268,7 +270,7 @@ def code_planes(
     """Yield the codes (stored, rows, columns) of the fractions of each plane, the halo included.
 
     Absorbing layers and the halo have the values of the nearest point of the domain. Without a simulation, Q is
-    uniform.
+    uniform. In layers, planes that equal one of the `PLANES_KEPT` last different ones are the same array.
 
     Raises
     ------
@@ -279,8 +281,19 @@ def code_planes(
     i, j, k = (first - halo for first in grid.first)
     outside = [_outside(grid, axis, halo) for axis in range(3)]
     everywhere = (0, slice(None), slice(None))
+    given = simulation and simulation.anelasticity
+    layered = given is None or isinstance(given.source.medium, LayeredMedium)
+    recent: deque[tuple[Any, np.ndarray]] = deque(maxlen=PLANES_KEPT)
     for plane, z in enumerate(place[2]):
         fractions = fractions_at(float(z))
+        what = None
+        if layered:
+            values = (fractions(number, *everywhere[1:]) for number in range(attenuation.table.shape[1]))
+            what = ((k + plane) % 2, outside[2][plane], *(float(one) for pair in values for one in pair))
+            same = next((codes for known, codes in recent if known == what), None)
+            if same is not None:
+                yield same
+                continue
         codes = np.empty((attenuation.stored, place[1].size, place[0].size), np.uint32)
         for number, index in attenuation.pattern(k + plane, j, i):
             codes[index] = _encode(attenuation, fractions(number, *index[1:]), z)
@@ -288,6 +301,7 @@ def code_planes(
             in_layer = outside[2][plane] | outside[1][:, None] | outside[0]
             common = _encode(attenuation, fractions(NODES, *everywhere[1:]), z) | COMMON_RATE
             codes[0] = np.where(in_layer, common, codes[0])
+        recent.append((what, codes))
         yield codes
 
 
