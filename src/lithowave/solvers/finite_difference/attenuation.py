@@ -25,6 +25,7 @@ grids          the first plane of each mechanism
 
 from __future__ import annotations
 
+import weakref
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -210,10 +211,24 @@ def choose_attenuation(simulation: Simulation) -> GridAttenuation | None:
     ------
     InputError : the coarse mode is requested, and a mechanism that represents eight would remove all stiffness.
     """
-    given = simulation.anelasticity
+    given, requested = simulation.anelasticity, simulation.solver.memory_variables
     if given is None:
         return None
-    requested, smallest = simulation.solver.memory_variables, 1.0 / given.inverse_qualities[1]
+    for known, mode, fitted in _fitted:
+        found = fitted()
+        if found is not None and known() is given and mode == requested:
+            return found
+    found = _fit(given, requested)
+    _fitted.append((weakref.ref(given), requested, weakref.ref(found)))
+    return found
+
+
+# Of the last simulations, as long as a plan has them: the fit takes 0.1 s, and preparation asks for it several times.
+_fitted: deque[tuple[weakref.ref[Anelasticity], str, weakref.ref[GridAttenuation]]] = deque(maxlen=2)
+
+
+def _fit(given: Anelasticity, requested: str) -> GridAttenuation:
+    smallest = 1.0 / given.inverse_qualities[1]
     coarse = requested == "coarse" or (requested == "auto" and smallest >= SMALLEST_COARSE_QUALITY)
     if coarse:
         body = fit_body(given.body.law, given.body.band, NODES, given.inverse_qualities)

@@ -314,6 +314,7 @@ def plan(
     solver, domain = simulation.solver, simulation.domain
     faces = {f"{axis}_{side}": simulation.boundaries.face(f"{axis}_{side}") for axis in AXES for side in ("min", "max")}
     _refuse_free_sides(faces)
+    attenuation = choose_attenuation(simulation)
     elastic = unrelaxed_simulation(simulation)
     extremes = find_material_extremes(simulation, elastic)
     spacing = _spacing(simulation, extremes.slowest)
@@ -343,7 +344,7 @@ def plan(
     made = FiniteDifferencePlan(
         grid, schedule, solver.order, coefficients, faces, layer, extremes, solver.max_frequency, value_bytes,
         solver.passes, simulation.compute.moduli, law, reason, PLANES if layered else SAMPLED_PLANES[law],
-        choose_attenuation(simulation), concurrent=averages_concurrently(elastic.material.medium, LAWS[law]),
+        attenuation, concurrent=averages_concurrently(elastic.material.medium, LAWS[law]),
     )  # fmt: skip
     if ranks.size > 1:
         subdomain = make_subdomain(made, backend, (ranks.rank, ranks.size), simulation.compute.parts)
