@@ -11,6 +11,8 @@ import pytest
 os.environ.setdefault("MPLBACKEND", "Agg")
 # A run may request up to four threads, also where there are fewer cores.
 os.environ.setdefault("NUMBA_NUM_THREADS", str(max(4, os.cpu_count() or 1)))
+# Several processes share the cores: threads that have nothing to do must not wait for the next kernel on a core.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 # Tests start hundreds of processes; each would compile all modules again if the bytecode were not stored.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
