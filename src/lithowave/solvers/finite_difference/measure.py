@@ -16,6 +16,7 @@ from lithowave.solvers.finite_difference.cpml import LayerParameters
 from lithowave.solvers.finite_difference.plan import FiniteDifferencePlan, MaterialExtremes
 from lithowave.solvers.finite_difference.point_lists import ReceiverList
 from lithowave.solvers.finite_difference.solver import FiniteDifferenceSolver
+from lithowave.solvers.interface import LoopPrediction
 
 MOST_RECEIVERS = 256
 
@@ -34,8 +35,8 @@ def fill_with_noise(solver: FiniteDifferenceSolver, every: int = 1) -> None:
     solver.backend.assign(node, solver.backend.download(node) + node.dtype.type(1))
 
 
-def predict_loop_time(plan: FiniteDifferencePlan, backend: Any, receiver_count: int) -> float:
-    """Predict the time of the loop, s: scale a few steps on a smaller grid with and without its layers.
+def predict_loop_time(plan: FiniteDifferencePlan, backend: Any, receiver_count: int) -> LoopPrediction:
+    """Predict the time of the loop: scale a few steps on a smaller grid with and without its layers.
 
     Interior points and memory variables of the layers are scaled separately: a small grid has a larger layer fraction.
     """
@@ -46,7 +47,7 @@ def predict_loop_time(plan: FiniteDifferencePlan, backend: Any, receiver_count: 
     if small.layer_values():
         extra = max(0.0, _times(small, backend, 0)[0] - per_point * small.point_count)
         per_step += extra * plan.layer_values() / small.layer_values()
-    return plan.schedule.steps * per_step
+    return LoopPrediction(plan.schedule.steps * per_step, 1.0 / per_point)
 
 
 def _times(plan: FiniteDifferencePlan, backend: Any, receiver_count: int) -> tuple[float, float]:

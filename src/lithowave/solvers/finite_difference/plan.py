@@ -113,6 +113,19 @@ class FiniteDifferencePlan:
         return self.point_count
 
     @property
+    def domain_count(self) -> int:
+        """See `lithowave.solvers.interface.Plan`."""
+        return self.grid.whole.interior_point_count
+
+    @property
+    def unit_kind(self) -> str:
+        """See `lithowave.solvers.interface.Plan`."""
+        law = f"{self.law} law" + (", compact moduli" if self.moduli == "compact" else "")
+        if self.attenuation is None:
+            return f"order {self.order}, {law}"
+        return f"order {self.order}, {law}, {'coarse' if self.attenuation.coarse else 'full'} memory variables"
+
+    @property
     def point_count(self) -> int:
         """Points of the global grid, absorbing layers included."""
         return self.grid.whole.point_count
