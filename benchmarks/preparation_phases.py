@@ -114,7 +114,9 @@ class CompileTimes(event.Listener):
     def text(self) -> str:
         """Return a line per kernel."""
         ordered = sorted(self.seconds.items(), key=lambda one: -one[1])
-        return "\n".join(f"{seconds:8.2f} s {name}" for name, seconds in [("total", sum(self.seconds.values())), *ordered])
+        return "\n".join(
+            f"{seconds:8.2f} s {name}" for name, seconds in [("total", sum(self.seconds.values())), *ordered]
+        )
 
 
 def measured(path: Path, backend: str, profile: cProfile.Profile | None) -> dict:
