@@ -36,7 +36,7 @@ import numpy as np
 from scipy.linalg import eigh_tridiagonal
 
 from lithowave.backends.host_threads import over_parts
-from lithowave.backends.kernel_cache import njit
+from lithowave.backends.loops import exact_part
 from lithowave.mesh.numbering import CORNERS
 from lithowave.parallel.ranks import SINGLE_RANK, Ranks
 from lithowave.solvers.spectral_element.faces import VOIGT
@@ -353,16 +353,17 @@ def _largest_eigenvalues(patch: Patch, near: list[np.ndarray], degree: int) -> l
     derivative, outside = derivative_matrix(degree), _outside(degree)
     members, place = np.unique(np.concatenate(near), return_inverse=True)
     laws, volumes, masses, stiffness = patch.laws(members, degree)
-    keys, bounds = patch.keys[members][:, *outside.T], []
-    start = np.random.default_rng(2).standard_normal((*masses.shape[1:], laws.shape[4]))
+    keys, bounds, size = patch.keys[members][:, *outside.T], [], laws.shape[4]
+    scales = 1.0 / np.sqrt(masses * patch.inertia[members]).reshape(len(members), -1)
+    start = np.random.default_rng(2).standard_normal((scales.shape[1], size))
+    on_faces = np.ravel_multi_index(tuple(outside.T), masses.shape[1:])
     for some in np.split(place, np.cumsum([len(some) for some in near])[:-1]):
-        element = some[0]
         change = _shared_stiffness(laws, volumes, stiffness, some, keys[some], outside, derivative)
-        scale = (1.0 / np.sqrt(masses[element] * patch.inertia[members[element]]))[..., None]
+        law, scale, volume = laws[some[0]].reshape(-1, 3 * size, 3 * size), scales[some[0]], volumes[some[0]].ravel()
+        change = change.reshape(len(outside) * size, -1)
         diagonal, beside = np.empty(ITERATIONS), np.empty(ITERATIONS)
-        _iterate(
-            laws[element], volumes[element], change, scale, outside, derivative, start * (scale > 0), diagonal, beside
-        )
+        vector = start * (scale > 0)[:, None]
+        _iterate(law, volume, change, scale, on_faces, derivative, vector, diagonal, beside)
         bounds.append(_largest_ritz_bound(diagonal, beside))
     return bounds
 
@@ -387,7 +388,7 @@ def _shared_stiffness(
     return total * (own_share / shares)[:, None, :, None] - own
 
 
-@njit(cache=True, nogil=True)
+@exact_part
 def _add_stiffness(laws, volumes, stiffness, some, place, outside, derivative, total, shares):  # pragma: no cover
     """Add the stiffness of some elements between points on their faces, and the stiffness of those that have both.
 
@@ -422,58 +423,70 @@ def _add_stiffness(laws, volumes, stiffness, some, place, outside, derivative, t
                                     total[a, c, b, g] += factor * (law[c, d, g, f] * volume)
 
 
-@njit(cache=True, nogil=True)
-def _iterate(law, volume, change, scale, outside, derivative, vector, diagonal, beside):  # pragma: no cover - compiled
+@exact_part
+def _norm(vector):  # pragma: no cover - compiled
+    """Return the Euclidean norm of (points, c)."""
+    total = 0.0
+    for p in range(vector.shape[0]):
+        for c in range(vector.shape[1]):
+            total += vector[p, c] * vector[p, c]
+    return np.sqrt(total)
+
+
+@exact_part
+def _iterate(law, volume, change, scale, outside, derivative, vector, diagonal, beside):  # pragma: no cover
     """Compute the tridiagonal matrix of Lanczos's iteration for an element: its diagonal, and the values beside it.
 
-    law, volume : see `Patch.laws`. change : see `_shared_stiffness`. scale : (k, j, i, 1), 1 / sqrt(M). vector : (k, j,
-    i, c), where the iteration starts; it is overwritten.
+    law : (points or 1, 3 c + d, 3 c + d), volume : (points,), see `Patch.laws`. change : (components at face points,
+    the same), see `_shared_stiffness`. scale : (points,), 1 / sqrt(M). outside : points on faces. vector : (points, c),
+    where the iteration starts; it is overwritten.
     """
-    n, size, m = vector.shape[0], vector.shape[3], law.shape[0] - 1
-    u, last, after, gradient = scale * vector, np.zeros_like(vector), np.zeros_like(vector), np.zeros((size, 3))
-    on_faces, count = np.empty(change.shape[0] * size), change.shape[0] * size
-    norm = np.sqrt((vector * vector).sum())
-    matrix = change.reshape(count, count)
-    for step in range(diagonal.size):
-        u[:], after[:], on_faces[:] = scale * (vector / norm), 0.0, 0.0
-        for k in range(n):
-            for j in range(n):
-                for i in range(n):
-                    own = law[min(k, m), min(j, m), min(i, m)]
-                    gradient[:] = 0.0
+    n, (points, size), m = len(derivative), vector.shape, len(law) - 1
+    steps, norm = (1, n, n * n), _norm(vector)
+    last, u, after = np.zeros((points, size)), np.empty((points, size)), np.empty((points, size))
+    gradient, faces = np.empty(3 * size), np.empty(len(change))
+    for step in range(len(diagonal)):
+        for p in range(points):
+            for c in range(size):
+                vector[p, c] /= norm
+                u[p, c], after[p, c] = scale[p] * vector[p, c], 0.0
+        for p in range(points):
+            own = min(p, m)
+            for d in range(3):
+                place = p // steps[d] % n
+                first = p - place * steps[d]
+                for c in range(size):
+                    value = 0.0
                     for t in range(n):
-                        for a in range(size):
-                            gradient[a, 0] += derivative[i, t] * u[k, j, t, a]
-                            gradient[a, 1] += derivative[j, t] * u[k, t, i, a]
-                            gradient[a, 2] += derivative[k, t] * u[t, j, i, a]
-                    for c in range(size):
-                        for d in range(3):
-                            force = 0.0
-                            for a in range(size):
-                                for b in range(3):
-                                    force += own[c, d, a, b] * gradient[a, b]
-                            force *= volume[k, j, i]
-                            for t in range(n):
-                                if d == 0:
-                                    after[k, j, t, c] += derivative[i, t] * force
-                                elif d == 1:
-                                    after[k, t, i, c] += derivative[j, t] * force
-                                else:
-                                    after[t, j, i, c] += derivative[k, t] * force
-        for row in range(count):  # the matrix is symmetric: its rows are its columns
-            k, j, i = outside[row // size]
-            value = u[k, j, i, row % size]
-            for column in range(count):
-                on_faces[column] += matrix[row, column] * value
-        for row in range(count):
-            k, j, i = outside[row // size]
-            after[k, j, i, row % size] += on_faces[row]
-        vector /= norm
-        after[:] = after * scale - (norm if step else 0.0) * last
-        last[:] = vector
-        diagonal[step] = (after * vector).sum()
-        vector[:] = after - diagonal[step] * vector
-        norm = beside[step] = np.sqrt((vector * vector).sum())
+                        value += derivative[place, t] * u[first + t * steps[d], c]
+                    gradient[3 * c + d] = value * volume[p]
+            for d in range(3):
+                place = p // steps[d] % n
+                first = p - place * steps[d]
+                for c in range(size):
+                    force = 0.0
+                    for b in range(3 * size):
+                        force += law[own, 3 * c + d, b] * gradient[b]
+                    for t in range(n):
+                        after[first + t * steps[d], c] += derivative[place, t] * force
+        faces[:] = 0.0
+        for row in range(len(faces)):  # the matrix is symmetric: its rows are its columns
+            value = u[outside[row // size], row % size]
+            for column in range(len(faces)):
+                faces[column] += change[row, column] * value
+        for row in range(len(faces)):
+            after[outside[row // size], row % size] += faces[row]
+        factor, product = norm if step else 0.0, 0.0
+        for p in range(points):
+            for c in range(size):
+                after[p, c] = after[p, c] * scale[p] - factor * last[p, c]
+                product += after[p, c] * vector[p, c]
+        for p in range(points):
+            for c in range(size):
+                last[p, c] = vector[p, c]
+                vector[p, c] = after[p, c] - product * vector[p, c]
+        norm = _norm(vector)
+        diagonal[step], beside[step] = product, norm
 
 
 def _largest_ritz_bound(diagonal: np.ndarray, beside: np.ndarray) -> float:
