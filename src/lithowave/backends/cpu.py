@@ -56,6 +56,9 @@ class CpuBackend:
             found |= names | (names["make_kernels"](**sizes) if "make_kernels" in names else {})
         return SimpleNamespace(**{name: kernel for name, kernel in found.items() if not name.startswith("_")})
 
+    def compile_ahead(self, package: str, **sizes: Any) -> None:
+        """Do nothing: kernels are compiled by their first calls."""
+
     def zeros(self, shape: int | tuple[int, ...], dtype: Any = None) -> np.ndarray:
         """Return an array of zeros; default type: the precision of the run."""
         return np.zeros(shape, dtype or self.dtype)

@@ -26,7 +26,7 @@ from lithowave.backends.cuda_copies import (
 from lithowave.backends.cuda_driver import cuda_versions, device_errors, require_device
 from lithowave.backends.cuda_peers import ExportedBlock, Peers, can_export
 from lithowave.backends.cuda_program import CapturedGraph, Program
-from lithowave.backends.nvrtc import Defines
+from lithowave.backends.nvrtc import Defines, compile_ahead, source_path
 from lithowave.backends.pending import PendingCopy
 
 LINE = 128  # bytes that the device reads in one transaction
@@ -89,6 +89,14 @@ class CudaBackend:
     def kernels(self, package: str, *_modules: str, **sizes: Any) -> SimpleNamespace:
         """Return the kernels of a solver package for these sizes, from ``make_kernels`` of its module ``launches``."""
         return importlib.import_module(f"{package}.launches").make_kernels(self, **sizes)
+
+    def compile_ahead(self, package: str, **sizes: Any) -> None:
+        """Begin to compile the sources that ``programs(precision, **sizes)`` of the package's module ``launches``
+        yields, as (file, definitions, generated headers), in threads; later calls of `program` wait for them."""
+        for file, defines, generated in importlib.import_module(f"{package}.launches").programs(
+            self.precision, **sizes
+        ):
+            compile_ahead(source_path(package, file), defines, self.precision, self.capability, generated)
 
     def program(
         self, package: str, file: str, defines: Defines, generated: Mapping[str, str] = MappingProxyType({})
