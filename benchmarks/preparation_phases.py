@@ -30,6 +30,7 @@ from numba.core import event
 
 from lithowave.backends import nvrtc
 from lithowave.default_case import default_simulation
+from lithowave.run.launch import run_simulation
 
 METHODS = {"fd": "finite_difference", "se": "spectral_element", "dg": "discontinuous_galerkin"}
 VARIANTS = {"": "elastic", "q": "attenuating", "outputs": "outputs"}
@@ -93,15 +94,14 @@ def measured(
     begin = time.perf_counter()
     method, _, variant = name.partition("-")
     duration = 6.0 if variant == "outputs" else 0.2
-    changes = {"compute.backend": backend}
-    simulation = default_simulation(METHODS[method], VARIANTS[variant], size, duration, changes)
+    simulation = default_simulation(METHODS[method], VARIANTS[variant], size, duration, {"backend": backend})
     if profile is not None:
         profile.enable()
-    result = simulation.run(output=folder, overwrite=True)
+    report = run_simulation(simulation, folder, overwrite=True).report
     if profile is not None:
         profile.disable()
-    phases = {one["name"]: one["wall_s"] for one in result.report["phases"]}
-    return {"whole": time.perf_counter() - begin, "loop": result.report["loop_s"], "phases": phases}
+    phases = {one["name"]: one["wall_s"] for one in report["phases"]}
+    return {"whole": time.perf_counter() - begin, "loop": report["loop_s"], "phases": phases}
 
 
 def main() -> None:

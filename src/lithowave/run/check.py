@@ -69,7 +69,7 @@ def accuracy_levels(simulation: Simulation, loop_s: float | None) -> list[Accura
     solver, wavelength = simulation.solver, simulation.shortest_wavelength
     if solver.mesh is not None or wavelength is None or not solver.accuracy_levels():
         return []
-    points = solver.resolution_points(wavelength) or solver.points_per_wavelength
+    points = solver.resolution_points(wavelength) or solver.points_per_wavelength or 0.0
     levels = solver.accuracy_levels()
     if not any(abs(one - points) < 1e-6 * points for one in levels.values()):
         levels = {"this run": points} | levels
