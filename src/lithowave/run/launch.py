@@ -235,8 +235,11 @@ def _planned(
         )
     require_own_device(ranks, backend)
     require_room(simulation, backend, ranks)
+    method = load_method(simulation.solver.method)
+    with phase("kernels"):
+        getattr(method, "compile_ahead", lambda *_: None)(simulation, backend)
     with phase("plan"):
-        plan: Plan = load_method(simulation.solver.method).plan(simulation, backend, ranks, previous)
+        plan: Plan = method.plan(simulation, backend, ranks, previous)
     with phase("estimate of memory"):
         require_memory(memory_needed(simulation, plan, backend), backend, plan.memory_hint, ranks)
     return backend, plan

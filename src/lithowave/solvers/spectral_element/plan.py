@@ -490,7 +490,7 @@ def make_plan(
 
     with phase("time step"):
         stiffness = statistics.frequency2 * statistics.jacobian * model.materials.inertia()[:, 0]
-        every = keys if ranks.size > 1 else np.arange(count)
+        every = keys if ranks.size > 1 else None
         limit = stable_time_step(
             mesh, model.materials, points, every, moves, statistics.frequency2, stiffness, inertia, ranks
         )
