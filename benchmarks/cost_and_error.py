@@ -3,6 +3,7 @@
     python benchmarks/cost_and_error.py measure --backend cuda --json cost_and_error.json
     python benchmarks/cost_and_error.py measure --problems box --cases fd:4:6,8,11 se:4:5,7 dg:5:4,7 --references folder
     python benchmarks/cost_and_error.py measure --backend cpu --threads 1 --problems box --cost 0.2 --json cpu.json
+    python benchmarks/cost_and_error.py table cost_and_error.json cpu.json
     python benchmarks/cost_and_error.py draw cost_and_error.json --figure docs/figures/cost_and_error.png
 
 Errors are relative L2 differences of all velocities from the exact solution (full space), or from spectral elements of
@@ -189,6 +190,20 @@ def identity(one: Record) -> tuple[Any, ...]:
     return one["method"], one.get("order", one.get("degree")), one["points"]
 
 
+def table(options: argparse.Namespace) -> None:
+    """Print the rows of a Markdown table: error, and the time of each record file."""
+    files = [{identity(one): one for one in json.loads(file.read_text(encoding="utf-8"))
+              if one["problem"] == options.problem} for file in options.records]  # fmt: skip
+    for key in sorted({key for records in files for key in records}):
+        found = [records.get(key) for records in files]
+        error = next((one["error"] for one in found if one and "error" in one), None)
+        times = ("" if one is None else f"{one['cpu_seconds' if one['backend'] == 'cpu' else 'seconds']:.2f}"
+                 for one in found)  # fmt: skip
+        name = f"{key[0].replace('_', ' ')}, {METHODS[key[0]].accuracy} {key[1]}"
+        text = "" if error is None else f"{100 * error:.2f}"
+        print(f"| {name} | {key[2]:g} | {text} | {' | '.join(times)} |")
+
+
 def draw(options: argparse.Namespace) -> None:
     """Draw the error against the time of the steps, one panel per record file; errors may be in another file."""
     import matplotlib
@@ -221,7 +236,7 @@ def draw(options: argparse.Namespace) -> None:
 
 
 def main() -> None:
-    """Measure or draw."""
+    """Measure, print or draw."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     commands = parser.add_subparsers(required=True)
     one = commands.add_parser("measure", help="run the cases")
@@ -234,11 +249,12 @@ def main() -> None:
     one.add_argument("--limit", type=float, default=np.inf, help="begin no case after these seconds")
     one.add_argument("--json", type=Path)
     one.set_defaults(function=measure)
-    two = commands.add_parser("draw", help="draw the figure of records")
-    two.add_argument("records", nargs="+", type=Path)
-    two.add_argument("--problem", default="box")
+    for name, function in (("table", table), ("draw", draw)):
+        two = commands.add_parser(name, help=function.__doc__)
+        two.add_argument("records", nargs="+", type=Path)
+        two.add_argument("--problem", default="box")
+        two.set_defaults(function=function)
     two.add_argument("--figure", type=Path, required=True)
-    two.set_defaults(function=draw)
     options = parser.parse_args()
     options.function(options)
 
