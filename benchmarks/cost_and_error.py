@@ -196,7 +196,7 @@ def draw(options: argparse.Namespace) -> None:
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    files = [[one for one in json.loads(file.read_text()) if one["problem"] == options.problem]
+    files = [[one for one in json.loads(file.read_text(encoding="utf-8")) if one["problem"] == options.problem]
              for file in options.records]  # fmt: skip
     colors = {one: f"C{n}" for n, one in enumerate(sorted({identity(one)[:2] for one in sum(files, [])}))}
     errors = {identity(one): 100 * one["error"] for records in files for one in records if "error" in one}

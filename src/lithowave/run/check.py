@@ -67,10 +67,10 @@ def accuracy_levels(simulation: Simulation, loop_s: float | None) -> list[Accura
     Times are proportional to the fourth power of the points per wavelength: three directions, and the time step.
     """
     solver, wavelength = simulation.solver, simulation.shortest_wavelength
-    if solver.mesh is not None or wavelength is None or not solver.accuracy_levels():
-        return []
-    points = solver.resolution_points(wavelength) or solver.points_per_wavelength or 0.0
+    points = None if wavelength is None else solver.resolution_points(wavelength) or solver.points_per_wavelength
     levels = solver.accuracy_levels()
+    if solver.mesh is not None or points is None or not levels:
+        return []
     if not any(abs(one - points) < 1e-6 * points for one in levels.values()):
         levels = {"this run": points} | levels
     return [
