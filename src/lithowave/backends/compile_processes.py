@@ -1,0 +1,100 @@
+"""Processes that compile CPU kernels while the first run on a machine prepares its mesh.
+
+Numba compiles in one thread of a process. The processes compile the kernels listed in ``signatures.json``, those that
+take longest first, unless another process has begun to do so (see `kernel_cache`), and store them in the cache. A run
+thus compiles only kernels that it needs before one of these processes begins with them.
+`benchmarks/record_signatures.py` writes the list: kernels with the types of their arguments, as in the default run of
+each method. Kernels that are missing in it are compiled by the run.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import re
+import subprocess
+import sys
+from contextlib import suppress
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numba
+from numba import types
+
+from lithowave.backends.kernel_cache import VariantFiles, is_stored
+
+SIGNATURES = Path(__file__).parent / "signatures.json"
+DEVICE = "device"
+STEP_MODULES = re.compile(r"lithowave\.solvers\..*kernels")  # which `Backend.kernels` loads
+SAMPLES = 4  # kernels that show whether a cache is complete
+MOST = 8  # processes
+FEWEST = 4  # kernels for each of them
+started: list[subprocess.Popen] = []  # by this process
+
+
+def start(method: str, count: int, on_device: bool) -> None:
+    """Start up to this many processes once, if the cache lacks kernels that runs of a method use.
+
+    on_device : True if a device with memory of its own executes the steps of the run.
+    """
+    if started or numba.config.DISABLE_JIT:
+        return
+    command = [sys.executable, "-P", "-m", __name__, method, *([DEVICE] if on_device else [])]
+    entries = listed(*command[4:])
+    count = min(count, MOST, len(entries) // FEWEST)
+    if count < 1 or all(is_stored(*loaded(*entry)) for entry in entries[:: max(1, len(entries) // SAMPLES)]):
+        return
+    for _ in range(count):
+        with suppress(OSError):  # the run compiles its kernels
+            nowhere = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
+            process = subprocess.Popen(command, **nowhere)
+            started.append(process)
+            stop_at_exit(process)
+
+
+def stop_at_exit(process: subprocess.Popen) -> None:
+    """End a process with this one: what it has not begun is not required."""
+
+    def stop() -> None:
+        process.terminate()
+        process.wait()
+
+    atexit.register(stop)
+
+
+def listed(method: str, place: str = "") -> list[tuple[str, str, list | None, list[str]]]:
+    """Return the kernels of a method, the longest compilation first. place : `DEVICE`: without those of the steps.
+
+    They are described by the module, the name, the arguments of the function of this name that returns the kernel, or
+    None if it is the kernel, and the types of the kernel's arguments as text.
+    """
+    entries = json.loads(SIGNATURES.read_text(encoding="utf-8"))[method]
+    if place == DEVICE:
+        entries = [entry for entry in entries if not STEP_MODULES.fullmatch(entry["module"])]
+    return [(entry["module"], entry["name"], entry["made_for"], entry["types"]) for entry in entries]
+
+
+def loaded(module: str, name: str, made_for: list | None, texts: list[str]) -> tuple[Any, tuple]:
+    """Return a kernel and the types of its arguments; see `listed`."""
+    found = getattr(import_module(module), name)
+    return found if made_for is None else found(*made_for), tuple(type_of(text) for text in texts)
+
+
+def type_of(text: str) -> Any:
+    """Return the type that a text of ``signatures.json`` describes, which is an expression of `numba.types`."""
+    return eval(text, {"__builtins__": {}}, vars(types))
+
+
+def main(*selection: str) -> None:
+    """Compile the kernels that are not in the cache. selection : see `listed`."""
+    VariantFiles.waits = False
+    for entry in listed(*selection):
+        with suppress(Exception):  # the run reports errors of kernels that it needs
+            kernel, arguments = loaded(*entry)
+            if not is_stored(kernel, arguments):
+                kernel.compile(arguments)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,92 @@
+"""Kernels that other processes compile: the list of kernels, and claims of compilations."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lithowave.backends import compile_processes, kernel_cache
+from lithowave.backends.kernel_cache import BusyError, claim, release_claim
+from lithowave.solvers import METHODS
+
+HOLDER = """
+import sys, time
+from lithowave.backends.kernel_cache import claim, release_claim
+claim(sys.argv[1], "kernel", 0.0)
+print("claimed", flush=True)
+sys.stdin.readline()
+if sys.argv[2] == "release":
+    release_claim(sys.argv[1], "kernel")
+    time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_listed_kernels_exist_and_are_cached(method: str) -> None:
+    entries = compile_processes.listed(method)
+    assert len(entries) >= 5
+    for *place, texts in entries:
+        kernel, arguments = compile_processes.loaded(*place, texts)
+        assert [repr(argument) for argument in arguments] == texts
+        assert len(arguments) == len(kernel.py_func.__code__.co_varnames[: kernel.py_func.__code__.co_argcount])
+        kernel_cache.is_stored(kernel, arguments)  # raises an error if it is not cached
+
+
+@pytest.mark.parametrize("ending", ["release", "exit"])
+def test_a_claim_ends_with_its_release_or_process(tmp_path: Path, ending: str) -> None:
+    command = [sys.executable, "-c", HOLDER, str(tmp_path), ending]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+        try:
+            assert other.stdin is not None and other.stdout is not None
+            assert other.stdout.readline() == "claimed\n"
+            with pytest.raises(BusyError):
+                claim(str(tmp_path), "kernel", 0.0)
+            assert claim(str(tmp_path), "another", 0.0) is False  # the claim is of one kernel
+            begin = time.monotonic()
+            assert claim(str(tmp_path), "kernel", 0.2) is True
+            assert time.monotonic() - begin >= 0.2
+            other.stdin.write("\n")
+            other.stdin.flush()
+            begin = time.monotonic()
+            assert claim(str(tmp_path), "kernel", 30.0) is True
+            assert time.monotonic() - begin < 25.0
+        finally:
+            other.kill()
+    release_claim(str(tmp_path), "kernel")
+
+
+def test_a_device_needs_no_kernels_of_steps() -> None:
+    names = {place[1] for place in compile_processes.listed("spectral_element")}
+    others = {place[1] for place in compile_processes.listed("spectral_element", compile_processes.DEVICE)}
+    assert {"make_add_forces", "update_displacement"} <= names - others
+    assert {"invert_maps", "number_own_points", "_iterate"} <= others
+
+
+def test_processes_start_only_if_kernels_are_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    commands: list[list[str]] = []
+
+    class Process:
+        def __init__(self, command: list[str], **_: Any) -> None:
+            commands.append(command)
+
+        def terminate(self) -> None:
+            """Do nothing."""
+
+    monkeypatch.setattr(compile_processes.subprocess, "Popen", Process)
+    monkeypatch.setattr(compile_processes, "stop_at_exit", lambda process: None)
+    monkeypatch.setattr(compile_processes, "started", [])
+    monkeypatch.setattr(compile_processes, "is_stored", lambda *_: True)
+    compile_processes.start("spectral_element", 3, False)
+    assert not commands
+    monkeypatch.setattr(compile_processes, "is_stored", lambda *_: False)
+    compile_processes.start("spectral_element", 0, False)
+    assert not commands
+    compile_processes.start("spectral_element", 3, False)
+    assert [command[1:] for command in commands] == [["-P", "-m", compile_processes.__name__, "spectral_element"]] * 3
+    compile_processes.start("spectral_element", 3, False)  # once per process
+    assert len(commands) == 3
