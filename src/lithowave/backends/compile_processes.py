@@ -21,6 +21,8 @@ from typing import Any
 
 import numba
 from numba import types
+from numba.core.caching import NullCache
+from numba.core.dispatcher import Dispatcher
 
 from lithowave.backends.kernel_cache import VariantFiles, is_stored
 
@@ -78,7 +80,17 @@ def listed(method: str, place: str = "") -> list[tuple[str, str, list | None, li
 def loaded(module: str, name: str, made_for: list | None, texts: list[str]) -> tuple[Any, tuple]:
     """Return a kernel and the types of its arguments; see `listed`."""
     found = getattr(import_module(module), name)
-    return found if made_for is None else found(*made_for), tuple(type_of(text) for text in texts)
+    kernel = found if made_for is None else kernel_of(found(*made_for))
+    return kernel, tuple(type_of(text) for text in texts)
+
+
+def kernel_of(function: Any) -> Dispatcher:
+    """Return a kernel that is stored in the cache: the function, or the one that it calls."""
+    cells = [cell.cell_contents for cell in getattr(function, "__closure__", None) or ()]
+    kernels = [
+        one for one in (function, *cells) if isinstance(one, Dispatcher) and not isinstance(one._cache, NullCache)
+    ]
+    return kernels[0]
 
 
 def type_of(text: str) -> Any:
