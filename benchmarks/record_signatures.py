@@ -65,7 +65,7 @@ class Compilations(event.Listener):
     def _noting(self, name: str, make: Callable[..., Any]) -> Callable[..., Any]:
         def noting(*arguments: Any) -> Any:
             kernel = make(*arguments)
-            with suppress(IndexError):  # a function without a kernel
+            with suppress(StopIteration):  # a function without a kernel
                 self.made[id(compile_processes.kernel_of(kernel))] = name, list(arguments)
             return kernel
 
