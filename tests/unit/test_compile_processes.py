@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -26,6 +27,27 @@ sys.stdin.readline()
 if sys.argv[2] == "release":
     release_claim(sys.argv[1], "kernel")
     time.sleep(60)
+"""
+
+KERNEL = """
+import sys
+from numba import float64
+from lithowave.backends.kernel_cache import BusyError, VariantFiles, njit
+
+@njit(cache=True)
+def kernel(value):
+    return value + 1.0
+
+if sys.argv[1] == "first":
+    assert kernel._cache.load_overload((float64,), kernel.targetctx) is None  # and thus claimed
+    print("claimed", flush=True)
+    sys.stdin.readline()
+VariantFiles.waits = sys.argv[1] != "refuses"
+try:
+    assert kernel(1.0) == 2.0
+    print(sum(kernel.stats.cache_misses.values()), flush=True)
+except BusyError:
+    print("busy", flush=True)
 """
 
 
@@ -61,6 +83,23 @@ def test_a_claim_ends_with_its_release_or_process(tmp_path: Path, ending: str) -
         finally:
             other.kill()
     release_claim(str(tmp_path), "kernel")
+
+
+def test_a_kernel_is_compiled_by_one_process_at_a_time(tmp_path: Path) -> None:
+    script = tmp_path / "program.py"
+    script.write_text(KERNEL, encoding="utf-8")
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+
+    def begin(role: str) -> subprocess.Popen:
+        command = [sys.executable, str(script), role]
+        return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
+
+    with begin("first") as first:
+        assert first.stdout is not None and first.stdout.readline() == "claimed\n"
+        with begin("refuses") as refuses, begin("waits") as waits:
+            assert refuses.communicate()[0] == "busy\n"
+            assert first.communicate("\n")[0] == "1\n"  # compiled here
+            assert waits.communicate()[0] == "0\n"  # and read there
 
 
 def test_kernels_are_those_of_the_device_the_precision_and_the_order() -> None:
