@@ -17,6 +17,7 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +65,8 @@ class Compilations(event.Listener):
     def _noting(self, name: str, make: Callable[..., Any]) -> Callable[..., Any]:
         def noting(*arguments: Any) -> Any:
             kernel = make(*arguments)
-            self.made[id(kernel)] = name, list(arguments)
+            with suppress(StopIteration):  # a function without a kernel
+                self.made[id(compile_processes.kernel_of(kernel))] = name, list(arguments)
             return kernel
 
         return noting

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import subprocess
 import sys
 import time
@@ -11,9 +13,11 @@ from typing import Any
 import pytest
 
 from lithowave.backends import compile_processes, kernel_cache
+from lithowave.backends.compile_processes import Selection
 from lithowave.backends.kernel_cache import BusyError, claim, release_claim
 from lithowave.solvers import METHODS
 
+SELECTION = Selection("spectral_element", "single", (4, 5), False)
 HOLDER = """
 import sys, time
 from lithowave.backends.kernel_cache import claim, release_claim
@@ -25,10 +29,31 @@ if sys.argv[2] == "release":
     time.sleep(60)
 """
 
+KERNEL = """
+import sys
+from numba import float64
+from lithowave.backends.kernel_cache import BusyError, VariantFiles, njit
+
+@njit(cache=True)
+def kernel(value):
+    return value + 1.0
+
+if sys.argv[1] == "first":
+    assert kernel._cache.load_overload((float64,), kernel.targetctx) is None  # and thus claimed
+    print("claimed", flush=True)
+    sys.stdin.readline()
+VariantFiles.waits = sys.argv[1] != "refuses"
+try:
+    assert kernel(1.0) == 2.0
+    print(sum(kernel.stats.cache_misses.values()), flush=True)
+except BusyError:
+    print("busy", flush=True)
+"""
+
 
 @pytest.mark.parametrize("method", METHODS)
 def test_listed_kernels_exist_and_are_cached(method: str) -> None:
-    entries = compile_processes.listed(method)
+    entries = Selection(method, "single", (4, 5), False).listed()
     assert len(entries) >= 5
     for *place, texts in entries:
         kernel, arguments = compile_processes.loaded(*place, texts)
@@ -60,9 +85,30 @@ def test_a_claim_ends_with_its_release_or_process(tmp_path: Path, ending: str) -
     release_claim(str(tmp_path), "kernel")
 
 
-def test_a_device_needs_no_kernels_of_steps() -> None:
-    names = {place[1] for place in compile_processes.listed("spectral_element")}
-    others = {place[1] for place in compile_processes.listed("spectral_element", compile_processes.DEVICE)}
+def test_a_kernel_is_compiled_by_one_process_at_a_time(tmp_path: Path) -> None:
+    script = tmp_path / "program.py"
+    script.write_text(KERNEL, encoding="utf-8")
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+
+    def begin(role: str) -> subprocess.Popen:
+        command = [sys.executable, str(script), role]
+        return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
+
+    with begin("first") as first:
+        assert first.stdout is not None and first.stdout.readline() == "claimed\n"
+        with begin("refuses") as refuses, begin("waits") as waits:
+            assert refuses.communicate()[0] == "busy\n"
+            assert first.communicate("\n")[0] == "1\n"  # compiled here
+            assert waits.communicate()[0] == "0\n"  # and read there
+
+
+def test_kernels_are_those_of_the_device_the_precision_and_the_order() -> None:
+    def listed(*selection: Any) -> set[str]:
+        return {place[1] for place in Selection("spectral_element", *selection).listed()}
+
+    names, others = listed("single", (4, 5), False), listed("single", (4, 5), True)
+    assert names - listed("single", (3, 5), False) == {"make_add_forces"}
+    assert others - {"make_add_forces"} <= listed("double", (4, 5), False) < names - {"make_add_forces"}
     assert {"make_add_forces", "update_displacement"} <= names - others
     assert {"invert_maps", "number_own_points", "_iterate"} <= others
 
@@ -81,12 +127,13 @@ def test_processes_start_only_if_kernels_are_missing(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(compile_processes, "stop_at_exit", lambda process: None)
     monkeypatch.setattr(compile_processes, "started", [])
     monkeypatch.setattr(compile_processes, "is_stored", lambda *_: True)
-    compile_processes.start("spectral_element", 3, False)
+    compile_processes.start(SELECTION, 3)
     assert not commands
     monkeypatch.setattr(compile_processes, "is_stored", lambda *_: False)
-    compile_processes.start("spectral_element", 0, False)
+    compile_processes.start(SELECTION, 0)
     assert not commands
-    compile_processes.start("spectral_element", 3, False)
-    assert [command[1:] for command in commands] == [["-P", "-m", compile_processes.__name__, "spectral_element"]] * 3
-    compile_processes.start("spectral_element", 3, False)  # once per process
+    compile_processes.start(SELECTION, 3)
+    assert [command[1:4] for command in commands] == [["-P", "-m", compile_processes.__name__]] * 3
+    assert Selection(**json.loads(commands[0][4])).listed() == SELECTION.listed()
+    compile_processes.start(SELECTION, 3)  # once per process
     assert len(commands) == 3

@@ -235,7 +235,10 @@ def _planned(
         )
     require_own_device(ranks, backend)
     if ranks.is_root:
-        compile_processes.start(simulation.solver.method, usable_cores() - 1, backend.own_memory)
+        solver = simulation.solver
+        orders = solver.degree, solver.order
+        selection = compile_processes.Selection(solver.method, compute.precision, orders, backend.own_memory)
+        compile_processes.start(selection, usable_cores() - 1)
     require_room(simulation, backend, ranks)
     method = load_method(simulation.solver.method)
     with phase("kernels"):
