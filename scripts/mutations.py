@@ -114,10 +114,11 @@ def relevant(file: Path, tests: Sequence[str]) -> list[str]:
     return sorted(found, key=lambda name: found[name])
 
 
-def result_of(folder: Path, tests: Sequence[str], limit: float, workers: str) -> str:
-    """Return the first failure of tests in a copy of the repository, or an empty text."""
+def result_of(folder: Path, tests: Sequence[str], limit: float, options: argparse.Namespace) -> str:
+    """Return the first failure of tests in a copy of the repository, or an empty text. limit : s."""
     environment = os.environ | {"PYTHONPATH": str(folder / "src"), "NUMBA_CACHE_DIR": str(folder / "kernels")}
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "--tb=line", "-p", "no:cacheprovider", "-n", workers, *tests]
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "--tb=line", "-p", "no:cacheprovider"]
+    command += ["-n", options.workers, "-k", options.select, *tests]
     try:
         done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=limit)
     except subprocess.TimeoutExpired:
@@ -138,7 +139,7 @@ def measure(folder: Path, chosen: Sequence[Mutation], options: argparse.Namespac
         # Python and Numba recognize changes by the time: another one for each change of the same length.
         os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns + number * 10**9))
         try:
-            failure = result_of(folder, relevant(one.file, options.tests), options.limit, options.workers)
+            failure = result_of(folder, relevant(one.file, options.tests), options.limit, options)
         finally:
             path.write_text(source, encoding="utf-8")
             os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))  # so that stored kernels are found again
@@ -155,6 +156,7 @@ def main() -> None:
     parser.add_argument("--method", choices=METHODS, action="append", help="methods to change (default: all)")
     parser.add_argument("--files", nargs="+", help="files to change instead, relative to src/lithowave")
     parser.add_argument("--tests", nargs="+", default=TESTS, help="directories and files of tests")
+    parser.add_argument("--select", default="", help="expression that names of tests must match, as `pytest -k`")
     parser.add_argument("--count", type=int, default=10, help="number of changes, of each method (default: 10)")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--limit", type=float, default=1200.0, help="time for each change, s")
@@ -171,7 +173,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="lithowave-mutations-") as top:
         folder = Path(shutil.copytree(ROOT, Path(top) / "repository", ignore=NOT_COPIED))
         every = list(dict.fromkeys(test for one in chosen for test in relevant(one.file, options.tests)))
-        if failure := result_of(folder, every, 10 * options.limit, options.workers):
+        if failure := result_of(folder, every, 10 * options.limit, options):
             parser.exit(1, f"The tests fail without a change: {failure}\n")
         caught = measure(folder, chosen, options)
     print(f"{caught} of {len(chosen)} changes were caught ({caught / len(chosen):.0%}).")

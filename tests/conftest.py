@@ -48,9 +48,16 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with the longest tests, so that no worker is left with one of them at the end.
 
-    Tests of the documentation come last: their processes then find the kernels compiled.
+    Tests of the documentation come last, again the longest first: their processes then find the kernels compiled. The
+    static checks require none.
     """
-    items.sort(key=lambda item: (item.path.name != "test_processors.py", item.path.parent.name == "docs"))
+    first, last = ("test_processors.py", "test_style.py"), ("test_pages_in_order.py", "test_notebooks.py")
+
+    def place(item: pytest.Item) -> int:
+        name = item.path.name
+        return 0 if name in first else 1 if item.path.parent.name != "docs" else 2 if name in last else 3
+
+    items.sort(key=place)
 
 
 def pytest_collection_finish() -> None:

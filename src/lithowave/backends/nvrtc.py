@@ -101,7 +101,7 @@ class _Source:
 
     def begin(self) -> Future[bytes]:
         """Return the machine code that a thread compiles: one for all requests until it is complete."""
-        with _lock:
+        with _lock():
             future = _compiling.get(self.kept)
             if future is None:
                 future = _compiling[self.kept] = _threads().submit(self._compile_and_store)
@@ -114,12 +114,17 @@ class _Source:
                 _write_whole(self.kept, code)
             return code
         finally:
-            with _lock:
+            with _lock():
                 _compiling.pop(self.kept, None)
 
 
 _compiling: dict[Path, Future[bytes]] = {}
-_lock = threading.Lock()
+
+
+@cache
+def _lock() -> threading.Lock:
+    """Return the lock of `_compiling`."""
+    return threading.Lock()
 
 
 @cache
@@ -128,14 +133,8 @@ def _threads() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(usable_cores(), "lithowave compiler")
 
 
-def _renew_after_fork() -> None:
-    global _lock
-    _lock = threading.Lock()
-    _compiling.clear()
-    _threads.cache_clear()
-
-
-os.register_at_fork(after_in_child=_renew_after_fork)  # the child has none of the threads
+for forget in (_compiling.clear, _lock.cache_clear, _threads.cache_clear):
+    os.register_at_fork(after_in_child=forget)  # the child has none of the threads
 
 
 def compiler_options(precision: str, architecture: str) -> list[str]:

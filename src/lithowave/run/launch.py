@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lithowave.backends import make_backend
-from lithowave.backends.cpu import host_threads_in_use
+from lithowave.backends import compile_processes, make_backend
+from lithowave.backends.cpu import host_threads_in_use, usable_cores
 from lithowave.backends.interface import Backend
 from lithowave.description.simulation import Simulation
 from lithowave.description.writing import MODEL_FILE, recorded_yaml, stored_model
@@ -234,6 +234,11 @@ def _planned(
             "set compute.backend to cpu, or to cuda for an error that states what is missing."
         )
     require_own_device(ranks, backend)
+    if ranks.is_root:
+        solver = simulation.solver
+        orders = solver.degree, solver.order
+        selection = compile_processes.Selection(solver.method, compute.precision, orders, backend.own_memory)
+        compile_processes.start(selection, usable_cores() - 1)
     require_room(simulation, backend, ranks)
     method = load_method(simulation.solver.method)
     with phase("kernels"):
