@@ -38,6 +38,7 @@ SHAPES: dict[str, Callable[[], TetrahedralMesh]] = {
     "very flat": lambda: periodic_box((4, 4, 4), lengths=(1, 1, 0.05), cut="five").local(),
     "long": lambda: periodic_box((3, 3, 3), lengths=(1, 0.3, 0.3), cut="six").local(),
     "twelve": lambda: tetrahedral_box((0, 3), (0, 3), (-3, 0), 1.0).local(),
+    "one cube": lambda: tetrahedral_box((0, 1), (0, 1), (-1, 0), 1.0).local(),
     "cut sphere": cut_sphere,
 }
 
