@@ -6,8 +6,8 @@
 A step of the program's own kernels is repeated from noise, in double precision. The step is stable if the energy
 decreases after the first steps; the limit follows from a bisection, to 0.5%. Meshes are regular lattices (periodic, or
 with free, rigid or absorbing faces), flattened, elongated, sheared and perturbed ones, boxes as they are generated,
-boxes of one cube, graded boxes, and a mesh cut along a sphere. Media are homogeneous solids of various vp / vs, a fluid,
-checkerboards of two impedances with the same velocities, and random solids, fluids and anisotropic media.
+boxes of one cube, graded boxes, and a mesh cut along a sphere. Media are homogeneous solids of various vp / vs, a
+fluid, checkerboards of two impedances with the same velocities, and random solids, fluids and anisotropic media.
 
 A value below 1 means that the estimate is unstable.
 """
@@ -120,7 +120,9 @@ def backend_of(device: str) -> Any:
     return make_backend(device, "double", 1 if device == "cpu" else None)
 
 
-def is_stable(mesh: TetrahedralMesh, materials: ElementMaterials, order: int, kinds: Any, step: float, device: str) -> bool:
+def is_stable(
+    mesh: TetrahedralMesh, materials: ElementMaterials, order: int, kinds: Any, step: float, device: str
+) -> bool:
     """Return True if the energy decreases after many steps. step : over the estimated limit."""
     plan = small_plan(mesh, materials, order, "double", kinds=kinds, step=step)
     solver = make_solver(plan, backend_of(device))

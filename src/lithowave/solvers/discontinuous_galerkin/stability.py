@@ -28,7 +28,7 @@ from lithowave.solvers.discontinuous_galerkin.materials import ElementMaterials
 from lithowave.solvers.discontinuous_galerkin.riemann import ABSORBING
 
 FLAT = {2: 0.67, 3: 0.688, 4: 0.655, 5: 0.603, 6: 0.555, 7: 0.507}  # C_N
-RIGIDITIES, REGULAR = [0.0, 1 / 9, 1 / 4, 4 / 9, 0.7], [-0.17, 0.0, 0.2, 0.1, -0.04]  # (vs / vp)^2, and a for it
+RIGIDITIES, REGULAR = [0.0, 1 / 9, 1 / 4, 4 / 9, 0.7], [-0.19, 0.0, 0.2, 0.1, -0.04]  # (vs / vp)^2, and a for it
 CONTRAST, BOUNDARY = 0.6, 0.2  # beta, and b_f at free and rigid faces
 PART = 4096  # elements that a thread processes at a time
 
