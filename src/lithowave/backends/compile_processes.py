@@ -62,7 +62,7 @@ class Selection:
         They are described by the module, the name, the arguments of the function of this name that returns the kernel,
         or None if it is the kernel, and the types of the kernel's arguments as text.
         """
-        entries = filter(self.includes, json.loads(SIGNATURES.read_text(encoding="utf-8"))[self.method])
+        entries = filter(self.includes, json.loads(SIGNATURES.read_text(encoding="utf-8")).get(self.method, []))
         return [(entry["module"], entry["name"], entry["made_for"], entry["types"]) for entry in entries]
 
 
