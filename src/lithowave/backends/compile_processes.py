@@ -23,6 +23,7 @@ from typing import Any
 import numba
 from numba import types
 from numba.core.caching import NullCache
+from numba.core.compiler_lock import global_compiler_lock
 from numba.core.dispatcher import Dispatcher
 
 from lithowave.backends.kernel_cache import VariantFiles, is_stored
@@ -66,6 +67,7 @@ class Selection:
         return [(entry["module"], entry["name"], entry["made_for"], entry["types"]) for entry in entries]
 
 
+@global_compiler_lock  # other threads may compile, and may start runs
 def start(selection: Selection, count: int) -> None:
     """Start up to this many processes once, if the cache lacks kernels of a run."""
     if started or numba.config.DISABLE_JIT:
