@@ -23,6 +23,7 @@ from typing import Any
 import numba
 from numba import types
 from numba.core.caching import NullCache
+from numba.core.compiler_lock import global_compiler_lock
 from numba.core.dispatcher import Dispatcher
 
 from lithowave.backends.kernel_cache import VariantFiles, is_stored
@@ -62,10 +63,11 @@ class Selection:
         They are described by the module, the name, the arguments of the function of this name that returns the kernel,
         or None if it is the kernel, and the types of the kernel's arguments as text.
         """
-        entries = filter(self.includes, json.loads(SIGNATURES.read_text(encoding="utf-8"))[self.method])
+        entries = filter(self.includes, json.loads(SIGNATURES.read_text(encoding="utf-8")).get(self.method, []))
         return [(entry["module"], entry["name"], entry["made_for"], entry["types"]) for entry in entries]
 
 
+@global_compiler_lock  # other threads may compile, and may start runs
 def start(selection: Selection, count: int) -> None:
     """Start up to this many processes once, if the cache lacks kernels of a run."""
     if started or numba.config.DISABLE_JIT:

@@ -107,6 +107,10 @@ class EmulatedCudaBackend:
         """The kernels of a solver package: what ``make_kernels`` of its ``launches`` returns."""
         return importlib.import_module(f"{package}.launches").make_kernels(self, **sizes)
 
+    def compile_ahead(self, package: str, **sizes: Any) -> None:
+        """List the sources, without compiling them."""
+        list(importlib.import_module(f"{package}.launches").programs(self.precision, **sizes))
+
     def program(
         self, package: str | Path, file: str, defines: Mapping[str, str | int],
         generated: Mapping[str, str] | None = None,
