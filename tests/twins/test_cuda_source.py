@@ -13,6 +13,10 @@ from lithowave.backends import nvrtc
 from lithowave.backends.cuda_source import Parameter, bind, kernel_signatures
 from lithowave.errors import KernelBuildError, ResourceError
 from lithowave.solvers import METHODS
+from lithowave.solvers.discontinuous_galerkin import launches as galerkin
+from lithowave.solvers.discontinuous_galerkin.element_layout import ALIKE, FASTER, SLOWER
+from lithowave.solvers.spectral_element import launches as spectral
+from lithowave.solvers.spectral_element.elements import ElementKind
 
 SOLVERS = Path(nvrtc.__file__).parents[1] / "solvers"
 KERNELS = Path(__file__).parents[1] / "support" / "sample_kernels"
@@ -145,6 +149,36 @@ def test_what_was_compiled_is_kept(cache, source) -> None:
         assert len(cache) == number
     source.with_name("amount.cuh").write_text("#define AMOUNT 2\n")
     assert nvrtc.compile_source(source, {"MORE": 1}, "single", (9, 0)) != first and len(cache) == 5
+
+
+def test_a_source_is_compiled_once_when_it_was_begun_ahead(cache, source) -> None:
+    for _ in range(2):
+        nvrtc.compile_ahead(source, {"MORE": 1}, "single", (9, 0))
+    code = nvrtc.compile_source(source, {"MORE": 1}, "single", (9, 0))
+    nvrtc.compile_ahead(source, {"MORE": 1}, "single", (9, 0))
+    assert nvrtc.compile_source(source, {"MORE": 1}, "single", (9, 0)) == code and len(cache) == 1
+
+
+def test_an_error_of_a_compilation_ahead_is_raised_when_the_code_is_required(cache, source) -> None:
+    source.write_text('extern "C" __global__ void f(REAL* a) { *a = unknown; }\n')
+    nvrtc.compile_ahead(source, {}, "single", (9, 0))
+    with pytest.raises(KernelBuildError, match="small.cu does not compile"):
+        nvrtc.compile_source(source, {}, "single", (9, 0))
+
+
+@pytest.mark.parametrize("layer", [False, True])
+@pytest.mark.parametrize("mechanisms", [0, 3])
+def test_sources_compiled_ahead_are_those_of_kernels(layer: bool, mechanisms: int) -> None:
+    expected = {
+        tuple(sorted(galerkin.defines(5, "single", False, mixed, part, mechanisms).items()))
+        for mixed in (ALIKE, SLOWER, FASTER) for part in ({False, layer})
+    }  # fmt: skip
+    found = [(file, definitions) for file, definitions, _ in galerkin.programs("single", 5, layer, mechanisms)]
+    assert found[0] == ("points.cu", galerkin.LAYOUT)
+    assert {tuple(sorted(definitions.items())) for _, definitions in found[1:]} == expected
+    kinds = [ElementKind("affine", False, False), ElementKind("trilinear", True, False, mechanisms=3, carriers=1)]
+    found = [(file, definitions) for file, definitions, _ in spectral.programs("double", 4, kinds, False)]
+    assert found == [("points.cu", {}), *(("elements.cu", spectral.defines(4, "double", kind, True)) for kind in kinds)]
 
 
 def test_a_damaged_cache_is_mended(cache, source) -> None:

@@ -18,6 +18,7 @@ from lithowave.backends.cuda_copies import (
     Staging,
     Unfinished,
     copy,
+    copy_on_device,
     pinned_array,
     poison,
     require_arrival,
@@ -25,7 +26,7 @@ from lithowave.backends.cuda_copies import (
 from lithowave.backends.cuda_driver import cuda_versions, device_errors, require_device
 from lithowave.backends.cuda_peers import ExportedBlock, Peers, can_export
 from lithowave.backends.cuda_program import CapturedGraph, Program
-from lithowave.backends.nvrtc import Defines
+from lithowave.backends.nvrtc import Defines, compile_ahead, source_path
 from lithowave.backends.pending import PendingCopy
 
 LINE = 128  # bytes that the device reads in one transaction
@@ -88,6 +89,14 @@ class CudaBackend:
     def kernels(self, package: str, *_modules: str, **sizes: Any) -> SimpleNamespace:
         """Return the kernels of a solver package for these sizes, from ``make_kernels`` of its module ``launches``."""
         return importlib.import_module(f"{package}.launches").make_kernels(self, **sizes)
+
+    def compile_ahead(self, package: str, **sizes: Any) -> None:
+        """Begin to compile the sources that ``programs(precision, **sizes)`` of the package's module ``launches``
+        yields, as (file, definitions, generated headers), in threads; later calls of `program` wait for them."""
+        for file, defines, generated in importlib.import_module(f"{package}.launches").programs(
+            self.precision, **sizes
+        ):
+            compile_ahead(source_path(package, file), defines, self.precision, self.capability, generated)
 
     def program(
         self, package: str, file: str, defines: Defines, generated: Mapping[str, str] = MappingProxyType({})
@@ -186,8 +195,9 @@ class CudaBackend:
         shape, dtype = _tuple(shape), np.dtype(dtype or self.dtype)
         return self.cupy.ndarray(shape, dtype, self._zeroed(math.prod(shape) * dtype.itemsize))
 
-    def field(self, shape: tuple[int, int, int], halo: int, dtype: Any = None) -> Any:
-        """Return zeros (z, y, x) with rows padded so that the first element after the halo is aligned to 128 bytes.
+    def field(self, shape: tuple[int, int, int], halo: int, dtype: Any = None, shift: int = 0) -> Any:
+        """Return zeros (z, y, x) with rows padded so that the first element after the halo is `shift` elements behind
+        an address that is aligned to 128 bytes; 0 <= shift < 128 bytes.
 
         ``128 bytes - halo`` readable zeros precede the first element, and 128 bytes follow the last one. Fields of one
         shape have the same strides in elements for every type; rows of a type shorter than that of the run are aligned
@@ -195,6 +205,7 @@ class CudaBackend:
         """
         dtype = np.dtype(dtype or self.dtype)
         lead, pitch, size = padded_layout(shape, halo, dtype.itemsize, self.dtype.itemsize)
+        lead += shift
         strides = tuple(count * dtype.itemsize for count in (shape[1] * pitch, pitch, 1))
         return self.cupy.ndarray(shape, dtype, self._zeroed(size) + lead * dtype.itemsize, strides)
 
@@ -223,7 +234,12 @@ class CudaBackend:
         return host
 
     def assign(self, array: Any, host: Any) -> None:
-        """Assign ``array[...] = host`` in stream order; the host continues and may change its array."""
+        """Assign ``array[...] = host`` in stream order; the host continues and may change its array. `host` may also be
+        an array on the device with the same layout."""
+        if isinstance(host, self.array_type):
+            with device_errors():
+                copy_on_device(self._runtime, array, host, self.stream.ptr)
+            return
         if array.nbytes > STAGED_BYTES:
             host = np.ascontiguousarray(np.broadcast_to(host, array.shape), array.dtype)
             self._copy_and_wait(array, host, True)
@@ -335,11 +351,12 @@ class CudaBackend:
 
 
 def padded_layout(shape: tuple[int, int, int], halo: int, itemsize: int, run_itemsize: int) -> tuple[int, int, int]:
-    """Return the elements before a field's first one and per row, and the total bytes; see `CudaBackend.field`."""
+    """Return the elements before a field's first one (without a shift) and per row, and the total bytes; see
+    `CudaBackend.field`."""
     line, unit = LINE // itemsize, LINE // run_itemsize
     planes, rows, columns = shape
     lead, pitch = line - halo % line, -(-columns // unit) * unit
-    return lead, pitch, (lead + planes * rows * pitch + line) * itemsize
+    return lead, pitch, (lead + line + planes * rows * pitch + line) * itemsize
 
 
 def _tuple(shape: int | tuple[int, ...]) -> tuple[int, ...]:

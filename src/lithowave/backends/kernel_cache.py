@@ -14,8 +14,11 @@ a module and one that loads its compiled form: kernels would be compiled twice.
 from __future__ import annotations
 
 import hashlib
+import os
+import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import cache
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any
 
@@ -29,23 +32,104 @@ from numba.np import linalg
 
 from lithowave.backends.machine_code import generated_once
 
+try:
+    import fcntl
+except ImportError:  # Windows: processes may compile the same kernel at the same time
+    fcntl = None  # type: ignore[assignment]
+
 CONSTANTS = (bool, int, float, complex, str, bytes, type(None), np.generic, np.dtype)
 FOREIGN = ("numba", "numpy", "llvmlite")
+
+
+PATIENCE = 120.0  # s; the longest compilations take half a minute on a busy machine
+POLL = 0.02  # s
+
+
+class BusyError(Exception):
+    """Another process compiles this variant."""
+
+
+def claim(folder: str, name: str, patience: float) -> bool:
+    """Claim the compilation of a variant until `release_claim` or the end of this process; wait for another process
+    that has claimed it. Return True if there was one; after `patience` seconds, both compile.
+
+    Claims are locks of one byte of a file, which end with their process.
+
+    Raises
+    ------
+    BusyError : patience is 0, and another process has claimed it.
+    """
+    file, waited = _claims(folder), False
+    if file is None:
+        return False
+    end = time.monotonic() + patience
+    while True:
+        try:
+            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, _position(name))
+            return waited
+        except (BlockingIOError, PermissionError):
+            if not patience:
+                raise BusyError(name) from None
+            if time.monotonic() > end:
+                return waited
+            waited = True
+            time.sleep(POLL)
+        except OSError:  # the file system has no locks
+            return waited
+
+
+def release_claim(folder: str, name: str) -> None:
+    """Permit other processes to read a variant that they wait for."""
+    file = _claims(folder)
+    if file is not None:
+        with suppress(OSError):
+            fcntl.lockf(file, fcntl.LOCK_UN, 1, _position(name))
+
+
+@cache
+def _claims(folder: str) -> int | None:
+    """Return the file of the claims in a directory; it remains open, since all locks of a process end when it closes
+    the file. None if it cannot be opened."""
+    if fcntl is None:
+        return None
+    try:
+        os.makedirs(folder, exist_ok=True)
+        return os.open(os.path.join(folder, "claims.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    except OSError:
+        return None
+
+
+def _position(name: str) -> int:
+    return int(hashlib.sha256(name.encode()).hexdigest()[:14], 16)
 
 
 class VariantFiles(IndexDataCacheFile):
     """Files of the variants of a function. key : types, processor, hashes of bytecode and constants of a variant."""
 
     function: Dispatcher | None = None  # the kernel, whose code and options are part of the names
+    waits = True  # for other processes that compile a variant; otherwise, `BusyError` is raised
 
     def save(self, key: Any, data: Any) -> None:
         """Write a variant."""
-        self._save_data(self._name(key), data)
+        name = self._name(key)
+        self._save_data(name, data)
+        release_claim(self._cache_path, name)
 
     def load(self, key: Any) -> Any:
-        """Read a variant; return None if it does not exist."""
+        """Read a variant; return None if it does not exist, and this process is to compile it."""
+        name = self._name(key)
+        found = self._read(name)
+        if found is None and claim(self._cache_path, name, PATIENCE if self.waits else 0.0):
+            found = self._read(name)  # another process has compiled it in the meantime
+        return found
+
+    def is_stored(self, key: Any) -> bool:
+        """True if a variant exists."""
+        return os.path.exists(self._data_path(self._name(key)))
+
+    def _read(self, name: str) -> Any:
         try:
-            return self._load_data(self._name(key))
+            return self._load_data(name)
         except OSError:
             return None
 
@@ -55,6 +139,13 @@ class VariantFiles(IndexDataCacheFile):
             key = signature, target, code_digest(self.function)
         whole = repr((self._version, self._source_stamp, key))
         return self._data_name_pattern.format(number=int(hashlib.sha256(whole.encode()).hexdigest()[:24], 16))
+
+
+def is_stored(kernel: Any, arguments: tuple) -> bool:
+    """True if a kernel for arguments of these types of Numba is in the cache."""
+    target = kernel.targetctx
+    target.refresh()
+    return bool(kernel._cache._cache_file.is_stored(kernel._cache._index_key(arguments, target.codegen())))
 
 
 def code_digest(function: Dispatcher | Callable) -> str:
@@ -139,8 +230,7 @@ def njit(**options: Any) -> Callable[[Callable], Any]:
         if options.get("cache"):
             dispatcher._cache._cache_file.__class__ = VariantFiles
             dispatcher._cache._cache_file.function = dispatcher
-        if options.get("parallel"):
-            generated_once(dispatcher)
+        generated_once(dispatcher, stored=bool(options.get("cache")))
         return dispatcher
 
     return decorate

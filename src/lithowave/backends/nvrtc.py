@@ -6,12 +6,17 @@ import hashlib
 import json
 import os
 import tempfile
+import threading
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from types import MappingProxyType
 
+from lithowave.backends.cpu import usable_cores
 from lithowave.errors import KernelBuildError, MissingPackageError, ResourceError
 
 INCLUDE = Path(__file__).parent / "include"
@@ -45,19 +50,91 @@ def compile_source(
     KernelBuildError : with the compiler's log. MissingPackageError : NVRTC is not installed. ResourceError : this
     NVRTC does not support the device.
     """
-    defines = {"REAL": "float" if precision == "single" else "double", **defines}
-    options = compiler_options(precision, architecture(capability))
-    text, headers = path.read_text(encoding="utf-8"), read_headers(*header_folders(path)) | dict(generated)
-    identity = json.dumps([text, headers, sorted(defines.items()), options, nvrtc_version()])
-    kept = cache_folder() / f"{path.stem}-{hashlib.sha256(identity.encode()).hexdigest()}.cubin"
-    with suppress(OSError):
-        code = kept.read_bytes()
-        if code.startswith(MAGIC):
+    source = _Source.of(path, defines, precision, capability, generated)
+    return source.stored() or source.begin().result()
+
+
+def compile_ahead(
+    path: Path,
+    defines: Defines,
+    precision: str,
+    capability: tuple[int, int],
+    generated: Mapping[str, str] = MappingProxyType({}),
+) -> None:
+    """Begin to compile a source in a thread, unless it is in the cache. `compile_source` waits for this thread, and
+    reports its error."""
+    source = _Source.of(path, defines, precision, capability, generated)
+    if not source.kept.exists():
+        source.begin()
+
+
+@dataclass(frozen=True)
+class _Source:
+    """A source with all that its machine code depends on. kept : file of the machine code in the cache."""
+
+    path: Path
+    text: str
+    headers: Mapping[str, str]
+    defines: Defines
+    options: Sequence[str]
+    kept: Path
+
+    @classmethod
+    def of(
+        cls, path: Path, defines: Defines, precision: str, capability: tuple[int, int], generated: Mapping[str, str]
+    ) -> _Source:
+        """Return the source for the arguments of `compile_source`."""
+        defines = {"REAL": "float" if precision == "single" else "double", **defines}
+        options = compiler_options(precision, architecture(capability))
+        text, headers = path.read_text(encoding="utf-8"), read_headers(*header_folders(path)) | dict(generated)
+        identity = json.dumps([text, headers, sorted(defines.items()), options, nvrtc_version()])
+        kept = cache_folder() / f"{path.stem}-{hashlib.sha256(identity.encode()).hexdigest()}.cubin"
+        return cls(path, text, headers, defines, options, kept)
+
+    def stored(self) -> bytes | None:
+        """Return the machine code from the cache, if available."""
+        with suppress(OSError):
+            code = self.kept.read_bytes()
+            if code.startswith(MAGIC):
+                return code
+        return None
+
+    def begin(self) -> Future[bytes]:
+        """Return the machine code that a thread compiles: one for all requests until it is complete."""
+        with _lock():
+            future = _compiling.get(self.kept)
+            if future is None:
+                future = _compiling[self.kept] = _threads().submit(self._compile_and_store)
+        return future
+
+    def _compile_and_store(self) -> bytes:
+        try:
+            code = _compile(self.path, self.text, self.headers, self.defines, self.options)
+            with suppress(OSError):  # if the cache is not writable, only time is lost
+                _write_whole(self.kept, code)
             return code
-    code = _compile(path, text, headers, defines, options)
-    with suppress(OSError):  # if the cache is not writable, only time is lost
-        _write_whole(kept, code)
-    return code
+        finally:
+            with _lock():
+                _compiling.pop(self.kept, None)
+
+
+_compiling: dict[Path, Future[bytes]] = {}
+
+
+@cache
+def _lock() -> threading.Lock:
+    """Return the lock of `_compiling`."""
+    return threading.Lock()
+
+
+@cache
+def _threads() -> ThreadPoolExecutor:
+    """Return the threads that compile: NVRTC works outside the interpreter lock."""
+    return ThreadPoolExecutor(usable_cores(), "lithowave compiler")
+
+
+for forget in (_compiling.clear, _lock.cache_clear, _threads.cache_clear):
+    os.register_at_fork(after_in_child=forget)  # the child has none of the threads
 
 
 def compiler_options(precision: str, architecture: str) -> list[str]:
@@ -98,10 +175,15 @@ def read_headers(*folders: Path) -> dict[str, str]:
 
 
 def cache_folder() -> Path:
-    """Return the directory of compiled kernels: in ``$LITHOWAVE_CACHE_DIR`` or the user's cache directory."""
+    """Return the directory of compiled kernels, in that of `cache_root`."""
+    return cache_root() / "kernels"
+
+
+def cache_root() -> Path:
+    """Return the directory of data that can be computed again: ``$LITHOWAVE_CACHE_DIR`` or in the user's cache."""
     own = os.environ.get("LITHOWAVE_CACHE_DIR")
     user = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    return (Path(own) if own else Path(user) / "lithowave") / "kernels"
+    return Path(own) if own else Path(user) / "lithowave"
 
 
 def nvrtc():

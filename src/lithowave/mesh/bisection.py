@@ -97,21 +97,24 @@ def refined(mesh: TetrahedralMesh, elements: np.ndarray, ranks: Ranks = SINGLE_R
     place = np.full(len(vertex_keys), -1)
     place[order] = np.arange(len(order))
     boundaries = {name: place[cutter.cut(face_vertices(mesh, faces))[0]] for name, faces in mesh.boundaries.items()}
-    element_keys = 8 * mesh.keys_of_elements[parents] + np.arange(len(parents)) - np.searchsorted(parents, parents)
+    counts = np.bincount(parents, minlength=mesh.element_count)
+    first = np.cumsum(counts) - counts  # child of each element
+    element_keys = 8 * mesh.keys_of_elements[parents] + np.arange(len(parents)) - first[parents]
     return make_mesh(
         cutter.vertices[order], place[pieces], mesh.materials[parents], boundaries,
         None if mesh.ids is None else mesh.ids[parents], mesh.groups, keys=(vertex_keys[order], element_keys),
-        whole=ranks.size == 1, neighbors=_neighbors(mesh, place[pieces], parents),
+        whole=ranks.size == 1, neighbors=_neighbors(mesh, place[pieces], parents, first, counts == 1),
     )  # fmt: skip
 
 
-def _neighbors(mesh: TetrahedralMesh, pieces: np.ndarray, parents: np.ndarray) -> np.ndarray:
+def _neighbors(
+    mesh: TetrahedralMesh, pieces: np.ndarray, parents: np.ndarray, first: np.ndarray, whole: np.ndarray
+) -> np.ndarray:
     """Return the `neighbors` of child elements; only those around bisected elements are searched.
 
-    An element that remains whole has its vertices in the same order, and thus its local faces.
+    first : child of each element. whole : True for elements that are not bisected: these have their vertices in the
+    same order, and thus their local faces.
     """
-    whole = np.bincount(parents, minlength=mesh.element_count) == 1
-    place = np.searchsorted(parents, np.arange(mesh.element_count))
     found = np.empty((len(pieces), 4), np.int64)
     open_faces = np.empty((len(pieces), 4), bool)
     known = mesh.neighbors
@@ -120,7 +123,7 @@ def _neighbors(mesh: TetrahedralMesh, pieces: np.ndarray, parents: np.ndarray) -
         across = known[parents[part]]
         beyond = (across >= 0) & ~whole[across // 4]
         open_faces[part] = beyond | ~whole[parents[part], None]
-        found[part] = np.where(open_faces[part] | (across < 0), -1, 4 * place[across // 4] + across % 4)
+        found[part] = np.where(open_faces[part] | (across < 0), -1, 4 * first[across // 4] + across % 4)
 
     over_parts(keep, len(pieces), PART)
     some = np.flatnonzero(open_faces.any(axis=1))

@@ -170,9 +170,9 @@ class SharedPoints:
         lower = [points for rank, points in self.with_rank.items() if rank < self.rank]
         return np.unique(np.concatenate([np.zeros(0, np.int64), *lower]))
 
-    def alone(self) -> SharedPoints:
-        """Return the same for arrays with the values of `points` only."""
-        points = self.points
+    def within(self, points: np.ndarray) -> SharedPoints:
+        """Return the same for arrays with the values of some points only, among them all of `points`, in ascending
+        order."""
         return SharedPoints(self.rank, {rank: np.searchsorted(points, some) for rank, some in self.with_rank.items()})
 
     def received(self, values: np.ndarray, ranks: Any) -> dict[int, np.ndarray]:

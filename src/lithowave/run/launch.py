@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lithowave.backends import make_backend
-from lithowave.backends.cpu import host_threads_in_use
+from lithowave.backends import compile_processes, make_backend
+from lithowave.backends.cpu import host_threads_in_use, usable_cores
 from lithowave.backends.interface import Backend
 from lithowave.description.simulation import Simulation
 from lithowave.description.writing import MODEL_FILE, recorded_yaml, stored_model
@@ -49,8 +49,10 @@ from lithowave.parallel.ranks import Note, Ranks, make_ranks
 from lithowave.phases import phase, record_phases, recorded_phases
 from lithowave.run.callback import Callback, UserCallback, user_callbacks
 from lithowave.run.checkpoints import CheckpointManager
+from lithowave.run.efficiency import LoopTimes, loop_efficiency
 from lithowave.run.instability import InstabilityWatch, crossing_time
-from lithowave.run.loop import Integration
+from lithowave.run.loop import FIRST_STEP, Integration
+from lithowave.run.machine_rates import load_rate
 from lithowave.run.memory import memory_needed, require_memory, require_room
 from lithowave.run.output_watch import OutputWatch
 from lithowave.run.plan_summary import plan_summary
@@ -232,9 +234,17 @@ def _planned(
             "set compute.backend to cpu, or to cuda for an error that states what is missing."
         )
     require_own_device(ranks, backend)
+    if ranks.is_root:
+        solver = simulation.solver
+        orders = solver.degree, solver.order
+        selection = compile_processes.Selection(solver.method, compute.precision, orders, backend.own_memory)
+        compile_processes.start(selection, usable_cores() - 1)
     require_room(simulation, backend, ranks)
+    method = load_method(simulation.solver.method)
+    with phase("kernels"):
+        getattr(method, "compile_ahead", lambda *_: None)(simulation, backend)
     with phase("plan"):
-        plan: Plan = load_method(simulation.solver.method).plan(simulation, backend, ranks, previous)
+        plan: Plan = method.plan(simulation, backend, ranks, previous)
     with phase("estimate of memory"):
         require_memory(memory_needed(simulation, plan, backend), backend, plan.memory_hint, ranks)
     return backend, plan
@@ -325,7 +335,7 @@ def _execute(
                 integration.start()
             folder.write_report(setup_s=stopwatch(), **local.facts())
             folder.log(f"step {clock.step} of {clock.steps}: begin; {plan.unit_total} {plan.unit}")
-            loop_time = Stopwatch()
+            loop_time, first = Stopwatch(), clock.step
             try:
                 integration.run()
             except InstabilityError:  # on all ranks: the records up to now are kept
@@ -347,11 +357,27 @@ def _execute(
             mark_complete(folder.path)
             _write_waveforms(simulation, folder)
         _report_stop(context, clock)
-        speed = {"unit": plan.unit, rate_key(plan.unit): rate}
+        speed = {"unit": plan.unit, rate_key(plan.unit): rate, **_efficiency(context, elapsed, clock, first)}
         phases = recorded_phases().table()
         folder.write_report(exit_state="finished", loop_s=elapsed, wall_s=stopwatch(), phases=phases, **speed)
         folder.log(f"step {clock.step}: complete, {elapsed:.1f} s in the time loop")
     return Result(folder.path, folder.report)
+
+
+def _efficiency(context: RunContext, loop_s: float, clock: Clock, first: int) -> dict[str, Any]:
+    """Return the entries of run.json on the efficiency of the loop from step `first` to the end; none on other ranks
+    than the first, or without a step."""
+    plan, simulation, report = context.plan, context.simulation, context.folder.report
+    if not context.ranks.is_root or clock.step == first or loop_s <= 0.0:
+        return {}
+    outputs = report["outputs_s"] + report["waiting_for_outputs_s"]
+    covered = min(clock.time, simulation.duration) - first * clock.time_step
+    first_step = recorded_phases().seconds.get(FIRST_STEP, 0.0)
+    times = LoopTimes(loop_s, first_step, outputs, clock.step - first, max(covered, 0.0))
+    found = load_rate(simulation.solver.method, plan, context.backend)
+    rate, origin = found or (None, None)
+    more = {} if found is None else {"stored_rate": rate, "stored_rate_origin": origin}
+    return loop_efficiency(plan, report["plan"], times, rate, context.ranks.size) | more
 
 
 class RankWatchdog(Callback):

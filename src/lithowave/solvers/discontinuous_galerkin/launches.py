@@ -115,6 +115,19 @@ def variants() -> Iterator[tuple[str, dict[str, Any], tuple[int, int]]]:
                 yield ELEMENT_FILE, {"REAL": real} | defines(order, precision, *kind), (0, 0)
 
 
+def programs(
+    precision: str, order: int, layer: bool, mechanisms: int
+) -> Iterator[tuple[str, dict[str, Any], dict[str, str]]]:
+    """Yield the sources for isotropic media with local time steps: file, definitions, generated headers.
+
+    mechanisms : of attenuation; 0 without it. Some may not be required, if no element has such neighbors.
+    """
+    yield PointKernels.file, dict(LAYOUT), {}
+    for in_layer, mixed in product((False, True) if layer else (False,), (ALIKE, SLOWER, FASTER)):
+        definitions = defines(order, precision, False, mixed, in_layer, mechanisms)
+        yield ELEMENT_FILE, definitions, generated_headers(definitions)
+
+
 def generated_headers(definitions: dict[str, Any]) -> dict[str, str]:
     """Return `reference.cuh` for the order in the definitions of a source."""
     return {"reference.cuh": reference_header(int(definitions["ORDER"]))} if "ORDER" in definitions else {}

@@ -110,6 +110,18 @@ class DiscontinuousGalerkinPlan(ElementPlan):
         return self.clustering.updates
 
     @property
+    def domain_count(self) -> int:
+        """See `lithowave.solvers.interface.Plan`."""
+        return self.unit_count - self.mesh_statistics.layer_updates
+
+    @property
+    def unit_kind(self) -> str:
+        """See `lithowave.solvers.interface.Plan`."""
+        anisotropic = self.materials.anisotropic[: self.element_count].mean() > 0.5
+        losses = f", {self.mechanisms} mechanisms" if self.mechanisms else ""
+        return f"order {self.order}, {'anisotropic' if anisotropic else 'isotropic'}{losses}"
+
+    @property
     def mechanisms(self) -> int:
         """Relaxation mechanisms of attenuation; 0 without it."""
         return self.materials.body.mechanisms if self.materials.body is not None else 0

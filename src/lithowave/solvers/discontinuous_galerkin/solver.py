@@ -331,3 +331,13 @@ class DiscontinuousGalerkinSolver(ElementSolver):
         if self._peaks:
             for name in self._peaks.arrays:
                 self._peaks.restore(name, state[f"peaks/{name}"])
+
+
+def compile_ahead(simulation: Simulation, backend: Any) -> None:
+    """Begin to compile the kernels of a run on a device, if its media are isotropic. See `load_method`."""
+    body = None if simulation.anelasticity is None else simulation.anelasticity.body
+    if not any(properties.is_anisotropic for properties in simulation.material.properties.values()):
+        backend.compile_ahead(
+            PACKAGE, order=simulation.solver.order, layer=simulation.boundaries.resolved_absorption() == "layer",
+            mechanisms=0 if body is None else body.mechanisms,
+        )  # fmt: skip

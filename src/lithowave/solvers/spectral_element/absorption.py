@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from lithowave.backends.host_threads import over_parts
 from lithowave.solvers.spectral_element.element_statistics import point_masses
 from lithowave.solvers.spectral_element.faces import (
     Damping,
@@ -15,7 +16,8 @@ from lithowave.solvers.spectral_element.faces import (
     isotropic_impedances,
 )
 
-PART = 4096  # elements whose masses are computed at a time
+PART = 1024  # elements whose masses are computed at a time
+NO_BEGINNINGS = np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0), np.zeros((0, 3))
 
 
 def make_damping(plan: Any) -> Damping:
@@ -79,30 +81,31 @@ def layer_points(plan: Any) -> list[LayerPoints]:
     filters, begins = plan.stretching.filters(chosen), plan.stretching.begins(chosen)
     beginning = begins.any(axis=(1, 2, 3, 4))[kind]
     members, kind = members[beginning], kind[beginning]
-    shifts, means, last = [], np.zeros((2, 3 * plan.total_points)), np.zeros(3 * plan.total_points)
-    for first in range(0, len(members), PART):
-        some, own = members[first : first + PART], kind[first : first + PART]
+
+    def beginnings(part: slice) -> tuple[np.ndarray, ...]:
+        some, own = members[part], kind[part]
         *place, axis = np.nonzero(begins[own])
-        rows = 3 * plan.numbers[some][*place].astype(np.int64) + axis
-        values = filters[own][*place, axis]
         mass = point_masses(plan.coefficients[some], plan.materials.inertia(some), plan.degree)
         mass = mass.reshape(len(some), *plan.numbers.shape[1:])[*place]
-        # b and c of the mean of s, weighted by masses; the domain has b = 1 and c = 0.
-        for mean, value in zip(means, (values[:, 0] - 1.0, values[:, 2]), strict=True):
-            np.add.at(mean, rows, mass * value)
-        shifts.append((rows, values[:, 1]))
-    for rows, shift in shifts:
-        np.maximum.at(last, rows, shift)
-    means = means.reshape(2, -1, 3) / plan.element_statistics.mass[:, None]
-    sums = np.stack([means[0], last.reshape(-1, 3), means[1]], axis=-1)
+        return plan.numbers[some][*place], axis, mass, filters[own[place[0]], *place[1:], axis]
+
+    parts = over_parts(beginnings, len(members), PART)
+    point, axis, mass, values = map(np.concatenate, zip(*parts, strict=True)) if parts else NO_BEGINNINGS
     # The elements of a shared point that are in the layer may all belong to another rank.
-    both, shift = sums[..., ::2].reshape(len(sums), -1), sums[..., 1].copy()
-    plan.border.combine(both, plan.ranks)
-    plan.border.combine(shift, plan.ranks, np.maximum)
-    sums = np.stack([both[:, ::2] + 1.0, shift, both[:, 1::2]], axis=-1)
+    points, slot = np.unique(np.concatenate([point, plan.border.points]), return_inverse=True)
+    rows, size = 3 * slot[: len(point)] + axis, 3 * len(points)
+    # b and c of the mean of s, weighted by masses; the domain has b = 1 and c = 0.
+    means = [np.bincount(rows, mass * part, size) for part in (values[:, 0] - 1.0, values[:, 2])]
+    both, shift = np.stack(means, axis=-1).reshape(-1, 3, 2), np.zeros(size)
+    np.maximum.at(shift, rows, values[:, 1])
+    both, shift = both / plan.element_statistics.mass[points, None, None], shift.reshape(-1, 3)
+    border = plan.border.within(points)
+    border.combine(both, plan.ranks)
+    border.combine(shift, plan.ranks, np.maximum)
+    sums = np.stack([both[..., 0] + 1.0, shift, both[..., 1]], axis=-1)
     active = sums[..., 2] > 0
     count, found = active.sum(axis=1), []
     for axes in (1, 2, 3):
-        point = np.flatnonzero(count == axes)
-        found.append(LayerPoints(point, sums[point][active[point]].reshape(len(point), axes, 3)))
+        some = np.flatnonzero(count == axes)
+        found.append(LayerPoints(points[some], sums[some][active[some]].reshape(len(some), axes, 3)))
     return found

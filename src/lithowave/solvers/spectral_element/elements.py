@@ -348,12 +348,12 @@ class ElementTables:
         shape = list(arrangement.point_shape(len(slots)))
         shape.insert(axis, kind.memory_variables)
         memory = backend.zeros(tuple(shape))
+        chosen, place = plan.stretching.representatives(members)
         if kind.aligned:
             directions = kind.rotation[: kind.axes]
-            axes = dependence(plan.coefficients[members])[:, :, directions].argmax(axis=1)
-            lines = plan.stretching.lines(members, axes, directions).reshape(len(members), -1)
-            return memory, backend.upload(arrangement.of_elements(lines, slots))
-        chosen, place = plan.stretching.representatives(members)
+            axes = dependence(plan.coefficients[chosen])[:, :, directions].argmax(axis=1)
+            lines = plan.stretching.lines(chosen, axes, directions).reshape(len(chosen), -1)
+            return memory, backend.upload(arrangement.of_elements(lines, np.where(slots < 0, -1, place[slots])))
         filters = plan.stretching.filters(chosen)[..., kind.rotation[: kind.axes], :]
         if not kind.damped:
             begins = plan.stretching.begins(chosen)[..., kind.rotation[: kind.axes]]

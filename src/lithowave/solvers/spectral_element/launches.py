@@ -6,7 +6,7 @@ The kernels are called as on the CPU, with the argument lists of `arguments.py`.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
 from types import SimpleNamespace
@@ -123,6 +123,15 @@ def _kind_variants(degree: int) -> Iterator[tuple[ElementKind, bool]]:
                     yield replace(kind, fluid=True), True
                     if degree == 4 and not layer:
                         yield replace(kind, fluid=True), False
+
+
+def programs(
+    precision: str, degree: int, kinds: Sequence[ElementKind], deterministic: bool
+) -> Iterator[tuple[str, dict[str, Any], dict[str, str]]]:
+    """Yield the sources for kinds of elements: file, definitions, generated headers."""
+    yield PointKernels.file, {}, {}
+    for kind in kinds:
+        yield ELEMENTS_FILE, defines(degree, precision, kind, not deterministic), {}
 
 
 @lru_cache

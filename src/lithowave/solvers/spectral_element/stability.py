@@ -35,7 +35,9 @@ from typing import Any
 import numpy as np
 from scipy.linalg import eigh_tridiagonal
 
-from lithowave.backends.kernel_cache import njit
+from lithowave.backends.host_threads import over_parts
+from lithowave.backends.loops import exact_part
+from lithowave.mesh.numbering import CORNERS
 from lithowave.parallel.ranks import SINGLE_RANK, Ranks
 from lithowave.solvers.spectral_element.faces import VOIGT
 from lithowave.solvers.spectral_element.geometry import jacobian_matrix, metric
@@ -46,23 +48,27 @@ EXPOSURES = (0.18, 0.36, 0.7)  # of the exposure, between classes
 NEXT_LEVEL = 2.0**-0.125  # of the bounds, between classes
 SAMPLE, SAMPLE_POINTS = 4, 500  # elements of a class in half of the sample, at least 2; their points at high degrees
 ITERATIONS = 40
-CHANGES = 8_000_000  # coefficients of K' - K of elements that are iterated at a time
+PART = 4096  # elements that a thread compares at a time
+PART_POINTS = 1000  # GLL points of the elements that a thread computes at a time, without their neighbors
 MARGIN = 1.03  # on eigenvalues: elements outside the sample may have a larger ratio
 DIFFERENT = 96  # elements with similar bounds and different surroundings, up to which all are computed
 
+
 def stable_time_step(
-    mesh: Any, materials: Any, points: Any, keys: np.ndarray, moves: np.ndarray, bounds: np.ndarray,
+    mesh: Any, materials: Any, points: Any, keys: np.ndarray | None, moves: np.ndarray, bounds: np.ndarray,
     stiffness: np.ndarray, inertia: Callable[[np.ndarray], np.ndarray], ranks: Ranks = SINGLE_RANK,
 ) -> float:  # fmt: skip
     """Return the largest stable time step of the global mesh, s, to six digits (collective call).
 
-    It is independent of the partition. points : see `media.number_media`. keys : of the points, the same on all ranks.
+    It is independent of the partition. points : see `media.number_media`. keys : of the points, the same on all ranks;
+    default: their indices.
     moves : see `moving_points`. bounds : upper bounds of the eigenvalues of this rank's elements, 1/s^2. stiffness : of
     these elements, N/m, which determines their classes. inertia : function of elements -> (elements, k, j, i), factors
     of the mass of the fastest motion, infinite at rest.
     """
-    exposure = _exposure_classes(points, moves, stiffness, ranks)
-    surroundings = _surroundings(mesh, materials, points, moves, ranks)
+    corners = ElementCorners.of(mesh, points, materials.is_fluid)
+    exposure = _exposure_classes(corners, moves, stiffness, ranks)
+    surroundings = _surroundings(mesh, materials, corners, moves, ranks)
     left, found = bounds.copy(), 0.0
     size = min(SAMPLE, max(2, SAMPLE_POINTS // points.numbers[0].size))
     while (largest := ranks.largest(float(left.max(initial=0.0)))) > found:
@@ -74,7 +80,7 @@ def stable_time_step(
         else:
             members = [np.flatnonzero(level & (exposure == number)) for number in range(len(EXPOSURES) + 1)]
             sample = np.concatenate([_sample(some, bounds, mesh.numbers_in_whole, size, ranks) for some in members])
-        near, is_sample = _with_neighbors(sample, points, ranks)
+        near, is_sample = _with_neighbors(sample, corners, ranks)
         measures = np.stack([is_sample, exposure[near], bounds[near]], axis=1)
         own = Patch.of(near, mesh, materials, points.numbers, keys, inertia(near), measures)
         patch = Patch.joined(ranks.all_gather(own))
@@ -90,37 +96,84 @@ def stable_time_step(
     return float(f"{2.0 / math.sqrt(found):.6g}")
 
 
-def _corners(numbers: np.ndarray) -> np.ndarray:
-    """Return the points at the corners of elements, (elements, 8)."""
-    return numbers[:, ::numbers.shape[1] - 1, ::numbers.shape[2] - 1, ::numbers.shape[3] - 1].reshape(len(numbers), 8)
+@dataclass(frozen=True)
+class ElementCorners:
+    """Corners of elements, numbered by vertices: there are fewer of them than points.
+
+    index : of the corners of each element (elements, 8); fluids and solids have different ones. point : at each corner,
+    -1 if no element has it. count : number of points. border : points that ranks share.
+    """
+
+    index: np.ndarray
+    point: np.ndarray
+    count: int
+    border: Any
+
+    @classmethod
+    def of(cls, mesh: Any, points: Any, is_fluid: np.ndarray) -> ElementCorners:
+        """Return the corners of the elements of this rank."""
+        vertices, last = len(mesh.vertices), points.numbers.shape[1] - 1
+        index = mesh.elements + vertices * is_fluid[:, None]
+        point = np.full(2 * vertices if is_fluid.any() else vertices, -1)
+        i, j, k = last * CORNERS.T
+        point[index] = points.numbers[:, k, j, i]
+        return cls(index, point, points.count, points.border)
+
+    def sums(self, values: np.ndarray, ranks: Ranks) -> np.ndarray:
+        """Return the sums of values (elements, 8) over the elements at each corner (collective call)."""
+        found = np.bincount(self.index.reshape(-1), values.reshape(-1), len(self.point))
+        self.combine(found, ranks)
+        return found
+
+    def combine(self, values: np.ndarray, ranks: Ranks, how: Callable[..., np.ndarray] = np.add) -> None:
+        """See `SharedPoints.combine`, for values of corners."""
+        if ranks.size > 1:
+            whole = np.zeros(self.count + 1)
+            whole[self.point] = values
+            self.border.combine(whole, ranks, how)
+            values[:] = whole[self.point]
 
 
-def _exposure_classes(points: Any, moves: np.ndarray, stiffness: np.ndarray, ranks: Ranks) -> np.ndarray:
+def _exposure_classes(corners: ElementCorners, moves: np.ndarray, stiffness: np.ndarray, ranks: Ranks) -> np.ndarray:
     """Return the class of each element by its largest share in the stiffness at a moving corner (collective call)."""
-    corners = _corners(points.numbers)
-    total = np.bincount(corners.reshape(-1), np.repeat(stiffness, 8), points.count)
-    points.border.combine(total, ranks)
-    total[~moves] = np.inf
-    return np.searchsorted(EXPOSURES, stiffness / total[corners].min(axis=1))
+    total = corners.sums(np.broadcast_to(stiffness[:, None], corners.index.shape), ranks)
+    total[~moves[corners.point]] = np.inf
+    return np.searchsorted(EXPOSURES, stiffness / total[corners.index].min(axis=1))
 
 
-def _surroundings(mesh: Any, materials: Any, points: Any, moves: np.ndarray, ranks: Ranks) -> np.ndarray | None:
+def _surroundings(
+    mesh: Any, materials: Any, corners: ElementCorners, moves: np.ndarray, ranks: Ranks
+) -> np.ndarray | None:
     """Return a number for each element that is equal for elements of equal shapes and materials, also those of their
     neighbors (collective call); None if materials vary within elements."""
     if materials.varying:
         return None
-    corners = _corners(points.numbers)
-    nodes = mesh.element_nodes(np.arange(len(corners)))
-    nodes = (nodes - nodes[:, :1]).reshape(len(nodes), -1)
-    scale = ranks.largest(float(np.abs(nodes).max()))
-    factors = np.random.default_rng(3).integers(1, 2**62, nodes.shape[1], np.int64)
-    own = (np.rint(nodes / scale * 1e7).astype(np.int64) * factors).sum(axis=1) + materials.number * 2**40
-    turns = np.arange(8, dtype=np.int64)
-    parts = _mixed(own[:, None] * 8 + turns) >> np.uint64(19)  # 45 bits: their sums are exact
-    total = np.bincount(corners.reshape(-1), parts.reshape(-1).astype(float), points.count)
-    points.border.combine(total, ranks)
-    around = total[corners].astype(np.int64) * 2 + moves[corners]
-    return _mixed(_mixed(own).astype(np.int64) + _mixed(around * 8 + turns).astype(np.int64).sum(axis=1))
+    count, turns = len(corners.index), np.arange(8, dtype=np.int64)
+    own, parts, found = np.empty(count, np.int64), np.empty((count, 8)), np.empty(count, np.uint64)
+
+    def shapes(some: slice) -> np.ndarray:
+        nodes = mesh.element_nodes(some)
+        return (nodes - nodes[:, :1]).reshape(len(nodes), -1)
+
+    extents = over_parts(lambda some: float(np.abs(shapes(some)).max()), count, PART)
+    scale = ranks.largest(max(extents, default=0.0))
+
+    def mix_own(some: slice) -> None:
+        nodes = shapes(some)
+        factors = np.random.default_rng(3).integers(1, 2**62, nodes.shape[1], np.int64)
+        own[some] = (np.rint(nodes / scale * 1e7).astype(np.int64) * factors).sum(axis=1)
+        own[some] += materials.number[some] * 2**40
+        parts[some] = _mixed(own[some, None] * 8 + turns) >> np.uint64(19)  # 45 bits: their sums are exact
+
+    over_parts(mix_own, count, PART)
+    total = corners.sums(parts, ranks).astype(np.int64) * 2 + moves[corners.point]
+
+    def mix_all(some: slice) -> None:
+        around = _mixed(total[corners.index[some]] * 8 + turns).astype(np.int64).sum(axis=1)
+        found[some] = _mixed(_mixed(own[some]).astype(np.int64) + around)
+
+    over_parts(mix_all, count, PART)
+    return found
 
 
 def _mixed(values: np.ndarray) -> np.ndarray:
@@ -168,14 +221,13 @@ def _sample(members: np.ndarray, bounds: np.ndarray, numbers: np.ndarray, size: 
     return np.array(chosen, np.int64)
 
 
-def _with_neighbors(sample: np.ndarray, points: Any, ranks: Ranks) -> tuple[np.ndarray, np.ndarray]:
+def _with_neighbors(sample: np.ndarray, corners: ElementCorners, ranks: Ranks) -> tuple[np.ndarray, np.ndarray]:
     """Return this rank's elements that share a corner with any rank's elements of the sample, and whether each is one
     of the sample (collective call)."""
-    corners = _corners(points.numbers)
-    marks = np.zeros(points.count)
-    marks[corners[sample]] = 1.0
-    points.border.combine(marks, ranks, np.maximum)
-    near = np.flatnonzero(marks[corners].any(axis=1))
+    marks = np.zeros(len(corners.point))
+    marks[corners.index[sample]] = 1.0
+    corners.combine(marks, ranks, np.maximum)
+    near = np.flatnonzero(marks[corners.index].any(axis=1))
     return near, np.isin(near, sample)
 
 
@@ -199,15 +251,16 @@ class Patch:
 
     @classmethod
     def of(
-        cls, elements: np.ndarray, mesh: Any, materials: Any, numbers: np.ndarray, keys: np.ndarray,
+        cls, elements: np.ndarray, mesh: Any, materials: Any, numbers: np.ndarray, keys: np.ndarray | None,
         inertia: np.ndarray, measures: np.ndarray,
     ) -> Patch:  # fmt: skip
         """Return some elements of this rank."""
         n = numbers.shape[1]
         places = np.stack(np.unravel_index(np.arange(n**3 if materials.varying else 1), (n,) * 3), axis=1)
         stiffness, rho = materials.at(elements, places)
+        own = numbers[elements] if keys is None else keys[numbers[elements]]
         return cls(
-            mesh.numbers_in_whole[elements], mesh.element_nodes(elements), keys[numbers[elements]], inertia,
+            mesh.numbers_in_whole[elements], mesh.element_nodes(elements), own, inertia,
             stiffness[..., UPPER[0], UPPER[1]], rho, materials.is_fluid[elements], measures,
         )  # fmt: skip
 
@@ -227,10 +280,13 @@ class Patch:
         parts = *parts, np.log(self.moduli[some].max()), moduli
         return hashlib.sha256(b"".join((np.round(part, 6) + 0.0).tobytes() for part in parts)).digest()
 
-    def laws(self, some: np.ndarray, degree: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def laws(self, some: np.ndarray, degree: int) -> tuple[np.ndarray, ...]:
         """Return the stiffness in reference coordinates (elements, k, j, i, c, d, c, d) of elements of one medium, the
-        force of a component along xi_d for the derivative of a component along xi_d, their masses (elements, k, j, i),
-        and their stiffness (elements,)."""
+        force of a component along xi_d for the derivative of a component along xi_d, their volumes and masses
+        (elements, k, j, i), and their stiffness (elements,).
+
+        The first is per volume, and has one point along k, j and i if it is the same at all points of each element.
+        """
         n, weights = degree + 1, gll_weights(degree)
         inverse, jacobian = metric(jacobian_matrix(self.nodes[some], degree))
         volume = jacobian * np.einsum("k,j,i->kji", weights, weights, weights)
@@ -243,34 +299,46 @@ class Patch:
             tensor, inertia = matrix[..., VOIGT[:, :, None, None], VOIGT], self.rho[some]
         axes = tensor.shape[2:]
         uniform = tensor.shape[1] == 1 and np.ptp(inverse, axis=(1, 2, 3)).max() <= 1e-9 * np.abs(inverse).max()
-        m = 1 if uniform else n  # points along each axis at which the law differs by more than its weight
+        m = 1 if uniform else n
         tensor = np.broadcast_to(tensor, (len(some), m**3, *axes)).reshape(len(some), m, m, m, *axes)
         inverse = inverse[:, :m, :m, :m]
         law = np.einsum("ekjidm,ekjicmal,ekjibl->ekjicdab", inverse, tensor, inverse, optimize=True)
-        law = law * volume[..., *(None,) * 4]
         stiffness = (np.einsum("ekjicdcd->ekji", tensor) * volume).sum(axis=(1, 2, 3))
-        return law, volume * np.broadcast_to(inertia, (len(some), n**3)).reshape(volume.shape), stiffness
+        return law, volume, volume * np.broadcast_to(inertia, (len(some), n**3)).reshape(volume.shape), stiffness
 
 
 def shared_eigenvalues(patch: Patch, rows: np.ndarray, degree: int) -> np.ndarray:
-    """Return the largest eigenvalue, 1/s^2, of M^-1 K' of some elements of a patch that has all their neighbors."""
-    corners = _corners(patch.keys)
-    near = [np.flatnonzero(np.isin(corners, corners[row]).any(axis=1)) for row in rows]
-    near = [np.concatenate([[row], some[some != row]]) for row, some in zip(rows, near, strict=True)]
+    """Return upper bounds of the largest eigenvalue, 1/s^2, of M^-1 K' of some elements of a patch that has all their
+    neighbors."""
+    i, j, k = degree * CORNERS.T
+    near = _elements_around(patch.keys[:, k, j, i], rows)
     # Elements that are equal, with equal neighbors, are computed once.
     _, first, same = np.unique([patch.fingerprint(some) for some in near], return_index=True, return_inverse=True)
     found = np.empty(len(first))
-    for fluid, size in ((True, 1), (False, 3)):
+    for fluid in (True, False):
         members = np.flatnonzero(patch.is_fluid[rows[first]] == fluid)
-        surface = size * ((degree + 1) ** 3 - (degree - 1) ** 3)
-        part = max(1, CHANGES // surface**2)
-        for begin in range(0, len(members), part):
-            some = members[begin : begin + part]
-            parts = (_shared_stiffness(patch, near[number], degree) for number in first[some])
-            laws, changes, masses = zip(*parts, strict=True)
-            mass = np.stack(masses) * patch.inertia[rows[first[some]]]
-            found[some] = _largest_eigenvalues(np.stack(laws), np.stack(changes), mass)
+
+        def compute(part: slice, members: np.ndarray = members) -> None:
+            some = first[members[part]]
+            found[members[part]] = _largest_eigenvalues(patch, [near[number] for number in some], degree)
+
+        over_parts(compute, len(members), max(1, PART_POINTS // (degree + 1) ** 3))
     return found[same]
+
+
+def _elements_around(corners: np.ndarray, rows: np.ndarray) -> list[np.ndarray]:
+    """Return each of some elements, followed by the others that have one of its corners (elements, 8), in ascending
+    order."""
+    keys, place = np.unique(corners, return_inverse=True)
+    place = place.reshape(corners.shape)
+    owners = np.argsort(place, axis=None, kind="stable") // corners.shape[1]
+    ends = np.cumsum(np.bincount(place.reshape(-1), minlength=len(keys)))
+    begins = np.concatenate([[0], ends[:-1]])
+    found = []
+    for row in rows.tolist():
+        around = np.unique(np.concatenate([owners[begins[key] : ends[key]] for key in place[row].tolist()]))
+        found.append(np.concatenate([[row], around[around != row]]))
+    return found
 
 
 def _outside(degree: int) -> np.ndarray:
@@ -279,121 +347,150 @@ def _outside(degree: int) -> np.ndarray:
     return places[((places == 0) | (places == degree)).any(axis=1)]
 
 
-def _shared_stiffness(patch: Patch, near: np.ndarray, degree: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the law and the masses (k, j, i) of an element, see `Patch.laws`, and K' - K between points on its faces,
-    (points, c, points, c). near : the element, followed by its neighbors."""
-    outside = _outside(degree)
-    laws, masses, stiffness = patch.laws(near, degree)
-    keys = patch.keys[near][:, *outside.T]
+def _largest_eigenvalues(patch: Patch, near: list[np.ndarray], degree: int) -> list[float]:
+    """Return upper bounds of the largest eigenvalues, 1/s^2, of elements of one medium. near : each element, followed
+    by its neighbors."""
+    derivative, outside = derivative_matrix(degree), _outside(degree)
+    members, place = np.unique(np.concatenate(near), return_inverse=True)
+    laws, volumes, masses, stiffness = patch.laws(members, degree)
+    keys, bounds, size = patch.keys[members][:, *outside.T], [], laws.shape[4]
+    scales = 1.0 / np.sqrt(masses * patch.inertia[members]).reshape(len(members), -1)
+    start = np.random.default_rng(2).standard_normal((scales.shape[1], size))
+    on_faces = np.ravel_multi_index(tuple(outside.T), masses.shape[1:])
+    for some in np.split(place, np.cumsum([len(some) for some in near])[:-1]):
+        change = _shared_stiffness(laws, volumes, stiffness, some, keys[some], outside, derivative)
+        law, scale, volume = laws[some[0]].reshape(-1, 3 * size, 3 * size), scales[some[0]], volumes[some[0]].ravel()
+        change = change.reshape(len(outside) * size, -1)
+        diagonal, beside = np.empty(ITERATIONS), np.empty(ITERATIONS)
+        vector = start * (scale > 0)[:, None]
+        _iterate(law, volume, change, scale, on_faces, derivative, vector, diagonal, beside)
+        bounds.append(_largest_ritz_bound(diagonal, beside))
+    return bounds
+
+
+def _shared_stiffness(
+    laws: np.ndarray, volumes: np.ndarray, stiffness: np.ndarray, some: np.ndarray, keys: np.ndarray,
+    outside: np.ndarray, derivative: np.ndarray,
+) -> np.ndarray:  # fmt: skip
+    """Return K' - K of an element between points on its faces, (points, c, points, c).
+
+    some : the element, followed by its neighbors; laws, volumes, stiffness : of all elements, see `Patch.laws`. keys :
+    of the points on the faces of `some`. outside : places of these points.
+    """
     order = np.argsort(keys[0])
     place = order[np.minimum(np.searchsorted(keys[0], keys, sorter=order), len(order) - 1)]
     place[keys[0][place] != keys] = -1
     count, size = len(outside), laws.shape[4]
     total, shares = np.zeros((count, size, count, size)), np.zeros((count, count))
-    derivative = derivative_matrix(degree)
-    _add_stiffness(laws[:1], stiffness[:1], place[:1], outside, derivative, total, shares)
+    _add_stiffness(laws, volumes, stiffness, some[:1], place[:1], outside, derivative, total, shares)
     own, own_share = total.copy(), shares.copy()
-    _add_stiffness(laws[1:], stiffness[1:], place[1:], outside, derivative, total, shares)
-    return laws[0], total * (own_share / shares)[:, None, :, None] - own, masses[0]
+    _add_stiffness(laws, volumes, stiffness, some[1:], place[1:], outside, derivative, total, shares)
+    return total * (own_share / shares)[:, None, :, None] - own
 
 
-@njit(cache=True, nogil=True)
-def _add_stiffness(laws, stiffness, place, outside, derivative, total, shares):  # pragma: no cover - compiled
-    """Add the stiffness of elements between points on their faces, and the stiffness of those that have both points.
+@exact_part
+def _add_stiffness(laws, volumes, stiffness, some, place, outside, derivative, total, shares):  # pragma: no cover
+    """Add the stiffness of some elements between points on their faces, and the stiffness of those that have both.
 
     place : (elements, points), of each point among those of the result; -1 if it is not one of them.
     """
-    n, size = derivative.shape[0], laws.shape[4]
+    n, size, m = derivative.shape[0], laws.shape[4], laws.shape[1] - 1
     r = np.empty(3, np.int64)
-    for e in range(len(laws)):
-        members = np.flatnonzero(place[e] >= 0)
+    for number, e in enumerate(some):
+        members = np.flatnonzero(place[number] >= 0)
         for p in members:
             for q in members:
-                a, b = place[e, p], place[e, q]
+                a, b = place[number, p], place[number, q]
                 shares[a, b] += stiffness[e]
                 for d in range(3):  # place 2 - d along xi_d
                     for f in range(3):
-                        for axis in range(3):
-                            r[axis] = outside[p, axis]
                         same = True
                         for axis in range(3):
+                            r[axis] = outside[p, axis]
                             if axis not in (2 - d, 2 - f) and outside[p, axis] != outside[q, axis]:
                                 same = False
                         if not same:
                             continue
-                        if d != f:
-                            r[2 - d] = outside[q, 2 - d]
-                            factor = derivative[r[2 - d], outside[p, 2 - d]] * derivative[r[2 - f], outside[q, 2 - f]]
-                            law = laws[e, r[0], r[1], r[2]]
-                            for c in range(size):
-                                for g in range(size):
-                                    total[a, c, b, g] += factor * law[c, d, g, f]
-                            continue
-                        for along in range(n):
+                        for along in range(n) if d == f else range(outside[q, 2 - d], outside[q, 2 - d] + 1):
                             r[2 - d] = along
-                            factor = derivative[along, outside[p, 2 - d]] * derivative[along, outside[q, 2 - d]]
-                            law = laws[e, r[0], r[1], r[2]]
+                            factor = derivative[r[2 - d], outside[p, 2 - d]] * derivative[r[2 - f], outside[q, 2 - f]]
+                            law, volume = (
+                                laws[e, min(r[0], m), min(r[1], m), min(r[2], m)],
+                                volumes[e, r[0], r[1], r[2]],
+                            )
                             for c in range(size):
                                 for g in range(size):
-                                    total[a, c, b, g] += factor * law[c, d, g, d]
+                                    total[a, c, b, g] += factor * (law[c, d, g, f] * volume)
 
 
-def _largest_eigenvalues(laws: np.ndarray, changes: np.ndarray, mass: np.ndarray) -> np.ndarray:
-    """Return upper bounds of the largest eigenvalues, 1/s^2, of elements by Lanczos's iteration.
+@exact_part
+def _norm(vector):  # pragma: no cover - compiled
+    """Return the Euclidean norm of (points, c)."""
+    total = 0.0
+    for p in range(vector.shape[0]):
+        for c in range(vector.shape[1]):
+            total += vector[p, c] * vector[p, c]
+    return np.sqrt(total)
 
-    laws, changes : of each element, see `_shared_stiffness`. mass : (elements, k, j, i).
+
+@exact_part
+def _iterate(law, volume, change, scale, outside, derivative, vector, diagonal, beside):  # pragma: no cover
+    """Compute the tridiagonal matrix of Lanczos's iteration for an element: its diagonal, and the values beside it.
+
+    law : (points or 1, 3 c + d, 3 c + d), volume : (points,), see `Patch.laws`. change : (components at face points,
+    the same), see `_shared_stiffness`. scale : (points,), 1 / sqrt(M). outside : points on faces. vector : (points, c),
+    where the iteration starts; it is overwritten.
     """
-    count, n, size = len(laws), mass.shape[1], laws.shape[4]
-    derivative, outside = derivative_matrix(n - 1), tuple(_outside(n - 1).T)
-    scale = (1.0 / np.sqrt(mass))[..., None]
-    changes = changes.reshape(count, len(outside[0]) * size, -1)
+    n, (points, size), m = len(derivative), vector.shape, len(law) - 1
+    steps, norm = (1, n, n * n), _norm(vector)
+    last, u, after = np.zeros((points, size)), np.empty((points, size)), np.empty((points, size))
+    gradient, faces = np.empty(3 * size), np.empty(len(change))
+    for step in range(len(diagonal)):
+        for p in range(points):
+            for c in range(size):
+                vector[p, c] /= norm
+                u[p, c], after[p, c] = scale[p] * vector[p, c], 0.0
+        for p in range(points):
+            own = min(p, m)
+            for d in range(3):
+                place = p // steps[d] % n
+                first = p - place * steps[d]
+                for c in range(size):
+                    value = 0.0
+                    for t in range(n):
+                        value += derivative[place, t] * u[first + t * steps[d], c]
+                    gradient[3 * c + d] = value * volume[p]
+            for d in range(3):
+                place = p // steps[d] % n
+                first = p - place * steps[d]
+                for c in range(size):
+                    force = 0.0
+                    for b in range(3 * size):
+                        force += law[own, 3 * c + d, b] * gradient[b]
+                    for t in range(n):
+                        after[first + t * steps[d], c] += derivative[place, t] * force
+        faces[:] = 0.0
+        for row in range(len(faces)):  # the matrix is symmetric: its rows are its columns
+            value = u[outside[row // size], row % size]
+            for column in range(len(faces)):
+                faces[column] += change[row, column] * value
+        for row in range(len(faces)):
+            after[outside[row // size], row % size] += faces[row]
+        factor, product = norm if step else 0.0, 0.0
+        for p in range(points):
+            for c in range(size):
+                after[p, c] = after[p, c] * scale[p] - factor * last[p, c]
+                product += after[p, c] * vector[p, c]
+        for p in range(points):
+            for c in range(size):
+                last[p, c] = vector[p, c]
+                vector[p, c] = after[p, c] - product * vector[p, c]
+        norm = _norm(vector)
+        diagonal[step], beside[step] = product, norm
 
-    def product(vector: np.ndarray) -> np.ndarray:
-        u = vector * scale
-        gradient = np.stack(
-            [
-                np.einsum("il,ekjla->ekjia", derivative, u),
-                np.einsum("jl,eklia->ekjia", derivative, u),
-                np.einsum("kl,eljia->ekjia", derivative, u),
-            ],
-            axis=-1,
-        )
-        force = np.einsum("ekjicdab,ekjiab->ekjicd", laws, gradient, optimize=True)
-        after = np.einsum("li,ekjlc->ekjic", derivative, force[..., 0])
-        after += np.einsum("lj,eklic->ekjic", derivative, force[..., 1])
-        after += np.einsum("lk,eljic->ekjic", derivative, force[..., 2])
-        on_faces = u[:, *outside].reshape(count, -1, 1)
-        after[:, *outside] += (changes @ on_faces).reshape(count, -1, size)
-        return after * scale
 
-    start = np.random.default_rng(2).standard_normal((n, n, n, size))
-    return _lanczos(product, np.repeat(start[None], count, axis=0) * (scale > 0))
-
-
-def _lanczos(product: Callable[[np.ndarray], np.ndarray], vector: np.ndarray) -> np.ndarray:
-    """Return upper bounds of the largest eigenvalues of symmetric operators: the largest Ritz value and its residual.
-
-    vector : (operators, ...), where the iteration starts.
-    """
-    count, axes = len(vector), tuple(range(1, vector.ndim))
-
-    def dot(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        return (a * b).sum(axis=axes)
-
-    def column(values: np.ndarray) -> np.ndarray:
-        return values.reshape(count, *(1,) * len(axes))
-
-    diagonal, beside, last = np.zeros((count, ITERATIONS)), np.zeros((count, ITERATIONS)), np.zeros_like(vector)
-    norm = np.sqrt(dot(vector, vector))
-    for step in range(ITERATIONS):
-        before, vector = last, vector / column(norm)
-        last, after = vector, product(vector) - column(norm if step else 0.0 * norm) * before
-        diagonal[:, step] = dot(after, vector)
-        vector = after - column(diagonal[:, step]) * vector
-        norm = beside[:, step] = np.sqrt(dot(vector, vector))
-    bounds = np.empty(count)
-    for number in range(count):
-        largest = {"select": "i", "select_range": (ITERATIONS - 1, ITERATIONS - 1)}
-        value, state = eigh_tridiagonal(diagonal[number], beside[number, :-1], **largest)
-        bounds[number] = value[0] + beside[number, -1] * abs(state[-1, 0])
-    return bounds
+def _largest_ritz_bound(diagonal: np.ndarray, beside: np.ndarray) -> float:
+    """Return an upper bound of the largest eigenvalue: the largest Ritz value and its residual."""
+    largest = {"select": "i", "select_range": (len(diagonal) - 1, len(diagonal) - 1)}
+    value, state = eigh_tridiagonal(diagonal, beside[:-1], **largest)
+    return float(value[0] + beside[-1] * abs(state[-1, 0]))

@@ -1,0 +1,139 @@
+"""Kernels that other processes compile: the list of kernels, and claims of compilations."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lithowave.backends import compile_processes, kernel_cache
+from lithowave.backends.compile_processes import Selection
+from lithowave.backends.kernel_cache import BusyError, claim, release_claim
+from lithowave.solvers import METHODS
+
+SELECTION = Selection("spectral_element", "single", (4, 5), False)
+HOLDER = """
+import sys, time
+from lithowave.backends.kernel_cache import claim, release_claim
+claim(sys.argv[1], "kernel", 0.0)
+print("claimed", flush=True)
+sys.stdin.readline()
+if sys.argv[2] == "release":
+    release_claim(sys.argv[1], "kernel")
+    time.sleep(60)
+"""
+
+KERNEL = """
+import sys
+from numba import float64
+from lithowave.backends.kernel_cache import BusyError, VariantFiles, njit
+
+@njit(cache=True)
+def kernel(value):
+    return value + 1.0
+
+if sys.argv[1] == "first":
+    assert kernel._cache.load_overload((float64,), kernel.targetctx) is None  # and thus claimed
+    print("claimed", flush=True)
+    sys.stdin.readline()
+VariantFiles.waits = sys.argv[1] != "refuses"
+try:
+    assert kernel(1.0) == 2.0
+    print(sum(kernel.stats.cache_misses.values()), flush=True)
+except BusyError:
+    print("busy", flush=True)
+"""
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_listed_kernels_exist_and_are_cached(method: str) -> None:
+    entries = Selection(method, "single", (4, 5), False).listed()
+    assert len(entries) >= 5
+    for *place, texts in entries:
+        kernel, arguments = compile_processes.loaded(*place, texts)
+        assert [repr(argument) for argument in arguments] == texts
+        assert len(arguments) == len(kernel.py_func.__code__.co_varnames[: kernel.py_func.__code__.co_argcount])
+        kernel_cache.is_stored(kernel, arguments)  # raises an error if it is not cached
+
+
+@pytest.mark.parametrize("ending", ["release", "exit"])
+def test_a_claim_ends_with_its_release_or_process(tmp_path: Path, ending: str) -> None:
+    command = [sys.executable, "-c", HOLDER, str(tmp_path), ending]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+        try:
+            assert other.stdin is not None and other.stdout is not None
+            assert other.stdout.readline() == "claimed\n"
+            with pytest.raises(BusyError):
+                claim(str(tmp_path), "kernel", 0.0)
+            assert claim(str(tmp_path), "another", 0.0) is False  # the claim is of one kernel
+            begin = time.monotonic()
+            assert claim(str(tmp_path), "kernel", 0.2) is True
+            assert time.monotonic() - begin >= 0.2
+            other.stdin.write("\n")
+            other.stdin.flush()
+            begin = time.monotonic()
+            assert claim(str(tmp_path), "kernel", 30.0) is True
+            assert time.monotonic() - begin < 25.0
+        finally:
+            other.kill()
+    release_claim(str(tmp_path), "kernel")
+
+
+def test_a_kernel_is_compiled_by_one_process_at_a_time(tmp_path: Path) -> None:
+    script = tmp_path / "program.py"
+    script.write_text(KERNEL, encoding="utf-8")
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+
+    def begin(role: str) -> subprocess.Popen:
+        command = [sys.executable, str(script), role]
+        return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
+
+    with begin("first") as first:
+        assert first.stdout is not None and first.stdout.readline() == "claimed\n"
+        with begin("refuses") as refuses, begin("waits") as waits:
+            assert refuses.communicate()[0] == "busy\n"
+            assert first.communicate("\n")[0] == "1\n"  # compiled here
+            assert waits.communicate()[0] == "0\n"  # and read there
+
+
+def test_kernels_are_those_of_the_device_the_precision_and_the_order() -> None:
+    def listed(*selection: Any) -> set[str]:
+        return {place[1] for place in Selection("spectral_element", *selection).listed()}
+
+    names, others = listed("single", (4, 5), False), listed("single", (4, 5), True)
+    assert names - listed("single", (3, 5), False) == {"make_add_forces"}
+    assert others - {"make_add_forces"} <= listed("double", (4, 5), False) < names - {"make_add_forces"}
+    assert {"make_add_forces", "update_displacement"} <= names - others
+    assert {"invert_maps", "number_own_points", "_iterate"} <= others
+
+
+def test_processes_start_only_if_kernels_are_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    commands: list[list[str]] = []
+
+    class Process:
+        def __init__(self, command: list[str], **_: Any) -> None:
+            commands.append(command)
+
+        def terminate(self) -> None:
+            """Do nothing."""
+
+    monkeypatch.setattr(compile_processes.subprocess, "Popen", Process)
+    monkeypatch.setattr(compile_processes, "stop_at_exit", lambda process: None)
+    monkeypatch.setattr(compile_processes, "started", [])
+    monkeypatch.setattr(compile_processes, "is_stored", lambda *_: True)
+    compile_processes.start(SELECTION, 3)
+    assert not commands
+    monkeypatch.setattr(compile_processes, "is_stored", lambda *_: False)
+    compile_processes.start(SELECTION, 0)
+    assert not commands
+    compile_processes.start(SELECTION, 3)
+    assert [command[1:4] for command in commands] == [["-P", "-m", compile_processes.__name__]] * 3
+    assert Selection(**json.loads(commands[0][4])).listed() == SELECTION.listed()
+    compile_processes.start(SELECTION, 3)  # once per process
+    assert len(commands) == 3
