@@ -71,6 +71,7 @@ SMALL = {
     }, ("make_mesh.py", "--elements", "8000"), marks=(pytest.mark.slow,)),
     "marmousi/marmousi.yaml": Small("R169", AT_SEA | {
         "domain.x": [7800, 9600], "domain.y": [-450, 450], "domain.z": [-1350, 0], "solver.spacing": 225.0,
+        "solver.points_per_wavelength": None,
         "receivers": [{"name": "R169", "position": [8600, 0, -90]}], "sources.0.position": [8500, 15, -160],
         "duration": 1.0, "sources.0.time_function": {"gaussian": {"sigma": 0.12}},
     }, ("make_section.py",), marks=(pytest.mark.slow,)),
