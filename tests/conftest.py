@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import gc
 import os
 import sys
 
@@ -11,6 +12,10 @@ import pytest
 os.environ.setdefault("MPLBACKEND", "Agg")
 # A run may request up to four threads, also where there are fewer cores.
 os.environ.setdefault("NUMBA_NUM_THREADS", str(max(4, os.cpu_count() or 1)))
+# Several processes share the cores: threads that have nothing to do must not wait for the next kernel on a core, and
+# small products of matrices take longer in several threads.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 # Tests start hundreds of processes; each would compile all modules again if the bytecode were not stored.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
@@ -43,9 +48,26 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with the longest tests, so that no worker is left with one of them at the end.
 
-    Tests of the documentation come last: their processes then find the kernels compiled.
+    Tests of the documentation come last, again the longest first: their processes then find the kernels compiled. The
+    static checks require none.
     """
-    items.sort(key=lambda item: (item.path.name != "test_processors.py", item.path.parent.name == "docs"))
+    first, last = ("test_processors.py", "test_style.py"), ("test_pages_in_order.py", "test_notebooks.py")
+
+    def place(item: pytest.Item) -> int:
+        name = item.path.name
+        return 0 if name in first else 1 if item.path.parent.name != "docs" else 2 if name in last else 3
+
+    items.sort(key=place)
+
+
+def pytest_collection_finish() -> None:
+    """Exclude imported modules and collected tests from garbage collections, and make these rarer.
+
+    With the defaults of Python, tests of figures spend a fifth of their time in collections.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 20)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -8,6 +8,7 @@ memory traffic from the model in the method's `bench_cases`.
 
 from __future__ import annotations
 
+import itertools
 import json
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -18,16 +19,23 @@ from typing import Any
 import numpy as np
 
 from lithowave.backends import make_backend
+from lithowave.default_case import RATE_CASES, SIZES, VARIANTS, measure_variant
 from lithowave.description.solver import METHODS as METHOD_KEYS
 from lithowave.errors import InputError, ResourceError
 from lithowave.output.run_folder import package_versions, source_commit
 from lithowave.run.launch import run_simulation
+from lithowave.run.machine_rates import BENCH, store_rate
 from lithowave.run.progress import rate_key
 from lithowave.solvers import METHODS, load_bench_cases
 from lithowave.solvers.common.timing import best_time
 from lithowave.solvers.interface import BenchTask
 
 BANDWIDTH_ELEMENTS = 48_000_000
+DEFAULT = "default"
+"""Case of entire runs at their defaults, by all methods."""
+
+RUN_CASES = ("full", "run")
+"""Cases whose rates include absorbing layers."""
 
 Record = dict[str, Any]
 Shape = tuple[int, int, int]
@@ -53,11 +61,13 @@ def run_benchmarks(
     cases : for finite differences ``interior`` (no absorbing layers), ``full`` (time steps with a free surface, five
     absorbing faces inside the given size, two sources, receivers recorded at each step), ``run`` (a complete run with
     outputs, on the grid of ``full``); for spectral elements ``affine``, ``deformed``, ``attenuating``,
-    ``trilinear`` and ``fluid``; for discontinuous Galerkin ``global`` (one time step), ``local`` (local time stepping),
-    ``attenuating`` and ``anisotropic``. Default: all except ``run``, ``trilinear``, ``fluid`` and
-    ``anisotropic``.
-    sizes : grid points along x, y, z, including absorbing layers; or elements; or cubes of twelve tetrahedra. Default:
-    a size suitable for the device.
+    ``affine_attenuating``, ``trilinear`` and ``fluid``; for discontinuous Galerkin ``global`` (one time step),
+    ``local`` (local time stepping), ``attenuating`` and ``anisotropic``; for all methods ``default`` (entire runs of
+    `lithowave.default_case`; no other case, order or option). Default: all except ``run``,
+    ``affine_attenuating``, ``trilinear``, ``fluid``, ``anisotropic`` and ``default``.
+    sizes : grid points along x, y, z, including absorbing layers; or elements; or cubes of twelve tetrahedra; of
+    ``default`` the sides of the domain, km. Default: a size suitable for the device; the rates that were measured are
+    stored (see `lithowave.run.machine_rates`).
     backend : ``auto`` selects a CUDA device if one is usable. methods : default: all methods that support the cases,
     sizes and options. json_path : file for the records, as a JSON list, which is written after each measurement.
     report : called with a line for each size that does not fit into the memory and is omitted.
@@ -67,8 +77,12 @@ def run_benchmarks(
     """
     sizes, cases, orders = (None if one is None else list(one) for one in (sizes, cases, orders))
     options = {name: value for name, value in {"orders": orders, **options}.items() if value is not None}
+    if cases and DEFAULT in cases:
+        _require_only_default(cases, options)
+        devices = [make_backend(backend, precision, threads) for precision in precisions]
+        return run_default(list(METHODS if methods is None else methods), sizes, devices, json_path)
     chosen = choose_methods(methods, cases, sizes, options)
-    records = []
+    records: list[Record] = []
     for precision in precisions:
         device = make_backend(backend, precision, threads)
         bandwidth = measure_bandwidth(device)
@@ -82,9 +96,65 @@ def run_benchmarks(
                 except TaskTooLargeError as error:
                     if report:
                         report(f"{task.name}, {precision} is omitted: {error}")
-                if json_path is not None:
-                    Path(json_path).write_text(json.dumps(records, indent=2) + "\n", encoding="utf-8")
+                    continue
+                if sizes is None and task.case not in (*RUN_CASES, "local"):
+                    store_rate(method, task.plan, device, records[-1]["rate"], BENCH)
+                _write(json_path, records)
     return records
+
+
+def run_default(
+    methods: Sequence[str], sizes: Sequence[Shape] | None, devices: Sequence[Any], json_path: str | Path | None
+) -> list[Record]:
+    """Measure all variants of the default case by each method; return one record for each.
+
+    The ideal loop has the rate of the kernels that is measured in this process, with the law of the run.
+    """
+    records: list[Record] = []
+    for device, method in itertools.product(devices, methods):
+        rates: dict[Any, tuple[str, float]] = {}
+        for size, variant in itertools.product(sizes or [SIZES[device.name]], VARIANTS):
+            found = measure_variant(method, variant, size, device)
+            kind = variant == "attenuating", found.get("law")
+            if kind not in rates:
+                rates[kind] = kernel_rate(method, device, *kind)
+            records.append({"method": method, "case": DEFAULT} | found | default_entries(found, *rates[kind], device))
+            _write(json_path, records)
+    return records
+
+
+def default_entries(found: Record, case: str, rate: float, device: Any) -> Record:
+    """Return the entries of a record of the default case on the ideal loop, with the rate of the kernels of a case, and
+    on its origin."""
+    ideal = found["ideal_updates"] / rate
+    return {
+        "kernel_case": case, "kernel_rate": rate, "ideal_loop_s": ideal, "loop_efficiency": ideal / found["loop_s"],
+        **_origin(device),
+    }  # fmt: skip
+
+
+def kernel_rate(method: str, device: Any, attenuating: bool, law: str | None) -> tuple[str, float]:
+    """Return the case and the rate, points or elements per second, of the kernels of a run at its defaults."""
+    case, options = RATE_CASES[method, attenuating]
+    own = load_bench_cases(method)
+    [task] = own.make_tasks(device, [case], None, **options, **({} if law is None else {"law": law}))
+    rate, _ = measure_steps(task)
+    store_rate(method, task.plan, device, rate, BENCH)
+    return case, rate
+
+
+def _require_only_default(cases: Sequence[str], options: Mapping[str, Any]) -> None:
+    if len(cases) > 1:
+        raise InputError("--case", f"{DEFAULT} is combined with other cases", f"allowed: {DEFAULT} alone")
+    if options:
+        name = next(iter(options)).removesuffix("s").replace("_", "-")
+        allowed = "allowed: --method, --size, --precision, --backend, --threads, --json"
+        raise InputError(f"--{name}", f"does not apply to the case {DEFAULT}, which runs at its defaults", allowed)
+
+
+def _write(json_path: str | Path | None, records: Sequence[Record]) -> None:
+    if json_path is not None:
+        Path(json_path).write_text(json.dumps(records, indent=2) + "\n", encoding="utf-8")
 
 
 def choose_methods(
@@ -219,6 +289,13 @@ def complete(task: BenchTask, rate: float, bandwidth: dict[str, float], measured
         "limit_fraction": rate / limit,
         f"memory_bytes_per_{one}": task.memory_bytes(measured) / count,
         **measured,
+        **_origin(backend),
+    }
+
+
+def _origin(backend: Any) -> Record:
+    """Return the entries of a record on its origin."""
+    return {
         "versions": package_versions() | backend.facts().get("cuda", {}),
         "commit": source_commit(),
         "date": datetime.now(UTC).isoformat(timespec="seconds"),

@@ -15,9 +15,14 @@ import pytest
 
 import lithowave.bench as bench
 from cuda_emulation import EmulatedCudaBackend
+from lithowave import default_case
 from lithowave.backends import make_backend
+from lithowave.cli.printing import print_benchmarks
+from lithowave.default_case import default_simulation
 from lithowave.description.simulation import Simulation
 from lithowave.errors import InputError, ResourceError
+from lithowave.run.machine_rates import stored_rates
+from lithowave.solvers import METHODS, load_bench_cases, load_method
 from lithowave.solvers.common import timing
 from lithowave.solvers.discontinuous_galerkin import bench_cases as discontinuous_galerkin
 from lithowave.solvers.finite_difference import bench_cases as finite_difference
@@ -160,7 +165,10 @@ def test_only_a_lack_of_memory_is_left_out(device: None, monkeypatch: pytest.Mon
 
 def test_defaults_follow_the_device(device: None, monkeypatch: pytest.MonkeyPatch) -> None:
     measured = []
-    monkeypatch.setattr(bench, "measure_task", lambda task, _: measured.append((task.shape, task.settings)))
+    monkeypatch.setattr(bench, "store_rate", lambda *_: None)
+    monkeypatch.setattr(
+        bench, "measure_task", lambda task, _: measured.append((task.shape, task.settings)) or {"rate": 1.0}
+    )
     bench.run_benchmarks(["interior"])
     bench.run_benchmarks(["interior"], backend="cpu", receivers=4)
     (shape, setting), (cpu_shape, cpu_setting) = measured
@@ -211,8 +219,8 @@ def test_bytes_of_a_step_of_spectral_elements() -> None:
         words = shared * (all_points - own) + inside * own + 18 * damped
         counted[case] = task.step_bytes() - 4 * words - 8 * damped
     maps = {
-        "affine": 2 + 9, "deformed": 250 + 78, "attenuating": 250 + 78 + 13 * 3 * (2 + 12), "fluid": 125 + 78,
-        "trilinear": 250 + 21,
+        "affine": 2 + 9, "affine_attenuating": 2 + 9 + 13 * 3 * (2 + 12), "deformed": 250 + 78,
+        "attenuating": 250 + 78 + 13 * 3 * (2 + 12), "fluid": 125 + 78, "trilinear": 250 + 21,
     }  # fmt: skip
     assert counted == {name: 125 * (500 + 4 * words) for name, words in maps.items()}
 
@@ -433,3 +441,59 @@ def test_times_of_the_preparation(script: Any, tmp_path: Path, capsys: Any) -> N
 def test_the_preparation_of_curved_elements_is_quick(script: Any) -> None:
     """90 to 126 us of CPU time per element were measured; with all candidates of points by NumPy, 400 us."""
     assert script("preparation").main(["--elements", "32x32x20", "--threads", "1", "--limit", "250"]) == 0
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("attenuating", [False, True])
+def test_the_ideal_loop_of_the_default_case_has_the_kernels_of_the_run(method: str, attenuating: bool) -> None:
+    compute = {"backend": "cpu", "threads": 1}
+    case = default_simulation(method, "attenuating" if attenuating else "elastic", (4, 4, 3), 0.1, compute)
+    made = load_method(method).plan(case, CPU)
+    name, options = default_case.RATE_CASES[method, attenuating]
+    law = {"law": made.law} if method == "finite_difference" else {}
+    [task] = load_bench_cases(method).make_tasks(CPU, [name], [(8, 8, 8)], **options, **law)
+    assert task.plan.unit_kind == made.unit_kind
+    assert 0 < made.domain_count < made.unit_count and task.plan.domain_count == task.plan.unit_count
+
+
+def test_the_default_case(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    monkeypatch.setattr(default_case, "DURATIONS", {"cpu": 0.05})
+    monkeypatch.setattr(bench, "kernel_rate", lambda method, device, attenuating, law: (f"{attenuating}, {law}", 1e8))
+    file = tmp_path / "default.json"
+    records = bench.run_benchmarks(["default"], [(3, 3, 3)], backend="cpu", threads=1, json_path=file,
+                                   methods=["finite_difference"])  # fmt: skip
+    assert json.loads(file.read_text()) == records
+    assert [record["variant"] for record in records] == ["elastic", "attenuating", "outputs"]
+    assert [record["kernel_case"].split(",")[0] for record in records] == ["False", "True", "False"]
+    for record in records:
+        assert record["case"] == "default" and record["size_km"] == [3, 3, 3] and record["order"] == 4
+        assert record["time_step_fraction"] == pytest.approx(0.98)
+        points = record["ideal_updates"] * record["time_step_s"] / record["time_step_fraction"] / 0.05
+        assert points == pytest.approx(40**3), "those of the domain, 39 spacings long"
+        assert record["ideal_loop_s"] == pytest.approx(record["ideal_updates"] / 1e8)
+        assert record["loop_efficiency"] == pytest.approx(record["ideal_loop_s"] / record["loop_s"])
+        assert record["loop_s"] < record["whole_s"] and "other steps" in record["longest_phases"]
+    print_benchmarks(records)
+    head, *rows, last = capsys.readouterr().out.splitlines()
+    assert "ideal loop, s" in head and len(rows) == 3 and "the second one in this process" in last
+    assert rows[2].split()[:3] == ["finite_difference", "outputs", "3x3x3"]
+
+
+@pytest.mark.parametrize(
+    ("cases", "options", "words"),
+    [(["default", "full"], {}, "combined with other cases"), (["default"], {"orders": [6]}, "--order: does not apply")],
+)
+def test_the_default_case_has_no_other_options(cases: list[str], options: dict[str, Any], words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        bench.run_benchmarks(cases, backend="cpu", **options)
+
+
+def test_rates_of_usual_sizes_are_stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LITHOWAVE_CACHE_DIR", str(tmp_path))
+    bench.run_benchmarks(["interior"], [(20, 20, 20)], backend="cpu", threads=1)
+    assert stored_rates() == {}, "of another size"
+    monkeypatch.setitem(discontinuous_galerkin.SIZES, "cpu", (3, 3, 3))
+    [record] = bench.run_benchmarks(["global"], None, [3], backend="cpu", threads=1)
+    [(name, rate)] = stored_rates().items()
+    assert name.endswith("1 threads, single, discontinuous_galerkin, order 3, isotropic")
+    assert rate == {"rate": record["rate"], "origin": "lithowave bench"}

@@ -175,8 +175,8 @@ def test_run_says_what_matters(run):
     lines = [line for line in text.splitlines() if not line.startswith("warning: ")]
     begin = lines.index(f"small: to {folder}")
     assert lines[begin + 1].startswith("7,406 points, ")
-    assert re.match(r"step (\d+) of \1 \(100%\), t = (\S+) of \2 s", lines[-4]) and "million points/s" in lines[-4]
-    assert lines[-3].startswith("finished: in ")
+    assert re.match(r"step (\d+) of \1 \(100%\), t = (\S+) of \2 s", lines[-5]) and "million points/s" in lines[-5]
+    assert lines[-4].startswith("finished: in ") and lines[-3].startswith("efficiency: ")
     assert lines[-2:] == [f"results: {folder}", f"next:    lithowave plot {folder}"]
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
+import h5py
 import numpy as np
 import pytest
 
@@ -160,6 +162,17 @@ def test_the_time_step_follows_from_stability_alone() -> None:
     assert (corrected.sample_every, corrected.last_step, corrected.steps) == (None, 400, 412)
     with pytest.raises(InputError, match="stability limit"):
         make_schedule(limit=0.0037, duration=1.0, safety=0.9, time_step=0.004)
+
+
+def test_seismograms_state_the_correction_of_the_time_steps(tmp_path: Path) -> None:
+    solver = {"order": 4, "spacing": 100.0, "max_frequency": 2.0}
+    for corrected in (True, False):
+        folder, changes = tmp_path / str(corrected), {"solver": solver | {"time_dispersion_correction": corrected}}
+        simulation = half_space(100.0, [0, 0, -400], [[400, 300, 0]], duration=0.2, **changes)
+        lw.run_simulation(simulation, folder)
+        with h5py.File(folder / "seismograms.h5") as file:
+            assert ("time_dispersion_corrected_to" in file.attrs) == corrected
+            assert not corrected or 2.0 <= file.attrs["time_dispersion_corrected_to"] <= 6.0
 
 
 @pytest.mark.parametrize(

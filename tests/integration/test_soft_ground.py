@@ -98,21 +98,30 @@ def valley(ratio: float) -> lw.Simulation:
     return simulation.with_overrides({**changes, "material": {"layers": layers}, "receivers": []})
 
 
-@pytest.mark.parametrize("ratio", [6.0, pytest.param(1.8, marks=pytest.mark.slow)])
-def test_waves_do_not_grow_at_a_contrast_of_eight(ratio: float) -> None:
-    """Waves along the rigid walls leave slowly: the largest velocity decreases by a sixth in 7 s (vp / vs = 6)."""
+def thirds(ratio: float, seconds: float) -> np.ndarray:
+    """Return the largest velocities in each third of the time, over the largest of all."""
     plan, _ = make(valley(ratio))
-    found = largest_velocities(valley(ratio), round(20.0 / plan.schedule.time_step))
-    assert found[-1] < 0.9 * found[2 * len(found) // 3]
-    assert found[-1] < 0.1 * found.max()
+    found = largest_velocities(valley(ratio), round(seconds / plan.schedule.time_step))
+    return np.array([part.max() for part in np.array_split(found / found.max(), 3)])
+
+
+@pytest.mark.parametrize(
+    ("ratio", "seconds"),
+    [(6.0, 10.0), pytest.param(6.0, 20.0, marks=pytest.mark.slow), pytest.param(1.8, 20.0, marks=pytest.mark.slow)],
+)
+def test_waves_do_not_grow_at_a_contrast_of_eight(ratio: float, seconds: float) -> None:
+    """Waves along the rigid walls leave slowly. Of the largest velocity, 0.012 remain in the second and 0.0085 in the
+    last third of 10 s, 0.0088 and 0.0054 of 20 s; with vp / vs = 1.8, 0.0116 and 0.0101."""
+    _, middle, last = thirds(ratio, seconds)
+    assert last < 0.9 * middle and middle < 0.02
 
 
 @pytest.mark.slow
 def test_waves_grow_at_a_contrast_of_eight_without_the_viscosity(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By a factor of 83 from the second to the last third of 10 s."""
     monkeypatch.setattr(soft_ground, "VISCOSITIES", (0.0, 0.0))
-    plan, _ = make(valley(6.0))
-    found = largest_velocities(valley(6.0), round(20.0 / plan.schedule.time_step))
-    assert found[-1] > 2 * found[2 * len(found) // 3]
+    _, middle, last = thirds(6.0, 10.0)
+    assert last > 20 * middle
 
 
 def over_water(simulation: lw.Simulation) -> lw.Simulation:

@@ -82,6 +82,34 @@ def test_time_and_efficiency_by_hand() -> None:
     assert dict(hidden.lines())["exchange"].endswith(", overlapped") and "100.0%" in dict(hidden.lines())["efficiency"]
 
 
+def test_too_small_meshes_for_several_devices_are_warned_about() -> None:
+    """53,000 tetrahedra in four clusters, with 200,000 updates per step: 150 and 41.6 million elements/s on one and two
+    H100 were measured."""
+    shares = [RankWorkload(26_500, 1e5, 1, 100_000, exchanges=8)] * 2
+    small = partition(shares, 2e5, "peer", unit="elements").timed(2e5 / 150e6, 1)
+    assert small.step_s / small.alone_s == pytest.approx(150 / 41.6, rel=0.05)
+    [text] = small.warnings()
+    assert "2 ranks are predicted to take 3.5 times as long as one rank" in text and "53,000 elements" in text
+    enough = small.exposed_s / (0.5 * small.alone_s)  # times as many elements: the exchanges cost what the half gains
+    assert f"from about {53_000 * enough:,.0f} elements" in text
+    larger = [RankWorkload(round(26_500 * 1.01 * enough), 1e5 * 1.01 * enough, 1, 100_000, exchanges=8)] * 2
+    assert partition(larger, 2.02e5 * enough, "peer").timed(2.02e5 * enough / 150e6, 1).warnings() == []
+    one_exchange = [RankWorkload(26_500, 1e5, 1, 100_000)] * 2
+    assert partition(one_exchange, 2e5, "peer").timed(2e5 / 150e6, 1).warnings() == []
+
+
+def test_exchanges_of_local_time_steps_are_those_of_the_smallest_elements() -> None:
+    case = simulation("discontinuous_galerkin", material={"layers": [
+        {"top": 0, "vp": 2000, "vs": 1100, "rho": 2000}, {"top": -1000, "vp": 6000, "vs": 3400, "rho": 2700},
+    ]}, solver={
+        "method": "discontinuous_galerkin", "order": 3, "spacing": 500.0, "local_time_steps": True,
+    })  # fmt: skip
+    package = load_method("discontinuous_galerkin")
+    plan = package.plan(case, CPU)
+    assert plan.clustering.ticks > 1
+    assert {share.exchanges for share in package.partition_report(case, plan, 2, "cpu")} == {plan.clustering.ticks}
+
+
 def test_ranks_that_share_a_processor_are_slower_by_their_number() -> None:
     shares = [RankWorkload(1, 500.0, 1, 0)] * 2
     found = partition(shares, 1000.0, "mpi", own_device=False, speed=0.5).timed(10.0, 10)

@@ -142,7 +142,7 @@ def fake_cupy() -> ModuleType:
         runtimeGetVersion=lambda: 13020, memGetInfo=lambda: (2 * 10**9, 10**10), getDevice=lambda: 0,
         setDevice=set_device,
         getDeviceProperties=lambda _number: PROPERTIES, memcpyAsync=copy, memcpy2DAsync=copy_rows,
-        memcpyHostToDevice=1, memcpyDeviceToHost=2,
+        memcpyHostToDevice=1, memcpyDeviceToHost=2, memcpyDeviceToDevice=3,
     )  # fmt: skip
     driver = SimpleNamespace(
         CUDADriverError=DeviceError, moduleLoadData=lambda code: 1, moduleGetFunction=lambda module, name: name,

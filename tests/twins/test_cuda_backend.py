@@ -167,6 +167,18 @@ def test_parts_of_a_field_are_copied(any_backend, part) -> None:
     np.testing.assert_array_equal(any_backend.fetch(field).wait(), values)
 
 
+def test_planes_are_copied_on_the_device(any_backend) -> None:
+    field, values, every = any_backend.field(SHAPE, HALO), random(), slice(None)
+    any_backend.assign(field, values)
+    for target, source in (((2, 3), every), ((1, 2), every)), (((3, 4), slice(4, 5)), ((1, 2), slice(4, 5))):
+        places = [(slice(*planes), rows, every) for planes, rows in (target, source)]
+        any_backend.assign(field[places[0]], field[places[1]])
+        values[places[0]] = values[places[1]]
+    np.testing.assert_array_equal(any_backend.download(field), values)
+    with pytest.raises(ValueError, match=r"layout|broadcast"):
+        any_backend.assign(field[2:3, :, :], field[1:2, 1:3, :])
+
+
 def test_large_arrays_are_copied_without_a_buffer(backend, monkeypatch) -> None:
     monkeypatch.setattr("lithowave.backends.cuda.STAGED_BYTES", 100)
     field, values = backend.field(SHAPE, HALO), random(dtype=float)

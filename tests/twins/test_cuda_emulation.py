@@ -379,6 +379,7 @@ def test_padding_of_fields(build: Any) -> None:
     backend = emulated_cuda()
     field = backend.field((3, 4, 40), 4)
     assert field.strides == (4 * 64 * 4, 64 * 4, 4) and (field.data.ptr + 16) % 128 == 0
+    assert (backend.field((3, 4, 40), 4, shift=8).data.ptr + 16) % 128 == 32
     program = build(backend, 'extern "C" __global__ void f(real* a, int n) { a[n] += 1; }')
     program.launch("f", (1,), (1,), {"a": field, "n": 64 * 4 + 39})
     assert backend.download(field)[1, 0, 39] == 1
@@ -386,7 +387,7 @@ def test_padding_of_fields(build: Any) -> None:
         with pytest.raises(EmulationError, match="into the padding of a field of 3 x 4 x 40 float32"):
             program.launch("f", (1,), (1,), {"a": field, "n": place})
     with pytest.raises(EmulationError, match="beyond an array"):
-        program.launch("f", (1,), (1,), {"a": field, "n": 12 * 64 + 36})
+        program.launch("f", (1,), (1,), {"a": field, "n": 12 * 64 + 68})
     backend.padding_stays_zero = False
     program.launch("f", (1,), (1,), {"a": field, "n": 40})
 

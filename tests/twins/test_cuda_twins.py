@@ -22,7 +22,7 @@ from lithowave.solvers.finite_difference.arguments import ARGUMENTS
 from lithowave.solvers.finite_difference.attenuation import synthetic_attenuation
 from lithowave.solvers.finite_difference.cpml import axis_layers
 from lithowave.solvers.finite_difference.fields import FIELDS, LAWS
-from lithowave.solvers.finite_difference.grid_update import PACKAGE
+from lithowave.solvers.finite_difference.grid_update import PACKAGE, place_of_material
 from lithowave.solvers.finite_difference.layer_smoothing import smoothing_of
 from lithowave.solvers.finite_difference.measure import synthetic_plan
 from lithowave.solvers.finite_difference.moments import bricks_of
@@ -217,6 +217,33 @@ def test_one_pass(kind: str, case: str, order: int, law: str, monkeypatch: pytes
     monkeypatch.setitem(CASES, case, PASS_CASES[case])
     plan = case_plan(case, order, "single")
     compare_one_pass(kind, in_soft_ground(plan) if case == "surface" else plan, law)
+
+
+@pytest.mark.parametrize("kind", DEVICES)
+@pytest.mark.parametrize("passes", ["one", "two"])
+def test_material_of_equal_columns(kind: str, passes: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a layered medium all tiles but those at the far ends read the material of one column of tiles."""
+    monkeypatch.setitem(CASES, "surface", PASS_CASES["surface"])
+    the_plan = dataclasses.replace(case_plan("surface", 4, "single"), law="transverse")
+    cuda = FiniteDifferenceSolver(dataclasses.replace(the_plan, passes=passes), None, make_device(kind, "single"))
+    cpu = FiniteDifferenceSolver(
+        dataclasses.replace(the_plan, passes="two"), None, make_backend("cpu", "single", 1)
+    )
+    fill([cuda, cpu], seed=4)
+    inside = slice(2, -2)
+    for solver in (cuda, cpu):
+        for array in solver.material.arrays.values():
+            values = solver.backend.download(array).copy()
+            values[:, inside, inside] = values[:, 5:6, 5:6]
+            solver.backend.assign(array, values)
+    assert place_of_material(cuda.material.arrays.values(), 2, (72, 40), 0) == (32, 4)
+    for step in range(3):
+        cuda.advance(step)
+        cpu.advance(step)
+    assert_same_state(cuda, cpu, 1e-5)
+    array = cuda.material.arrays["density"]
+    cuda.backend.assign(array[20, 30], 1.001 * cuda.backend.download(array[20, 30]))
+    assert place_of_material(cuda.material.arrays.values(), 2, (72, 40), 0) is None
 
 
 @pytest.mark.parametrize("kind", DEVICES)

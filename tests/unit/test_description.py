@@ -284,7 +284,7 @@ def test_overrides_replace_single_entries(folder):
 
 def test_defaults_follow_overrides():
     changed = small().with_overrides({"solver.order": 8, "solver.max_frequency": 4})
-    assert changed.solver.points_per_wavelength == 5.0
+    assert changed.solver.points_per_wavelength == 9.0
     assert changed.output.sampling_interval == 0.02
 
 

@@ -59,7 +59,7 @@ def test_the_order_is_a_default_that_is_not_set():
     solver = simulation.solver
     assert (solver.order, solver.points_per_wavelength, solver.local_time_steps) == (5, 7.0, None)
     assert solver.model_fields_set == {"method", "max_frequency"}
-    assert (solver.accuracy, solver.steps_per_spacing, solver.smallest_points) == ("order 5", 5, 4.0)
+    assert (solver.order_text, solver.steps_per_spacing, solver.smallest_points) == ("order 5", 5, 4.0)
     assert simulation.warnings() == []
     assert lw.Solver(max_frequency=1).order == 4
     changed = simulation.with_overrides({"solver.order": 3})

@@ -83,7 +83,7 @@ def test_the_degree_is_a_default_that_is_not_set():
     solver = simulation.solver
     assert (solver.degree, solver.points_per_wavelength, solver.order) == (4, 7.0, 4)
     assert solver.model_fields_set == {"method", "max_frequency"}
-    assert (solver.recommended_points, solver.smallest_points, solver.accuracy) == (7.0, 4.0, "degree 4")
+    assert (solver.recommended_points, solver.smallest_points, solver.order_text) == (7.0, 4.0, "degree 4")
     assert simulation.warnings() == []
     other = simulation.with_overrides({"solver.degree": 8}).solver
     assert (other.points_per_wavelength, other.smallest_points) == (5.0, 3.5)
@@ -92,8 +92,8 @@ def test_the_degree_is_a_default_that_is_not_set():
 
 def test_resolution_of_both_methods():
     grid = lw.Solver(spacing=100.0, order=6)
-    assert (grid.resolution_points(700.0), grid.recommended_points, grid.smallest_points) == (7.0, 6.0, 4.0)
-    assert (grid.degree, grid.accuracy) == (None, "order 6")
+    assert (grid.resolution_points(700.0), grid.recommended_points, grid.smallest_points) == (7.0, 9.0, 4.0)
+    assert (grid.degree, grid.order_text) == (None, "order 6")
     mesh = lw.Solver(method="spectral_element", spacing=100.0, degree=5)
     assert (mesh.resolution_points(100.0), mesh.recommended_points, mesh.smallest_points) == (5.0, 6.0, 4.0)
     assert lw.Solver(max_frequency=1).resolution_points(100.0) is None

@@ -13,6 +13,7 @@ from lithowave.errors import InputError
 from lithowave.mesh.grid import Grid
 from lithowave.rheology.body import fit_body
 from lithowave.rheology.quality import QualityLaw
+from lithowave.solvers.finite_difference import attenuation
 from lithowave.solvers.finite_difference.attenuation import (
     COMMON_RATE,
     LAST_CODE,
@@ -101,6 +102,18 @@ def test_a_subdomain_has_the_codes_of_the_grid():
     part = grid.part([(3, 12), (5, 14), (1, 11)])
     own = np.stack(list(code_planes(found, simulation, part, 0)), axis=1)
     assert np.array_equal(own, codes[:, 1:11, 5:14, 3:12])
+
+
+@pytest.mark.parametrize("mode", ["coarse", "full"])
+def test_equal_planes_of_layers_are_made_once(monkeypatch: pytest.MonkeyPatch, mode: str) -> None:
+    simulation = described(memory_variables=mode)
+    made = plan(simulation, make_backend("cpu", "double", 1))
+    found = list(code_planes(made.attenuation, simulation, made.grid, 2))
+    monkeypatch.setattr(attenuation, "PLANES_KEPT", 0)
+    for plane, expected in zip(found, code_planes(made.attenuation, simulation, made.grid, 2), strict=True):
+        assert np.array_equal(plane, expected)
+    # By parity: layer, interior, interface and the layer at the top; of layers alone, inside, outside.
+    assert len({id(plane) for plane in found}) <= 10 < len(found)
 
 
 def test_mechanisms_are_a_permutation_in_every_cube():

@@ -1,16 +1,18 @@
-"""Machine code of a parallel kernel is generated once, and that of other functions as before."""
+"""Machine code of a kernel is generated once, and that of functions that it calls only if Python calls them."""
 
 from __future__ import annotations
+
+import gc
 
 import numba
 import numpy as np
 import pytest
+from numba.core import event
 from numba.core.codegen import JITCodeLibrary
-from numba.core.cpu import CPUContext
 from numba.core.errors import TypingError
 
 from lithowave.backends import kernel_cache
-from lithowave.backends.machine_code import INNER_LIBRARIES
+from lithowave.backends.machine_code import INNER_LIBRARIES, REPLACED
 
 
 @numba.njit
@@ -48,8 +50,42 @@ def test_inner_libraries_have_no_machine_code(generated, njit, copies: int) -> N
     assert generated.count("sums") == 1
 
 
+@pytest.mark.parametrize("options", [{}, {"forceinline": True}, {"cache": True}])
+def test_functions_of_kernels_have_machine_code_only_for_python(generated, options, tmp_path, monkeypatch) -> None:
+    """Two functions with the same types are not mixed up. Those that are stored on disk have machine code."""
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+    rows = [kernel_cache.njit(**options)(function) for function in (lambda x, y: x - y, lambda x, y: y * x)]
+    first, second = rows
+
+    def combined(x, y):
+        return first(x, y) + 10 * second(x, y)
+
+    assert kernel_cache.njit()(combined)(5.0, 3.0) == 152.0
+    assert len(generated) == (3 if "cache" in options else 1)
+    assert [row(5.0, 3.0) for row in rows for _ in range(2)] == [2.0, 2.0, 15.0, 15.0]
+    assert len(generated) == 3
+    assert first(5, 3) == 2 and len(generated) == 4, "other types, called from Python only"
+
+
+def test_the_garbage_collector_is_as_before() -> None:
+    enabled: list[bool] = []
+
+    class Listener(event.Listener):
+        def on_start(self, event) -> None:
+            enabled.append(gc.isenabled())
+
+        def on_end(self, event) -> None:
+            pass
+
+    assert gc.isenabled()
+    with event.install_listener("numba:run_pass", Listener()):
+        assert kernel_cache.njit()(lambda x: x + 1)(1) == 2
+    assert len(enabled) > 5 and not any(enabled) and gc.isenabled()
+
+
 def test_a_failed_compilation_leaves_numba_unchanged() -> None:
-    before = JITCodeLibrary._finalize_final_module, CPUContext.get_executable
-    with pytest.raises(TypingError):
-        kernel_cache.njit(parallel=True)(sums)("text", "text")
-    assert (JITCodeLibrary._finalize_final_module, CPUContext.get_executable) == before
+    before = [getattr(owner, name) for owner, name in REPLACED]
+    for _ in range(2):
+        with pytest.raises(TypingError):
+            kernel_cache.njit(parallel=True)(sums)("text", "text")
+    assert [getattr(owner, name) for owner, name in REPLACED] == before and gc.isenabled()

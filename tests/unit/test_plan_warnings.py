@@ -11,6 +11,7 @@ import pytest
 import lithowave as lw
 from fake_ranks import on_ranks
 from lithowave.solvers import load_method
+from lithowave.solvers.elements.absorption_warnings import reflection_warnings
 from reference_backend import CPU
 
 SE, DG, FD = "spectral_element", "discontinuous_galerkin", "finite_difference"
@@ -75,11 +76,11 @@ def test_what_does_not_reflect_has_no_warning(changes):
     assert warnings_of(described(**changes)) == []
 
 
-def test_faces_at_the_distance_that_is_recommended_have_no_warning():
-    far = {"x": [-7200, 7200], "y": [-7200, 7200], "z": [-7200, 0]}
-    assert warnings_of(described(domain=far, solver={"degree": 8})) == []
-    near = {name: [end + 300 * np.sign(end) * -1 for end in ends] for name, ends in far.items() if name != "z"}
-    assert len(warnings_of(described(domain={**near, "z": [-6900, 0]}, solver={"degree": 8}))) == 1
+@pytest.mark.parametrize(("end", "count"), [(7200.0, 0), (6900.0, 1)])
+def test_faces_at_the_distance_that_is_recommended_have_no_warning(end, count):
+    bounds = ((-end, end), (-end, end), (-end, 0.0))
+    faces = dict.fromkeys(("x_min", "x_max", "y_min", "y_max", "z_min"), "absorbing") | {"z_max": "free"}
+    assert len(reflection_warnings(described(), bounds, faces, "stacey")) == count
 
 
 def test_only_absorbing_faces_count():

@@ -4,8 +4,8 @@ The grid step is 2.5 km, three times that of the example, and the source is smoo
 spectrum falls to 5% at 0.25 Hz), so that the run takes a second or two. Two references, both computed by this
 package:
 
-``fine``: the same source with half the grid step. The difference is the error of the coarse grid, 5 points in
-a wavelength at order 8: at most 5% over all stations together.
+``fine``: the same source with half the grid step. The difference is the error of the coarse grid, 5.4 points in
+a wavelength at order 4: at most 5% over all stations together.
 ``coarse``: the very run of this test in double precision. In double the difference is rounding, at most 1e-9
 unless something has changed; in single precision it is at most 1e-4.
 

@@ -58,7 +58,7 @@ SMALL = {
         "boundaries.absorption": "stacey",  # eight kernels less to compile
     }),
     "bolivia/small.yaml": Small("S05P", {
-        "domain.chunk.elements": [8, 8], "solver.max_frequency": 0.0025, "duration": 2000,
+        "domain.chunk.elements": [8, 8], "solver.max_frequency": 0.0025, "duration": 1500,
         "sources.0.time_function": {"gaussian": {"sigma": 160}}, "output.sampling_interval": 20,
     }),
     "bolivia/bolivia.yaml": Small("S05P", {

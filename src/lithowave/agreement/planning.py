@@ -56,7 +56,7 @@ class PlannedRun:
     @property
     def label(self) -> str:
         """Method with its order or degree, and the kind of a control run: ``spectral element (degree 4), finer``."""
-        label = f"{self.method.replace('_', ' ')} ({self.simulation.solver.accuracy})"
+        label = f"{self.method.replace('_', ' ')} ({self.simulation.solver.order_text})"
         return label if self.kind == BASE else f"{label}, {self.kind}"
 
 

@@ -63,8 +63,9 @@ class CpuBackend:
         """Return an array of zeros; default type: the precision of the run."""
         return np.zeros(shape, dtype or self.dtype)
 
-    def field(self, shape: tuple[int, int, int], halo: int, dtype: Any = None) -> np.ndarray:
-        """Return an array of zeros (z, y, x); default type: the precision of the run.
+    def field(self, shape: tuple[int, int, int], halo: int, dtype: Any = None, shift: int = 0) -> np.ndarray:
+        """Return an array of zeros (z, y, x); default type: the precision of the run. `shift` is for devices whose
+        memory lines the kernels read as a whole.
 
         The system begins large arrays at the same position of a page, so that the same point of all fields belongs to
         one set of cache lines, which holds fewer lines than there are fields. Here each field begins at another one.

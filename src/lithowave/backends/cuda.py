@@ -18,6 +18,7 @@ from lithowave.backends.cuda_copies import (
     Staging,
     Unfinished,
     copy,
+    copy_on_device,
     pinned_array,
     poison,
     require_arrival,
@@ -194,8 +195,9 @@ class CudaBackend:
         shape, dtype = _tuple(shape), np.dtype(dtype or self.dtype)
         return self.cupy.ndarray(shape, dtype, self._zeroed(math.prod(shape) * dtype.itemsize))
 
-    def field(self, shape: tuple[int, int, int], halo: int, dtype: Any = None) -> Any:
-        """Return zeros (z, y, x) with rows padded so that the first element after the halo is aligned to 128 bytes.
+    def field(self, shape: tuple[int, int, int], halo: int, dtype: Any = None, shift: int = 0) -> Any:
+        """Return zeros (z, y, x) with rows padded so that the first element after the halo is `shift` elements behind
+        an address that is aligned to 128 bytes; 0 <= shift < 128 bytes.
 
         ``128 bytes - halo`` readable zeros precede the first element, and 128 bytes follow the last one. Fields of one
         shape have the same strides in elements for every type; rows of a type shorter than that of the run are aligned
@@ -203,6 +205,7 @@ class CudaBackend:
         """
         dtype = np.dtype(dtype or self.dtype)
         lead, pitch, size = padded_layout(shape, halo, dtype.itemsize, self.dtype.itemsize)
+        lead += shift
         strides = tuple(count * dtype.itemsize for count in (shape[1] * pitch, pitch, 1))
         return self.cupy.ndarray(shape, dtype, self._zeroed(size) + lead * dtype.itemsize, strides)
 
@@ -231,7 +234,12 @@ class CudaBackend:
         return host
 
     def assign(self, array: Any, host: Any) -> None:
-        """Assign ``array[...] = host`` in stream order; the host continues and may change its array."""
+        """Assign ``array[...] = host`` in stream order; the host continues and may change its array. `host` may also be
+        an array on the device with the same layout."""
+        if isinstance(host, self.array_type):
+            with device_errors():
+                copy_on_device(self._runtime, array, host, self.stream.ptr)
+            return
         if array.nbytes > STAGED_BYTES:
             host = np.ascontiguousarray(np.broadcast_to(host, array.shape), array.dtype)
             self._copy_and_wait(array, host, True)
@@ -343,11 +351,12 @@ class CudaBackend:
 
 
 def padded_layout(shape: tuple[int, int, int], halo: int, itemsize: int, run_itemsize: int) -> tuple[int, int, int]:
-    """Return the elements before a field's first one and per row, and the total bytes; see `CudaBackend.field`."""
+    """Return the elements before a field's first one (without a shift) and per row, and the total bytes; see
+    `CudaBackend.field`."""
     line, unit = LINE // itemsize, LINE // run_itemsize
     planes, rows, columns = shape
     lead, pitch = line - halo % line, -(-columns // unit) * unit
-    return lead, pitch, (lead + planes * rows * pitch + line) * itemsize
+    return lead, pitch, (lead + line + planes * rows * pitch + line) * itemsize
 
 
 def _tuple(shape: int | tuple[int, ...]) -> tuple[int, ...]:

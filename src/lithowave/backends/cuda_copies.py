@@ -43,6 +43,20 @@ def copy(runtime: Any, array: Any, host: np.ndarray, to_device: bool, stream: in
         place += width * rows
 
 
+def copy_on_device(runtime: Any, array: Any, source: Any, stream: int) -> None:
+    """Start a copy between two arrays on the device, possibly strided, of the same shape, strides and type."""
+    if (array.shape, array.strides, array.dtype) != (source.shape, source.strides, source.dtype):
+        raise ValueError("copies on the device are between arrays with the same layout")
+    if array.size == 0:
+        return
+    kind = runtime.memcpyDeviceToDevice
+    width, axes = merged_axes(array.shape, array.strides, array.itemsize)
+    *outer, (rows, pitch) = axes or [(1, width)]
+    for offset in offsets(outer):
+        places = (array.data.ptr + offset, pitch, source.data.ptr + offset, pitch)
+        runtime.memcpy2DAsync(*places, width, rows, kind, stream)
+
+
 def merged_axes(
     shape: Sequence[int], strides: Sequence[int], itemsize: int
 ) -> tuple[int, list[tuple[int, int]]]:

@@ -230,8 +230,7 @@ def njit(**options: Any) -> Callable[[Callable], Any]:
         if options.get("cache"):
             dispatcher._cache._cache_file.__class__ = VariantFiles
             dispatcher._cache._cache_file.function = dispatcher
-        if options.get("parallel"):
-            generated_once(dispatcher)
+        generated_once(dispatcher, stored=bool(options.get("cache")))
         return dispatcher
 
     return decorate

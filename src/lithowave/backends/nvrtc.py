@@ -175,10 +175,15 @@ def read_headers(*folders: Path) -> dict[str, str]:
 
 
 def cache_folder() -> Path:
-    """Return the directory of compiled kernels: in ``$LITHOWAVE_CACHE_DIR`` or the user's cache directory."""
+    """Return the directory of compiled kernels, in that of `cache_root`."""
+    return cache_root() / "kernels"
+
+
+def cache_root() -> Path:
+    """Return the directory of data that can be computed again: ``$LITHOWAVE_CACHE_DIR`` or in the user's cache."""
     own = os.environ.get("LITHOWAVE_CACHE_DIR")
     user = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    return (Path(own) if own else Path(user) / "lithowave") / "kernels"
+    return Path(own) if own else Path(user) / "lithowave"
 
 
 def nvrtc():

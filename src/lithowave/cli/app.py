@@ -357,7 +357,8 @@ def bench(
             "repeated (default: 200 on a CPU, 512 on a CUDA device). With --method spectral_element, the number of "
             "elements (default: 20 on a CPU, 77x77x76 on a CUDA device). With --method discontinuous_galerkin, the "
             "number of cubes of twelve tetrahedra (default: 16 on a CPU, 43x43x42 on a CUDA device; 14 and 42 with "
-            "local time stepping).",
+            "local time stepping). With --case default, the sides of the domain in km (default: 6x6x3 on a CPU, "
+            "36x36x12 on a CUDA device).",
         ),
     ] = None,
     orders: Annotated[
@@ -385,9 +386,10 @@ def bench(
         typer.Option(
             "--case",
             metavar="NAME",
-            help="Select cases: interior, full or run (finite differences); affine, deformed, attenuating, trilinear "
-            "or fluid (spectral elements); global, local, attenuating or anisotropic (discontinuous Galerkin); "
-            "separated by commas or repeated.",
+            help="Select cases: interior, full or run (finite differences); affine, deformed, attenuating, "
+            "affine_attenuating, trilinear or fluid (spectral elements); global, local, attenuating or anisotropic "
+            "(discontinuous Galerkin); separated by commas or repeated. Or default: entire runs of the first example "
+            "of the README by all methods, elastic, with attenuation, and with outputs.",
         ),
     ] = None,
     backend: Backend = None,

@@ -154,17 +154,39 @@ def print_diagnostics(found: dict[str, Any]) -> None:
 
 def print_benchmarks(records: list[dict[str, Any]]) -> None:
     """Print benchmark records as tables, one per method, and the bandwidths to which the rates are compared."""
+    if records and records[0]["case"] == "default":
+        return print_default_runs(records)
     for method in dict.fromkeys(record["method"] for record in records):
         own = [record for record in records if record["method"] == method]
-        rows = [_benchmark_head(own[0]), *(_benchmark_row(record) for record in own)]
-        widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-        for number, row in enumerate(rows):
-            line = "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True))
-            print_text(line.rstrip(), "bold" if number == 0 else "")
+        _print_columns([_benchmark_head(own[0]), *(_benchmark_row(record) for record in own)])
     measured = {(record["device"], record["precision"]): record["bandwidth"] for record in records}
     for names, bandwidth in measured.items():
         parts = (f"{name} {value / 1e9:.4g} GB/s" for name, value in bandwidth.items())
         print_text(f"memory bandwidth ({', '.join(names)}): {', '.join(parts)}")
+
+
+def print_default_runs(records: list[dict[str, Any]]) -> None:
+    """Print the records of the default case as a table, and the longest phases of each run."""
+    head = ("method", "variant", "domain, km", "precision", "time step, ms", "of limit", "loop, s", "ideal loop, s",
+            "efficiency", "command, s", "longest phases, s")  # fmt: skip
+    rows = [
+        (record["method"], record["variant"], "x".join(f"{side:g}" for side in record["size_km"]), record["precision"],
+         f"{1e3 * record['time_step_s']:.3g}", f"{record['time_step_fraction']:.0%}", f"{record['loop_s']:.2f}",
+         f"{record['ideal_loop_s']:.2f}", f"{record['loop_efficiency']:.0%}", f"{record['whole_s']:.2f}",
+         ", ".join(f"{name} {seconds:.2f}" for name, seconds in record["longest_phases"].items()))
+        for record in records
+    ]  # fmt: skip
+    _print_columns([head, *rows])
+    device = ", ".join(dict.fromkeys(record["device"] for record in records))
+    print_text(f"{records[0]['duration_s']:g} s on {device}; each run is the second one in this process")
+
+
+def _print_columns(rows: list[tuple[str, ...]]) -> None:
+    """Print rows in columns of equal width, the first row as their names."""
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    for number, row in enumerate(rows):
+        line = "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True))
+        print_text(line.rstrip(), "bold" if number == 0 else "")
 
 
 def _benchmark_unit(record: dict[str, Any]) -> str:

@@ -24,6 +24,7 @@ MODULI = ("full", "compact")
 EFFECTIVE_MEDIA = ("isotropic", "transverse", "orthorhombic")
 ATTENUATION = ("none", "coarse", "full")
 SMALLEST_INTERIOR = 8
+SMALLEST_SIDE = 3  # km, of the default case: its source is at a depth of 2 km
 COUNTED = {"finite_difference": "points", "spectral_element": "elements", "discontinuous_galerkin": "cubes"}
 
 
@@ -112,6 +113,10 @@ def benchmark_choices(lists: Mapping[str, Sequence[str] | None], single: Mapping
             raise InputError(f"--{name.replace('_', '-')}", f"{chosen[name]} is out of range", "allowed: from 1")
     if not sizes:
         return chosen
+    from lithowave.bench import DEFAULT
+
+    if DEFAULT in chosen.get("cases", ()):
+        return chosen | {"sizes": [grid_shape(text, SMALLEST_SIDE, "km") for text in sizes]}
     shapes = _sizes(sizes, chosen)
     least = 2 * chosen.get("layer_cells", 0) + SMALLEST_INTERIOR
     if "layer_cells" in chosen and min(map(min, shapes)) < least:
@@ -120,7 +125,9 @@ def benchmark_choices(lists: Mapping[str, Sequence[str] | None], single: Mapping
 
 
 def _refuse_unknown_choices(chosen: Mapping[str, Any]) -> None:
-    cases = [case for method in METHODS for case in load_bench_cases(method).CASES]
+    from lithowave.bench import DEFAULT
+
+    cases = [*(case for method in METHODS for case in load_bench_cases(method).CASES), DEFAULT]
     for name, values, allowed in (
         ("--method", chosen.get("methods", ()), METHODS),
         ("--order", chosen.get("orders", ()), ORDERS),
@@ -163,7 +170,7 @@ def whole_number(option: str, text: str) -> int:
 
 
 def grid_shape(text: str, smallest: int, counted: str = "points") -> tuple[int, int, int]:
-    """Return points, elements or cubes along x, y and z from ``200``, a cube, or ``300x200x100``."""
+    """Return points, elements, cubes or km along x, y and z from ``200``, a cube, or ``300x200x100``."""
     parts = text.strip().split("x")
     if len(parts) not in (1, 3) or not all(part.isdigit() for part in parts):
         raise InputError(

@@ -15,6 +15,7 @@ from lithowave.errors import InputError, Interruption, LithowaveError
 from lithowave.output.joining import unjoined
 from lithowave.output.run_folder import read_report
 from lithowave.run.check import duration_text
+from lithowave.run.efficiency import efficiency_line
 from lithowave.run.progress import rate_key, rate_text
 from lithowave.run.result import Result
 from lithowave.run.time_limit import exit_status
@@ -64,6 +65,8 @@ def print_run_summary(result: Result) -> None:
     rate = report[rate_key(report["unit"])]
     speed = f", {rate_text(rate, report['unit'])}" if rate else ""
     print_text(f"finished: in {duration_text(report['wall_s'])}{speed}")
+    if "loop_losses" in report:
+        print_text(f"efficiency: {efficiency_line(report, report['plan']['method'])}")
     print_text(f"results: {result.directory}")
     if unjoined(result.directory):
         print_text(f"join:    lithowave join {folder}    join the snapshot parts that the ranks have written")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from lithowave.description.accuracy import TARGETS, error_text
 from lithowave.description.attenuation_warnings import attenuation_warnings
 from lithowave.description.horizontal_axes import mixed_axes
 from lithowave.description.input_warnings import (
@@ -27,6 +28,9 @@ from lithowave.description.time_function_warnings import time_function_warnings
 
 if TYPE_CHECKING:
     from lithowave.description.simulation import Simulation
+
+_MISSED = 2.0
+"""Factor by which the estimated error may exceed that of the level fine without a warning."""
 
 _ROUNDING = 1e-9
 """Fraction by which round-off may make a moment tensor differ from an isotropic one."""
@@ -250,8 +254,18 @@ def _resolution_warnings(simulation: Simulation) -> Iterator[str]:
     if points is None and wavelength is not None:
         points = solver.resolution_points(wavelength)
     usual = solver.recommended_points
-    if points is not None and points < usual * (1.0 - 1e-6):
-        yield f"solver: {points:.3g} points per wavelength; {usual:g} are usual at {solver.accuracy}."
+    if points is not None and points < usual * (1.0 - 1e-6) and solver.accuracy is None:
+        error = solver.estimated_error(points)
+        more = "" if error is None else f", and the error of seismograms is about {error_text(error)}"
+        yield f"solver: {points:.3g} points per wavelength; {usual:g} are usual at {solver.order_text}{more}."
+    elif solver.accuracy == "fine" and points is not None:
+        error = solver.estimated_error(points)
+        if error is not None and error > _MISSED * TARGETS["fine"]:
+            yield (
+                f"solver.accuracy: fine aims at an error of {error_text(TARGETS['fine'])}, but {points:g} points per "
+                f"wavelength of {solver.method} with {solver.order_text} reach about {error_text(error)}. Use "
+                "spectral_element with degree 4 to reach it."
+            )
     interval = simulation.output.sampling_interval
     if (
         interval is not None

@@ -109,7 +109,8 @@ class Simulation(DescriptionModel):
         path : the file; relative file names in it refer to its directory.
         overrides : entries that replace those of the file, by dotted key: ``{"solver.order": 8}``. If they change
         ``solver.method``, the keys ``order``, ``coefficients``, ``passes``, ``degree``, ``local_time_steps`` and
-        ``refine_sources`` of the file are ignored.
+        ``refine_sources`` of the file are ignored. ``solver.accuracy`` and the other keys of the resolution replace
+        each other.
 
         Raises
         ------
@@ -325,7 +326,8 @@ class Simulation(DescriptionModel):
 
         Keys are dotted and contain the indices of list items: ``{"solver.order": 8, "sources.0.double_couple.mw": 6}``.
         Defaults that depend on other entries are derived again. If ``solver.method`` changes, the keys of ``solver``
-        that only apply to the old method are ignored, except for the mesh.
+        that only apply to the old method are ignored, except for the mesh. ``solver.accuracy`` and the other keys of
+        the resolution (``points_per_wavelength``, ``spacing``) replace each other.
 
         Raises
         ------
@@ -351,8 +353,9 @@ class Simulation(DescriptionModel):
 
 
 def _replaced(document: Document, overrides: Mapping[str, Any]) -> Document:
-    """Return a document with replaced entries; if the method changes, without the parameters of the old method."""
-    changed = document.with_overrides(overrides)
+    """Return a document with replaced entries; if the method changes, without the parameters of the old method; if the
+    resolution changes, without the other keys that state it."""
+    changed = _without_replaced_resolution(document.with_overrides(overrides), overrides)
     methods = []
     for data in (document.data, changed.data):
         solver = data.get("solver")
@@ -364,6 +367,20 @@ def _replaced(document: Document, overrides: Mapping[str, Any]) -> Document:
     foreign = {key for key in PARAMETERS_BY_METHOD.get(old, ()) if ("solver", key) not in given}
     kept = {key: value for key, value in changed.data["solver"].items() if key not in foreign}
     return replace(changed, data={**changed.data, "solver": kept})
+
+
+def _without_replaced_resolution(document: Document, overrides: Mapping[str, Any]) -> Document:
+    """Return a document in which overrides of the resolution replace ``solver.accuracy``, or the reverse."""
+    paths = (parse_path(key) for key, value in overrides.items() if value is not None)
+    names = {path[1] for path in paths if path[0] == "solver" and len(path) > 1}
+    solver = document.data.get("solver")
+    dropped = {"spacing", "points_per_wavelength"} if "accuracy" in names else set()
+    dropped |= {"accuracy"} if names & {"spacing", "points_per_wavelength", "mesh"} else set()
+    dropped -= names
+    if not isinstance(solver, Mapping) or not dropped & solver.keys():
+        return document
+    kept = {key: value for key, value in solver.items() if key not in dropped}
+    return replace(document, data={**document.data, "solver": kept})
 
 
 def _filled(part: Part, values: Mapping[str, Any]) -> Part:

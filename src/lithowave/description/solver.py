@@ -19,6 +19,7 @@ from pydantic import (
 )
 from pydantic_core import CoreSchema, PydanticCustomError
 
+from lithowave.description.accuracy import LEVELS, POINTS, estimated_error, level_points
 from lithowave.description.base import DescriptionModel, InputFile, existing_file, keys_as_text
 from lithowave.description.refusals import refusal
 from lithowave.description.units import (
@@ -31,8 +32,9 @@ from lithowave.description.units import (
 from lithowave.readers.specfem_mesh import MESH_FILE, specfem_files
 from lithowave.readers.surface_names import IGNORED, SURFACE_NAMES
 
-RECOMMENDED_POINTS_PER_WAVELENGTH: Mapping[int, float] = {2: 20.0, 4: 8.0, 6: 6.0, 8: 5.0}
-"""Finite differences: grid points in the shortest wavelength at ``max_frequency``, by order: the default."""
+RECOMMENDED_POINTS_PER_WAVELENGTH: Mapping[int, float] = {2: 20.0, 4: 8.0, 6: 9.0, 8: 9.0}
+"""Finite differences: grid points in the shortest wavelength at ``max_frequency``, by order: the default. Higher orders
+need as many points as order 4 because the free surface and interfaces are of second order."""
 
 SMALLEST_POINTS_PER_WAVELENGTH: Mapping[int, float] = {2: 10.0, 4: 5.0, 6: 4.0, 8: 3.5}
 """Fewer are refused: the phase error of a path of ten wavelengths would pass a tenth of a period."""
@@ -219,9 +221,15 @@ class Solver(DescriptionModel):
     )
     points_per_wavelength: quantity("number", gt=0) | None = Field(  # type: ignore[valid-type]
         default=None,
-        description="Points per shortest wavelength. Defaults: 20, 8, 6, 5 for finite differences of order 2, 4, 6, 8; "
+        description="Points per shortest wavelength. Defaults: 20, 8, 9, 9 for finite differences of order 2, 4, 6, 8; "
         "12, 9, 7, 6, 5.5, 5, 5 for spectral elements of degree 2 to 8; 24, 14, 10, 7, 7, 7 for discontinuous "
         "Galerkin of order 2 to 7.",
+    )
+    accuracy: Literal["draft", "standard", "fine"] | None = Field(
+        default=None,
+        description="Instead of points_per_wavelength, spacing and mesh: the error of seismograms at which the points "
+        "per wavelength aim. draft: 2%; standard: 0.3% (finite_difference: 0.5%), the default points; fine: 0.05%. "
+        "`lithowave check` states the estimated error and the time of the three levels.",
     )
     spacing: PositiveLength | None = Field(
         default=None,
@@ -295,7 +303,8 @@ class Solver(DescriptionModel):
         for key in self.foreign_keys:
             if key in self.model_fields_set and getattr(self, key) is not None:
                 raise _foreign_key(key, self.method, (key,))
-        self._check_accuracy()
+        self._check_order()
+        self._check_level()
         if self.mesh is not None:
             self._check_mesh()
         else:
@@ -309,7 +318,31 @@ class Solver(DescriptionModel):
                     f"mesh and {key} are both given", "the mesh has its own sizes of elements", at=(key,)
                 )
 
-    def _check_accuracy(self) -> None:
+    def _check_level(self) -> None:
+        """Refuse a level of accuracy beside other keys of the resolution, or without measurements; set its points."""
+        if self.accuracy is None:
+            return
+        points = self.recommended_points
+        if self.accuracy != "standard":
+            measured = level_points(self.method, self._accuracy, self.accuracy)
+            if measured is None:
+                orders = ", ".join(map(str, POINTS[self.method]))
+                raise refusal(
+                    f"{self.accuracy} was not measured for {self.order_text}",
+                    f"allowed for {self._method.accuracy} {orders}, or use points_per_wavelength", at=("accuracy",),
+                )  # fmt: skip
+            points = measured
+        for key in ("mesh", "spacing", "points_per_wavelength"):
+            value = getattr(self, key)
+            if value is not None and not (key == "points_per_wavelength" and abs(value - points) < 1e-9 * points):
+                text = "mesh" if key == "mesh" else f"{key} ({value:.12g})"
+                raise refusal(
+                    f"accuracy ({self.accuracy}) and {text} are both given",
+                    f"give one of them: accuracy chooses {points:g} points per wavelength here", at=("accuracy",),
+                )  # fmt: skip
+        self.__dict__["points_per_wavelength"] = points
+
+    def _check_order(self) -> None:
         key = self._method.accuracy
         if key not in self.model_fields_set or self._accuracy is None:
             # A default, not a choice of the user: it is not counted among the fields that were set.
@@ -351,7 +384,8 @@ class Solver(DescriptionModel):
         elif points < self.smallest_points:
             raise refusal(
                 f"{points:.12g} points per wavelength are too few",
-                f"{self.accuracy} needs at least {self.smallest_points:g}; {self.recommended_points:g} are recommended",
+                f"{self.order_text} needs at least {self.smallest_points:g}; {self.recommended_points:g} are "
+                "recommended",
                 at=("points_per_wavelength",),
             )
 
@@ -369,9 +403,18 @@ class Solver(DescriptionModel):
         return tuple(key for key in _OWN_KEYS if key not in self._method.keys)
 
     @property
-    def accuracy(self) -> str:
+    def order_text(self) -> str:
         """Order or degree as text: ``order 4``, ``degree 4``."""
         return f"{self._method.accuracy} {self._accuracy}"
+
+    def estimated_error(self, points: float) -> float | None:
+        """Return the measured relative error of seismograms for points per wavelength; None if it is not known."""
+        return estimated_error(self.method, self._accuracy, points)
+
+    def accuracy_levels(self) -> dict[str, float]:
+        """Return the points per wavelength of the levels of accuracy; empty if they were not measured."""
+        found = {level: level_points(self.method, self._accuracy, level) for level in LEVELS}
+        return {level: points for level, points in found.items() if points is not None}
 
     @property
     def recommended_points(self) -> float:

@@ -380,9 +380,9 @@ def _resolution(simulation: Simulation) -> Iterator[Problem]:
             f"{with_unit(solver.spacing, 'length')} gives {points:.3g} points in the shortest wavelength, "
             f"{wavelength:.6g} m ({simulation.material_extremes['slowest']:.6g} m/s at "
             f"{solver.max_frequency:g} Hz)",
-            f"{solver.accuracy} needs at least {smallest:g}, that is spacing: {largest / smallest:.4g}",
+            f"{solver.order_text} needs at least {smallest:g}, that is spacing: {largest / smallest:.4g}",
             f"{largest / solver.recommended_points:.4g} is usual; a lower max_frequency or a higher "
-            f"{solver.accuracy.split()[0]} helps as well",
+            f"{solver.order_text.split()[0]} helps as well",
         )
 
 

@@ -15,6 +15,8 @@ One vocabulary for all HDF5 and VTKHDF files:
 ``time_origin``                      text: what t = 0 is
 ``origin_delay``                     s: the origin time of the event on the time axis of the file
 ``complete``                         of seismograms: 1 if the run is complete; 0 if it is running, was stopped or failed
+``time_dispersion_corrected_to``     of seismograms, Hz: frequency up to which the error of the time steps is removed;
+                                     not present if it is not removed
 ``origin_time``, ``start_time``      UTC (ISO 8601) of the origin time and of t = 0; only if the event has a date
 
 Files without ``origin_delay`` come from versions of lithowave in which ``origin_time`` was the UTC time of t = 0.

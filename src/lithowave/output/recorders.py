@@ -456,6 +456,7 @@ def _seismograms(
 ) -> SeismogramRecorder:
     output, path, receivers = simulation.output, folder / "seismograms.h5", simulation.acquisition.receivers
     attributes = attributes | receiver_axes(attributes)
+    attributes["time_dispersion_corrected_to"] = schedule.corrected_frequency
     attributes |= sea_floor_attributes([receivers[number].name for number in solver.sea_floor])
     capacity = block_length(len(receivers))  # the same on all ranks, which gather the records together
     writer: Any = NullWriter()

@@ -11,6 +11,7 @@ from typing import Any
 from lithowave.backends import make_backend
 from lithowave.backends.cpu import host_threads_in_use, usable_cores
 from lithowave.backends.interface import Backend
+from lithowave.description.accuracy import error_text
 from lithowave.description.model_report import model_report
 from lithowave.description.simulation import Simulation
 from lithowave.errors import OVERWRITE, InputError, LithowaveError, MissingPackageError, ResourceError
@@ -20,6 +21,7 @@ from lithowave.output.hdf5 import readable_size
 from lithowave.output.run_folder import existing_outputs
 from lithowave.output.waveforms import check_names
 from lithowave.run.checkpoints import checkpoint_count
+from lithowave.run.machine_rates import CHECK, store_rate
 from lithowave.run.memory import (
     MemoryRequirement,
     free_device_memory,
@@ -37,6 +39,44 @@ from lithowave.solvers import load_method
 PROCESS_BYTES = 200_000_000
 SHOWN_SHARE = 0.05  # of the time loop: shorter times of outputs are not printed
 WARNED_SECONDS = 10.0  # shorter times of outputs cause no warning
+
+
+@dataclass(frozen=True)
+class AccuracyLevel:
+    """Estimates for a level of ``solver.accuracy``, or ``this run``.
+
+    points : per shortest wavelength. error : relative error of seismograms; None if not measured. loop_s : time of the
+    loop, s; None if not measured.
+    """
+
+    name: str
+    points: float
+    error: float | None
+    loop_s: float | None
+
+    def text(self) -> str:
+        """Return the estimates as text: ``standard (7 points): error about 0.3%, 12 s``."""
+        error = "" if self.error is None else f"error about {error_text(self.error)}"
+        parts = [error, "" if self.loop_s is None else f"about {duration_text(self.loop_s)}"]
+        return f"{self.name} ({self.points:.3g} points): " + ", ".join(part for part in parts if part)
+
+
+def accuracy_levels(simulation: Simulation, loop_s: float | None) -> list[AccuracyLevel]:
+    """Return the estimates of this run and of the levels of accuracy; empty without a known resolution.
+
+    Times are proportional to the fourth power of the points per wavelength: three directions, and the time step.
+    """
+    solver, wavelength = simulation.solver, simulation.shortest_wavelength
+    points = None if wavelength is None else solver.resolution_points(wavelength) or solver.points_per_wavelength
+    levels = solver.accuracy_levels()
+    if solver.mesh is not None or points is None or not levels:
+        return []
+    if not any(abs(one - points) < 1e-6 * points for one in levels.values()):
+        levels = {"this run": points} | levels
+    return [
+        AccuracyLevel(name, one, solver.estimated_error(one), loop_s and loop_s * (one / points) ** 4)
+        for name, one in levels.items()
+    ]
 
 
 @dataclass(frozen=True)
@@ -63,6 +103,7 @@ class CheckReport:
         those of a run on one rank.
     ranks_per_machine : number of these ranks that fit on this machine; None without a partition.
     model, model_lines : ranges of the material model and its coverage of the domain, as `plan` and `plan_lines`.
+    accuracy : estimated error and time of the levels of ``solver.accuracy`` and of this run, if they were measured.
     """
 
     title: str
@@ -87,6 +128,7 @@ class CheckReport:
     model: dict[str, Any] = field(default_factory=dict)
     model_lines: list[tuple[str, str]] = field(default_factory=list)
     outputs_s: float | None = None
+    accuracy: list[AccuracyLevel] = field(default_factory=list)
 
     @property
     def runnable(self) -> bool:
@@ -120,6 +162,8 @@ class CheckReport:
             rows.append(("time", f"{duration_text(self.loop_s)} on {self._place()} ({speed} measured)"))
             if self.outputs_s is not None and self.outputs_s > SHOWN_SHARE * self.loop_s:
                 rows.append(("time of outputs", f"{duration_text(self.outputs_s)} to write, during the time loop"))
+        if self.accuracy:
+            rows.append(("accuracy", "; ".join(level.text() for level in self.accuracy)))
         if self.partition is not None:
             rows += self.partition.lines()
             if self.partition.loop_s is not None:
@@ -210,7 +254,9 @@ def check_simulation(simulation: Simulation, *, measure: bool = True, ranks: int
         problems.append(str(error))
     loop = outputs = None
     if measure and not problems:
-        loop = method.predict_loop_time(plan, backend, len(receivers))
+        prediction = method.predict_loop_time(plan, backend, len(receivers))
+        loop = prediction.seconds
+        store_rate(simulation.solver.method, plan, backend, prediction.domain_rate, CHECK)
         outputs = _writing_time(directory, written + checkpoints * checkpoint, free)
     warnings = [*simulation.warnings(), *plan.warnings(simulation), *_occupied(directory)]
     warnings += _slow_disk(loop, outputs, written + checkpoints * checkpoint)
@@ -222,6 +268,7 @@ def check_simulation(simulation: Simulation, *, measure: bool = True, ranks: int
         problems += _too_many_ranks(partition, fitting, free, backend)
         warnings += _shared_cores(partition)
         partition = partition if loop is None else partition.timed(loop, schedule.steps)
+        warnings += partition.warnings()
     summary = plan_summary(simulation, plan)
     lines = domain_lines(simulation) + plan.lines() + layer_lines(simulation)
     lines += [] if anelasticity is None else anelasticity.lines()
@@ -251,6 +298,7 @@ def check_simulation(simulation: Simulation, *, measure: bool = True, ranks: int
         ranks_per_machine=fitting,
         model=report.as_dict(),
         model_lines=report.lines(),
+        accuracy=accuracy_levels(simulation, loop),
     )
 
 

@@ -49,8 +49,10 @@ from lithowave.parallel.ranks import Note, Ranks, make_ranks
 from lithowave.phases import phase, record_phases, recorded_phases
 from lithowave.run.callback import Callback, UserCallback, user_callbacks
 from lithowave.run.checkpoints import CheckpointManager
+from lithowave.run.efficiency import LoopTimes, loop_efficiency
 from lithowave.run.instability import InstabilityWatch, crossing_time
-from lithowave.run.loop import Integration
+from lithowave.run.loop import FIRST_STEP, Integration
+from lithowave.run.machine_rates import load_rate
 from lithowave.run.memory import memory_needed, require_memory, require_room
 from lithowave.run.output_watch import OutputWatch
 from lithowave.run.plan_summary import plan_summary
@@ -333,7 +335,7 @@ def _execute(
                 integration.start()
             folder.write_report(setup_s=stopwatch(), **local.facts())
             folder.log(f"step {clock.step} of {clock.steps}: begin; {plan.unit_total} {plan.unit}")
-            loop_time = Stopwatch()
+            loop_time, first = Stopwatch(), clock.step
             try:
                 integration.run()
             except InstabilityError:  # on all ranks: the records up to now are kept
@@ -355,11 +357,27 @@ def _execute(
             mark_complete(folder.path)
             _write_waveforms(simulation, folder)
         _report_stop(context, clock)
-        speed = {"unit": plan.unit, rate_key(plan.unit): rate}
+        speed = {"unit": plan.unit, rate_key(plan.unit): rate, **_efficiency(context, elapsed, clock, first)}
         phases = recorded_phases().table()
         folder.write_report(exit_state="finished", loop_s=elapsed, wall_s=stopwatch(), phases=phases, **speed)
         folder.log(f"step {clock.step}: complete, {elapsed:.1f} s in the time loop")
     return Result(folder.path, folder.report)
+
+
+def _efficiency(context: RunContext, loop_s: float, clock: Clock, first: int) -> dict[str, Any]:
+    """Return the entries of run.json on the efficiency of the loop from step `first` to the end; none on other ranks
+    than the first, or without a step."""
+    plan, simulation, report = context.plan, context.simulation, context.folder.report
+    if not context.ranks.is_root or clock.step == first or loop_s <= 0.0:
+        return {}
+    outputs = report["outputs_s"] + report["waiting_for_outputs_s"]
+    covered = min(clock.time, simulation.duration) - first * clock.time_step
+    first_step = recorded_phases().seconds.get(FIRST_STEP, 0.0)
+    times = LoopTimes(loop_s, first_step, outputs, clock.step - first, max(covered, 0.0))
+    found = load_rate(simulation.solver.method, plan, context.backend)
+    rate, origin = found or (None, None)
+    more = {} if found is None else {"stored_rate": rate, "stored_rate_origin": origin}
+    return loop_efficiency(plan, report["plan"], times, rate, context.ranks.size) | more
 
 
 class RankWatchdog(Callback):

@@ -10,6 +10,9 @@ from lithowave.run.callback import Callback
 from lithowave.solvers.clock import Clock
 from lithowave.solvers.gathered import GatheredSolver
 
+FIRST_STEP = "first step"
+"""Phase of the first step."""
+
 
 @dataclass(frozen=True)
 class Integration:
@@ -30,7 +33,7 @@ class Integration:
         If a signal interrupted the clock, the callbacks are not finished, since a restart resumes the run.
         """
         solver, clock, callbacks = self.solver, self.clock, self.callbacks
-        with phase("first step"):  # which compiles kernels of the CPU
+        with phase(FIRST_STEP):  # which compiles kernels of the CPU
             self._step()
         with phase("other steps"):
             while not clock.finished:

@@ -23,9 +23,10 @@ def load_method(name: str) -> ModuleType:
     ``plan(simulation, backend, ranks, previous)`` returns the plan of this rank. previous : the plan in the report of a
     run that is resumed. ``Solver(plan, simulation, backend, halo)`` is its solver. ``estimate_memory(simulation,
     backend)`` returns a `MemoryEstimate` before a mesh is built. ``predict_loop_time(plan, backend, receiver_count)``
-    returns seconds, from a short measurement. ``partition_report(simulation, plan, ranks_count, device)`` returns the
-    `RankWorkload` of each of the given number of ranks, for a plan of one rank. Methods with CUDA sources that take
-    long to compile also have ``compile_ahead(simulation, backend)``, which begins this before the plan is made.
+    returns a `LoopPrediction` from a short measurement. ``partition_report(simulation, plan, ranks_count, device)``
+    returns the `RankWorkload` of each of the given number of ranks, for a plan of one rank. Methods with CUDA sources
+    that take long to compile also have ``compile_ahead(simulation, backend)``, which begins this before the plan is
+    made.
     """
     return importlib.import_module(METHODS[name])
 

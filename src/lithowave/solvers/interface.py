@@ -20,6 +20,17 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
+class LoopPrediction:
+    """Prediction for the time loop from a short measurement.
+
+    seconds : time of the loop, s. domain_rate : points (or elements) per second outside of absorbing layers.
+    """
+
+    seconds: float
+    domain_rate: float
+
+
+@dataclass(frozen=True)
 class SnapshotGrid:
     """Regular set of points on which a method returns its fields.
 
@@ -96,6 +107,14 @@ class Plan(Protocol):
     @property
     def unit_count(self) -> int:
         """Number of points (or elements) that one step updates, the unit of rates."""
+
+    @property
+    def domain_count(self) -> int:
+        """Number of points (or elements) outside of absorbing layers that one step updates."""
+
+    @property
+    def unit_kind(self) -> str:
+        """Kernel that updates most points (or elements) of the domain, as text: rates of one kind are comparable."""
 
     def memory_bytes(self, backend: Backend | None = None) -> int:
         """Return the bytes of the solver's arrays, including the padding of a backend."""

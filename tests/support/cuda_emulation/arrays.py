@@ -104,12 +104,13 @@ class Memory:
         allocation = self._allocate(math.prod(shape) * dtype.itemsize, shape, dtype)
         return _view(allocation, shape, dtype, 0, None)
 
-    def field(self, shape: tuple[int, int, int], halo: int, dtype: np.dtype, unit: int) -> DeviceArray:
+    def field(self, shape: tuple[int, int, int], halo: int, dtype: np.dtype, unit: int, shift: int) -> DeviceArray:
         """Zeros with rows padded to multiples of `unit` elements, as `CudaBackend.field` lays them out."""
         line, item = LINE // dtype.itemsize, dtype.itemsize
         planes, rows, columns = shape
         lead, pitch = line - halo % line, -(-columns // unit) * unit
-        allocation = self._allocate((lead + planes * rows * pitch + line) * item, shape, dtype)
+        allocation = self._allocate((lead + line + planes * rows * pitch + line) * item, shape, dtype)
+        lead += shift
         whole = allocation.raw[allocation.begin : allocation.begin + allocation.size].view(dtype)
         lines = whole[lead : lead + planes * rows * pitch].reshape(planes * rows, pitch)
         allocation.padding = (whole[:lead], whole[lead + planes * rows * pitch :], lines[:, columns:])

@@ -167,11 +167,11 @@ class EmulatedCudaBackend:
         shape = (shape,) if isinstance(shape, int) else tuple(map(int, shape))
         return self._memory.array(shape, np.dtype(dtype or self.dtype))
 
-    def field(self, shape: tuple[int, int, int], halo: int, dtype: Any = None) -> DeviceArray:
+    def field(self, shape: tuple[int, int, int], halo: int, dtype: Any = None, shift: int = 0) -> DeviceArray:
         """Zeros (z, y, x) with padded rows, as those of `CudaBackend`, between zones of NaN."""
         self._not_in_a_graph("field")
         unit = 128 // self.dtype.itemsize
-        return self._memory.field(tuple(map(int, shape)), halo, np.dtype(dtype or self.dtype), unit)
+        return self._memory.field(tuple(map(int, shape)), halo, np.dtype(dtype or self.dtype), unit, shift)
 
     def field_bytes(self, shape: tuple[int, int, int], halo: int) -> int:
         """Memory that `field` takes for this shape, padding included."""

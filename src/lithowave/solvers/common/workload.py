@@ -11,7 +11,8 @@ class RankWorkload:
 
     units : points or elements. work : work of a step, in updates of an interior point or element. neighbors : ranks
     with which it exchanges messages. sent_values : values that it sends in a step. parts : numbers of subdomains of the
-    global grid along x, y, z; None for a mesh.
+    global grid along x, y, z; None for a mesh. exchanges : halo exchanges in a step: with local time stepping one per
+    step of the smallest elements.
     """
 
     units: int
@@ -19,3 +20,4 @@ class RankWorkload:
     neighbors: int
     sent_values: int
     parts: tuple[int, ...] | None = None
+    exchanges: int = 1

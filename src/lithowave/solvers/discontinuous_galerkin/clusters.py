@@ -61,6 +61,11 @@ class Clustering:
         return np.bincount(self.cluster[:count], minlength=self.count).tolist()
 
     @property
+    def element_updates(self) -> np.ndarray:
+        """Updates of each element of `cluster` in a step of the run."""
+        return self.ticks >> self.cluster.astype(np.int64)
+
+    @property
     def updates(self) -> int:
         """Element updates in a step of the run, of all ranks."""
         return sum(size << (self.count - 1 - c) for c, size in enumerate(self.sizes))

@@ -24,6 +24,7 @@ from lithowave.solvers.discontinuous_galerkin.meshing import MeshedModel
 from lithowave.solvers.discontinuous_galerkin.plan import DiscontinuousGalerkinPlan, make_plan
 from lithowave.solvers.discontinuous_galerkin.solver import DiscontinuousGalerkinSolver
 from lithowave.solvers.elements.measurement import RHO, SIZE, VP, VS, affordable_elements, record_time
+from lithowave.solvers.interface import LoopPrediction
 
 SAMPLE_CUBES = {"cpu": 12, "cuda": 28}  # along each side: too many for a cache
 IN_A_CUBE = 12  # tetrahedra
@@ -99,19 +100,21 @@ def fill_with_noise(solver: DiscontinuousGalerkinSolver) -> None:
         solver.backend.assign(part, 1e-3 * noise[: len(part)])
 
 
-def predict_loop_time(plan: DiscontinuousGalerkinPlan, backend: Any, receiver_count: int) -> float:
-    """Predict the time of the loop, s: scale a few steps of a small box of each kind of elements to all updates."""
-    path = anisotropic_path(plan)
-    updates = 2.0 ** (plan.clustering.count - 1 - plan.clustering.cluster)
-    updates *= np.where(plan.layer.inside, LAYER_WORK, 1.0)
-    per_step = 0.0
+def predict_loop_time(plan: DiscontinuousGalerkinPlan, backend: Any, receiver_count: int) -> LoopPrediction:
+    """Predict the time of the loop: scale a few steps of a small box of each kind of elements to all updates."""
+    path, inside = anisotropic_path(plan), plan.layer.inside
+    updates = plan.clustering.element_updates
+    per_step = domain = 0.0
     for anisotropic, relaxing in product((False, True), repeat=2):
-        own = float(updates[(path == anisotropic) & (plan.relaxing == relaxing)].sum())
-        if own:
+        members = (path == anisotropic) & (plan.relaxing == relaxing)
+        if members.any():
             solver = sample_solver(plan, backend, anisotropic, plan.mechanisms * relaxing)
-            per_step += typical_time(Steps(solver), backend) * own / solver.plan.unit_count
+            per_update = typical_time(Steps(solver), backend) / solver.plan.unit_count
+            own = per_update * float(updates[members & ~inside].sum())
+            domain += own
+            per_step += own + LAYER_WORK * per_update * float(updates[members & inside].sum())
     per_step += record_time(solver, receiver_count) / (plan.schedule.sample_every or 1)
-    return plan.schedule.steps * per_step
+    return LoopPrediction(plan.schedule.steps * per_step, plan.domain_count / domain)
 
 
 def sample_solver(

@@ -14,7 +14,7 @@ from lithowave.solvers.discontinuous_galerkin.relaxation import step_limits
 # Measures of the quality of a mesh: whether the largest value in an element is reported, or the smallest.
 MEASURES = {"shortest_edge": False, "longest_edge": True, "radius_ratio": False, "dihedral_angle": False}
 
-COUNTS = ("elements", "anisotropic", "fluid", "layer", "relaxing", "relaxation_bytes")
+COUNTS = ("elements", "anisotropic", "fluid", "layer", "layer_updates", "relaxing", "relaxation_bytes")
 
 
 @dataclass(frozen=True)
@@ -32,8 +32,9 @@ class ElementExtremum:
 class GlobalMeshStatistics:
     """Statistics of the global mesh.
 
-    elements, anisotropic, fluid, layer, relaxing : counts; layer : of the elements of the absorbing layer; relaxing :
-    of those with attenuation. relaxation_bytes : of their memory variables. faces : outer faces by kind. quality : the
+    elements, anisotropic, fluid, layer, relaxing : counts; layer : of the elements of the absorbing layer;
+    layer_updates : of their updates per step of the largest cluster; relaxing : of those with attenuation.
+    relaxation_bytes : of their memory variables. faces : outer faces by kind. quality : the
     values of `MEASURES` outside of the layer, and worst_element. worst : element there with the minimum ratio of
     insphere radius to edge. limit : element that sets the shortest time step, s; relaxed : because of relaxation.
     resolution : element of the domain with the minimum points per wavelength at 1 Hz. bounds : ends of the mesh along
@@ -44,6 +45,7 @@ class GlobalMeshStatistics:
     anisotropic: int
     fluid: int
     layer: int
+    layer_updates: int
     relaxing: int
     relaxation_bytes: int
     faces: dict[str, int]
@@ -110,7 +112,8 @@ def _own(plan: Any) -> GlobalMeshStatistics:
     relaxed = bool(plan.limits[limit] >= step_limits(plan.materials, count)[limit])
     return GlobalMeshStatistics(
         count, int(plan.materials.anisotropic[:count].sum()), int(plan.materials.is_fluid[:count].sum()),
-        int(plan.layer.inside.sum()), int(plan.relaxing.sum()), relaxation_bytes(plan),
+        int(plan.layer.inside.sum()), int(plan.clustering.element_updates[:count][plan.layer.inside].sum()),
+        int(plan.relaxing.sum()), relaxation_bytes(plan),
         {kind: len(faces) for kind, faces in plan.faces.items()}, quality,
         extreme(measures["radius_ratio"], fastest), extreme(plan.limits, fastest), extreme(points, slowest),
         tuple((float(axis.min()), float(axis.max())) for axis in mesh.vertices.T), plan.memory_bytes(), relaxed,

@@ -37,6 +37,8 @@ def partition_report(
     pairs = np.unique(np.column_stack([part[element], part[other]]), axis=0)
     neighbors = np.bincount(pairs[:, 0], minlength=ranks_count)
     return [
-        RankWorkload(int(units[rank]), float(work[rank]), int(neighbors[rank]), round(float(sent[rank])))
+        RankWorkload(
+            int(units[rank]), float(work[rank]), int(neighbors[rank]), round(float(sent[rank])), exchanges=ticks
+        )
         for rank in range(ranks_count)
     ]

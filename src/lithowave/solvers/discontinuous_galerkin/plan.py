@@ -110,6 +110,18 @@ class DiscontinuousGalerkinPlan(ElementPlan):
         return self.clustering.updates
 
     @property
+    def domain_count(self) -> int:
+        """See `lithowave.solvers.interface.Plan`."""
+        return self.unit_count - self.mesh_statistics.layer_updates
+
+    @property
+    def unit_kind(self) -> str:
+        """See `lithowave.solvers.interface.Plan`."""
+        anisotropic = self.materials.anisotropic[: self.element_count].mean() > 0.5
+        losses = f", {self.mechanisms} mechanisms" if self.mechanisms else ""
+        return f"order {self.order}, {'anisotropic' if anisotropic else 'isotropic'}{losses}"
+
+    @property
     def mechanisms(self) -> int:
         """Relaxation mechanisms of attenuation; 0 without it."""
         return self.materials.body.mechanisms if self.materials.body is not None else 0
@@ -306,12 +318,10 @@ def _require_points(simulation: Simulation, plan: DiscontinuousGalerkinPlan) -> 
 
 def limits_and_neighbors(model: MeshedModel, order: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the largest stable time step of each element, s, and its neighbors (elements, 4), -1 for none."""
-    mesh = model.mesh
-    fastest = model.materials.fastest_speed[: mesh.element_count]
-    across = mesh.neighbors
-    limits = stable_time_steps(order, mesh.insphere_radii(), fastest)
-    relaxed = np.minimum(limits, step_limits(model.materials, mesh.element_count))
-    return relaxed, np.where(across >= 0, across // 4, -1)
+    neighbors = model.face_neighbors()
+    limits = stable_time_steps(order, model.mesh, model.materials, neighbors)
+    relaxed = np.minimum(limits, step_limits(model.materials, model.mesh.element_count))
+    return relaxed, np.maximum(neighbors, -1)
 
 
 def make_plan(model: MeshedModel, order: int, clusters: Any, precision: str, **more: Any) -> DiscontinuousGalerkinPlan:

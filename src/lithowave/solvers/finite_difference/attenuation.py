@@ -25,10 +25,12 @@ grids          the first plane of each mechanism
 
 from __future__ import annotations
 
+import weakref
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -53,6 +55,7 @@ Day 2003, BSSA 93(1), 283-300)."""
 
 LAST_CODE = 32767
 COMMON_RATE = np.uint32(1 << 15)
+PLANES_KEPT = 4  # different planes of codes of layers that may be yielded again
 VARIANCE_WEIGHT = 0.5  # theta of `coarse_fractions`
 _SHORTER_STEP = 0.1  # relative excess of the unrelaxed vp from which on there is a warning
 _SAMPLES = 257  # values of 1/Q at which the largest fraction is determined
@@ -208,10 +211,24 @@ def choose_attenuation(simulation: Simulation) -> GridAttenuation | None:
     ------
     InputError : the coarse mode is requested, and a mechanism that represents eight would remove all stiffness.
     """
-    given = simulation.anelasticity
+    given, requested = simulation.anelasticity, simulation.solver.memory_variables
     if given is None:
         return None
-    requested, smallest = simulation.solver.memory_variables, 1.0 / given.inverse_qualities[1]
+    for known, mode, fitted in _fitted:
+        found = fitted()
+        if found is not None and known() is given and mode == requested:
+            return found
+    found = _fit(given, requested)
+    _fitted.append((weakref.ref(given), requested, weakref.ref(found)))
+    return found
+
+
+# Of the last simulations, as long as a plan has them: the fit takes 0.1 s, and preparation asks for it several times.
+_fitted: deque[tuple[weakref.ref[Anelasticity], str, weakref.ref[GridAttenuation]]] = deque(maxlen=2)
+
+
+def _fit(given: Anelasticity, requested: str) -> GridAttenuation:
+    smallest = 1.0 / given.inverse_qualities[1]
     coarse = requested == "coarse" or (requested == "auto" and smallest >= SMALLEST_COARSE_QUALITY)
     if coarse:
         body = fit_body(given.body.law, given.body.band, NODES, given.inverse_qualities)
@@ -268,7 +285,7 @@ def code_planes(
     """Yield the codes (stored, rows, columns) of the fractions of each plane, the halo included.
 
     Absorbing layers and the halo have the values of the nearest point of the domain. Without a simulation, Q is
-    uniform.
+    uniform. In layers, planes that equal one of the `PLANES_KEPT` last different ones are the same array.
 
     Raises
     ------
@@ -279,8 +296,19 @@ def code_planes(
     i, j, k = (first - halo for first in grid.first)
     outside = [_outside(grid, axis, halo) for axis in range(3)]
     everywhere = (0, slice(None), slice(None))
+    given = simulation and simulation.anelasticity
+    layered = given is None or isinstance(given.source.medium, LayeredMedium)
+    recent: deque[tuple[Any, np.ndarray]] = deque(maxlen=PLANES_KEPT)
     for plane, z in enumerate(place[2]):
         fractions = fractions_at(float(z))
+        what = None
+        if layered:
+            values = (fractions(number, *everywhere[1:]) for number in range(attenuation.table.shape[1]))
+            what = ((k + plane) % 2, outside[2][plane], *(float(one) for pair in values for one in pair))
+            same = next((codes for known, codes in recent if known == what), None)
+            if same is not None:
+                yield same
+                continue
         codes = np.empty((attenuation.stored, place[1].size, place[0].size), np.uint32)
         for number, index in attenuation.pattern(k + plane, j, i):
             codes[index] = _encode(attenuation, fractions(number, *index[1:]), z)
@@ -288,6 +316,7 @@ def code_planes(
             in_layer = outside[2][plane] | outside[1][:, None] | outside[0]
             common = _encode(attenuation, fractions(NODES, *everywhere[1:]), z) | COMMON_RATE
             codes[0] = np.where(in_layer, common, codes[0])
+        recent.append((what, codes))
         yield codes
 
 

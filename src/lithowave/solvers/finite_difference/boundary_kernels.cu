@@ -2,7 +2,7 @@
 // absorbing layers.
 //
 // With t and u the other two axes, the normal n carries the derivatives of vn, vt, vu and of snn, snt, snu. A thread
-// updates one point of the face and steps `inward` (in elements) from it.
+// updates one point of the face, or a point `inward` (in elements) from it.
 
 #include "law.cuh"
 
@@ -43,17 +43,16 @@ extern "C" __global__ void close_velocity(
     if (!on_face(face, offset)) return;
     const long long node = face.node + offset, half = face.half + offset;
     const real twice = ratio + ratio;
-    for (int d = 0; d < face.depths; d++) {
-        const long long h = half + d * face.inward, p = node + d * face.inward;
-        const real* half_row = half_change + d * face.half_reach;
-        const real* node_row = node_change + d * face.node_reach;
-        vn[h] += twice / density_pair(density, density_scale, h, face.n) *
-                 weighted_line(snn + node, face.inward, half_row, face.half_reach);
-        vt[p] += twice / density_pair(density, density_scale, p, face.t) *
-                 weighted_line(snt + half, face.inward, node_row, face.node_reach);
-        vu[p] += twice / density_pair(density, density_scale, p, face.u) *
-                 weighted_line(snu + half, face.inward, node_row, face.node_reach);
-    }
+    const int d = blockIdx.z;
+    const long long h = half + d * face.inward, p = node + d * face.inward;
+    const real* half_row = half_change + d * face.half_reach;
+    const real* node_row = node_change + d * face.node_reach;
+    vn[h] += twice / density_pair(density, density_scale, h, face.n) *
+             weighted_line(snn + node, face.inward, half_row, face.half_reach);
+    vt[p] += twice / density_pair(density, density_scale, p, face.t) *
+             weighted_line(snt + half, face.inward, node_row, face.node_reach);
+    vu[p] += twice / density_pair(density, density_scale, p, face.u) *
+             weighted_line(snu + half, face.inward, node_row, face.node_reach);
 }
 
 // Replace the interior stencil along n near a face by the closed one, for stresses.
@@ -65,17 +64,16 @@ extern "C" __global__ void close_stress(
     long long offset;
     if (!on_face(face, offset)) return;
     const long long node = face.node + offset, half = face.half + offset;
-    for (int d = 0; d < face.depths; d++) {
-        const long long h = half + d * face.inward, p = node + d * face.inward;
-        const real* half_row = half_change + d * face.half_reach;
-        const real* node_row = node_change + d * face.node_reach;
-        const real rate = weighted_line(vn + half, face.inward, node_row, face.node_reach);
-        add_uniaxial_stress(law, p, ratio, face.axis, rate, sxx, syy, szz);
-        add_shear_stress(law, h, face.n, face.t, face.axis, face.axis == 0 ? 1 : 0, ratio,
-                         weighted_line(vt + node, face.inward, half_row, face.half_reach), snt);
-        add_shear_stress(law, h, face.n, face.u, face.axis, face.axis == 2 ? 1 : 2, ratio,
-                         weighted_line(vu + node, face.inward, half_row, face.half_reach), snu);
-    }
+    const int d = blockIdx.z;
+    const long long h = half + d * face.inward, p = node + d * face.inward;
+    const real* half_row = half_change + d * face.half_reach;
+    const real* node_row = node_change + d * face.node_reach;
+    const real rate = weighted_line(vn + half, face.inward, node_row, face.node_reach);
+    add_uniaxial_stress(law, p, ratio, face.axis, rate, sxx, syy, szz);
+    add_shear_stress(law, h, face.n, face.t, face.axis, face.axis == 0 ? 1 : 0, ratio,
+                     weighted_line(vt + node, face.inward, half_row, face.half_reach), snt);
+    add_shear_stress(law, h, face.n, face.u, face.axis, face.axis == 2 ? 1 : 2, ratio,
+                     weighted_line(vu + node, face.inward, half_row, face.half_reach), snu);
 }
 
 // Set szz to zero on a plane of nodes by a change of the vertical strain rate.

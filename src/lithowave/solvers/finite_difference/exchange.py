@@ -16,7 +16,7 @@ import numpy as np
 from lithowave.mesh.blocks import BlockPartition
 from lithowave.mesh.grid import Grid, NodeRanges
 from lithowave.solvers.finite_difference.fields import FIELDS, VELOCITIES, state_arrays
-from lithowave.solvers.finite_difference.tiles import common
+from lithowave.solvers.finite_difference.tiles import common, whole_lines
 
 Step = tuple[int, int, int]
 
@@ -52,9 +52,9 @@ class Subdomain:
         columns = (0, self.grid().shape[0])
         return [columns, *self.local(self.own)[1:]]
 
-    def inner(self, width: int, unit: int) -> list[tuple[int, int]]:
-        """Return the own points farther than `width` from those of other ranks, in this rank's grid, along x in
-        multiples of `unit` columns; may be empty."""
+    def inner(self, width: int, unit: int, shift: int = 0) -> list[tuple[int, int]]:
+        """Return the own points farther than `width` from those of other ranks, in this rank's grid, along x without
+        incomplete lines of `unit` columns, the first of which begins `shift` columns before the grid; may be empty."""
         found = []
         for axis, (first, end) in enumerate(self.own):
             low = first + (width if first > 0 else 0)
@@ -62,8 +62,7 @@ class Subdomain:
             found.append((low, high))
         (x, x_end), *others = self.local(found)
         ends = self.local(self.own)[0]
-        x, x_end = -(-x // unit) * unit, x_end if x_end == ends[1] else x_end // unit * unit
-        found = [(x, x_end), *others]
+        found = [whole_lines((x, x_end), ends[1], shift, unit), *others]
         return found if all(first < end for first, end in found) else [(0, 0)] * 3
 
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +26,7 @@ from lithowave.solvers.finite_difference.packing import (
 )
 from lithowave.solvers.finite_difference.tiles import (
     DIRECT,
+    UNIT,
     Boxes,
     LayerRanges,
     TileLayout,
@@ -32,14 +34,18 @@ from lithowave.solvers.finite_difference.tiles import (
     around,
     chunk_planes,
     common,
+    fill_sectors,
     inner_box,
     room_for_block,
+    share_material,
     tile_box,
     tile_layouts,
     worthwhile,
 )
 
 PACKAGE = "lithowave.solvers.finite_difference"
+LINE, SECTOR_BYTES = 128, 32  # bytes of a memory line, and of its parts
+COMPARED = 1 << 25  # values of material that are compared at once
 RING_FILE, DIRECT_FILE = "update_ring.cu", "update_direct.cu"
 
 
@@ -142,6 +148,30 @@ def tensor_map(
     return backend.tensor_map(array[:, :, halo:] if beyond else array[:, :, halo:-halo], 0, size, whole_lines)
 
 
+def columns_before(field: Any, halo: int) -> int:
+    """Return the columns by which the first memory line of a field begins before its first point."""
+    return (address(field) + halo * field.itemsize) % LINE // field.itemsize
+
+
+def place_of_material(arrays: Iterable[Any], halo: int, size: tuple[int, int], shift: int) -> tuple[int, int] | None:
+    """Return a column and a row at which the kernels can read the material of all tiles that do not touch the far ends
+    of the grid, or None unless all columns of material are equal, as in a layered medium with a flat surface.
+
+    size : columns and rows that a tile copies, after its first column and row. shift : see `columns_before`.
+    """
+    place = UNIT - shift, 2 * halo
+    for array in arrays:
+        planes, rows, columns = array.shape
+        if place[0] + size[0] > columns - 2 * halo or place[1] + size[1] > rows - 2 * halo:
+            return None
+        at_once = max(1, COMPARED // (rows * columns))
+        for k in range(0, planes, at_once):
+            part = array[k : k + at_once, halo:-halo, halo:-halo]
+            if not (part == part[:, :1, :1]).all():
+                return None
+    return place
+
+
 class GridUpdate:
     """`update_velocity` or `update_stress` over the tiles of some boxes of the grid.
 
@@ -179,7 +209,7 @@ class GridUpdate:
         self, named: dict[str, Any], boxes: np.ndarray, outputs: dict[str, Any]
     ) -> tuple[TileLayout, dict[str, Any]]:
         field, halo = named["vx"], self.order // 2
-        shape = tuple(count - 2 * halo for count in field.shape[::-1])
+        shift, shape = columns_before(field, halo), tuple(count - 2 * halo for count in field.shape[::-1])
         ranges = {
             axis: layer_ranges(self.backend, named, axis, nodes) for axis, nodes in zip("xyz", shape, strict=True)
         }
@@ -188,28 +218,38 @@ class GridUpdate:
         if self.backend.copy_engine:
             traits = self.kernel, self.backend.precision, self.order, layered, self.law, bool(self.scales)
             how = ring_layout(*traits)
-            if not self._sections(how, lines, boxes)[0]:
+            if not self._sections(how, lines, boxes, shift)[0]:
                 how = ring_layout(*traits, edges=True)
         kept = {
             "layout": pack_layout(field, halo),
             "coefficients": pack_coefficients(named, field.dtype),
             "layers": pack_layers(named, ranges),
-            "tiles": self.backend.upload(self._tiles(how, lines, boxes), np.int32),
         }
+        tiles = self._tiles(how, lines, boxes, shift)
         if "law" in named:
             after = [outputs[name] for name in self.law.memory if name in outputs]
             kept["law"] = pack_law(named["law"], self.law, self.scales, after)
         else:
             kept["density_scale"] = pack_scales(self.scales, "density")
         if how.slots:
+            if ranges["x"].ends:
+                tiles = fill_sectors(tiles, shape[0], shift, SECTOR_BYTES // field.itemsize)
+            tiles = share_material(tiles, self._place_of_material(how, named, shift), *shape[:2])
             kept |= {"maps": self._maps(how, how.inside, named), "edge_maps": self._maps(how, how.edge, named)}
-        return how, kept
+        return how, kept | {"tiles": self.backend.upload(tiles, np.int32)}
+
+    def _place_of_material(self, how: TileLayout, named: dict[str, Any], shift: int) -> tuple[int, int] | None:
+        arrays = named | moduli_of(named.get("law", ()), self.law)
+        material = [arrays[one.name] for one in self.law.material if one.name in arrays]
+        shapes = how.inside, how.edge
+        size = max(one.columns for one in shapes) + 16 // self.material_item, max(one.rows for one in shapes) + 1
+        return place_of_material(material, self.order // 2, size, shift)
 
     def _sections(
-        self, how: TileLayout, ranges: list[LayerRanges], boxes: np.ndarray
+        self, how: TileLayout, ranges: list[LayerRanges], boxes: np.ndarray, shift: int
     ) -> tuple[list[Boxes], list[Boxes]]:
         """Return the sections of the boxes that are updated by inner tiles, and the others."""
-        inner = inner_box(ranges, how.edge.columns)
+        inner = inner_box(ranges, shift)
         inside, outside = [], []
         for box in boxes.reshape(-1, 3, 2).tolist():
             core = worthwhile(common(box, inner), how.inside)
@@ -217,19 +257,19 @@ class GridUpdate:
             outside += around(core, box) if core else [box]
         return inside, outside
 
-    def _tiles(self, how: TileLayout, ranges: list[LayerRanges], boxes: np.ndarray) -> np.ndarray:
+    def _tiles(self, how: TileLayout, ranges: list[LayerRanges], boxes: np.ndarray, shift: int) -> np.ndarray:
         """Return the tiles in memory order: concurrent blocks share halos in the cache."""
-        inside, outside = self._sections(how, ranges, boxes)
+        inside, outside = self._sections(how, ranges, boxes, shift)
         across = 0
         for pieces_of, shape, layered in ((inside, how.inside, False), (outside, how.edge, True)):
             tall = (one for one in pieces_of if not inside or one[2] == inside[0][2])
-            across += sum(len(tile_box([*one[:2], (0, 1)], shape, 1, layered)) for one in tall)
+            across += sum(len(tile_box([*one[:2], (0, 1)], shape, 1, layered, shift)) for one in tall)
         planes = max((end - first for _, _, (first, end) in inside or outside), default=1)
         chunk = how.chunk
         if how.slots:
             chunk = chunk_planes(planes, across, self.backend.multiprocessors * how.blocks, how.chunk)
-        tiles = [np.zeros((0, 8), np.int32), *(tile_box(one, how.edge, chunk, True) for one in outside)]
-        table = np.concatenate(tiles + [tile_box(one, how.inside, chunk, False) for one in inside])
+        tiles = [np.zeros((0, 11), np.int32), *(tile_box(one, how.edge, chunk, True, shift) for one in outside)]
+        table = np.concatenate(tiles + [tile_box(one, how.inside, chunk, False, shift) for one in inside])
         return table[np.lexsort((table[:, 0], table[:, 1], table[:, 2]))]
 
     def _maps(self, how: TileLayout, shape: TileShape, named: dict[str, Any]) -> np.ndarray:

@@ -83,7 +83,8 @@ class SmallKernels(KernelLauncher):
         named = self.named(kernel, arguments)
         face, (rows, columns) = pack_face(named["vn"], named)
         named |= {"face": face} | self._material(named)
-        self.launch("boundary_kernels.cu", kernel, (columns, rows), named, BLOCK)
+        depths = named["node_change"].shape[0]
+        self.launch("boundary_kernels.cu", kernel, (columns, rows, depths), named, BLOCK)
 
     def _material(self, named: dict[str, Any]) -> dict[str, Any]:
         """Return the structures of the material arguments of a call."""

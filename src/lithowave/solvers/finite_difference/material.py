@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,7 @@ import numpy as np
 from lithowave.parallel.ranks import Ranks
 from lithowave.solvers.finite_difference.attenuation import (
     LAST_CODE,
+    PLANES_KEPT,
     GridAttenuation,
     code_planes,
     unrelaxed_simulation,
@@ -53,10 +55,13 @@ class GridMaterial:
             self.quantizations = quantize(planes(), self.fields.material, ranks)
         self.stores_codes = bool(self.quantizations) and backend.stores_codes
         dtype, shape = np.uint16 if self.stores_codes else backend.dtype, plan.padded_shape()
-        self.arrays = {field.name: backend.field(shape, plan.halo, dtype) for field in self.fields.material}
+        shift = plan.column_shift
+        self.arrays = {field.name: backend.field(shape, plan.halo, dtype, shift) for field in self.fields.material}
+        before: Planes | None = None
         for k, values in enumerate(planes()):
-            for name, array in self.arrays.items():
-                backend.assign(array[k], self._stored(name, values[name]))
+            for name, array in self.arrays.items():  # most planes of a layered medium are the previous one
+                backend.assign(array[k], array[k - 1] if values is before else self._stored(name, values[name]))
+            before = values
         self.moduli = tuple(self.arrays[name] for name in self.fields.moduli)
         self.fractions, self.relaxation = None, None
         if plan.attenuation is not None:
@@ -66,10 +71,15 @@ class GridMaterial:
         self, plan: FiniteDifferencePlan, attenuation: GridAttenuation, simulation: Simulation | None
     ) -> None:
         backend, planes = self.backend, plan.padded_shape()[0]
-        self.fractions = backend.field(plan.memory_shape(), plan.halo, np.uint32)
+        self.fractions = backend.field(plan.memory_shape(), plan.halo, np.uint32, plan.column_shift)
+        recent: deque[tuple[int, np.ndarray]] = deque(maxlen=PLANES_KEPT)
         for k, codes in enumerate(code_planes(attenuation, simulation, plan.grid, plan.halo)):
+            before = next((index for index, known in recent if known is codes), None)
             for number, values in enumerate(codes):
-                backend.assign(self.fractions[number * planes + k], values)
+                same = None if before is None else self.fractions[number * planes + before]
+                backend.assign(self.fractions[number * planes + k], values if same is None else same)
+            if before is None:
+                recent.append((k, codes))
         table = attenuation.relaxation(plan.schedule.time_step, plan.grid, plan.halo)
         grids = tuple(np.uint64(number * planes) for number in range(attenuation.stored))
         self.relaxation = backend.upload(table), backend.scalar(attenuation.largest / LAST_CODE)

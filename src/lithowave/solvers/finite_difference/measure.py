@@ -16,21 +16,27 @@ from lithowave.solvers.finite_difference.cpml import LayerParameters
 from lithowave.solvers.finite_difference.plan import FiniteDifferencePlan, MaterialExtremes
 from lithowave.solvers.finite_difference.point_lists import ReceiverList
 from lithowave.solvers.finite_difference.solver import FiniteDifferenceSolver
+from lithowave.solvers.interface import LoopPrediction
 
 MOST_RECEIVERS = 256
 
 
 def fill_with_noise(solver: FiniteDifferenceSolver, every: int = 1) -> None:
-    """Fill every n-th plane with small random fields: zeros and denormal numbers change the speed."""
+    """Fill every n-th plane with small random fields: zeros and denormal numbers change the speed. The density of one
+    node is changed, since kernels read the material of a layered medium only once."""
     generator = np.random.default_rng(1)
     plane = 1e-3 * generator.standard_normal(solver.plan.padded_shape()[1:], dtype=np.float32)
     for field in solver.fields_by_name.values():
         for k in range(0, field.shape[0], every):
             solver.backend.assign(field[k], plane * np.float32(1 + 0.1 * np.sin(k)))
+    density = solver.material.arrays["density"]
+    middle = [count // 2 for count in density.shape]
+    node = density[middle[0], middle[1], middle[2] : middle[2] + 1]
+    solver.backend.assign(node, solver.backend.download(node) + node.dtype.type(1))
 
 
-def predict_loop_time(plan: FiniteDifferencePlan, backend: Any, receiver_count: int) -> float:
-    """Predict the time of the loop, s: scale a few steps on a smaller grid with and without its layers.
+def predict_loop_time(plan: FiniteDifferencePlan, backend: Any, receiver_count: int) -> LoopPrediction:
+    """Predict the time of the loop: scale a few steps on a smaller grid with and without its layers.
 
     Interior points and memory variables of the layers are scaled separately: a small grid has a larger layer fraction.
     """
@@ -41,7 +47,7 @@ def predict_loop_time(plan: FiniteDifferencePlan, backend: Any, receiver_count: 
     if small.layer_values():
         extra = max(0.0, _times(small, backend, 0)[0] - per_point * small.point_count)
         per_step += extra * plan.layer_values() / small.layer_values()
-    return plan.schedule.steps * per_step
+    return LoopPrediction(plan.schedule.steps * per_step, 1.0 / per_point)
 
 
 def _times(plan: FiniteDifferencePlan, backend: Any, receiver_count: int) -> tuple[float, float]:

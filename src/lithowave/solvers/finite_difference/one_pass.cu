@@ -61,8 +61,8 @@ struct Slot {
         copy_box(vx, maps.vx, x, y, p, full);
         copy_box(vy, maps.vy, x, y, p, full);
         copy_box(vz, maps.vz, x, y, p, full);
-        copy_box(density, maps.density, tile.x - MATERIAL_MARGIN, y, p + 1, full);
-        law.load(maps.law, tile.x, y + REACH, m, true, full);
+        copy_box(density, maps.density, tile.material_x - MATERIAL_MARGIN, tile.material_y, p + 1, full);
+        law.load(maps.law, tile.material_x, tile.material_y + REACH, m, true, full);
     }
 };
 
@@ -134,8 +134,8 @@ __device__ __forceinline__ void march(
     for (int r = 0; r < ROWS; r++) {
         PassColumn& own = columns[r];
         own.inside = i >= 0 && i < layout.columns && j + r >= 0 && j + r < layout.rows;
-        own.own = at.column >= REACH && at.column < OUT_X + REACH && i < tile.x_end && at.row + r >= REACH &&
-                  at.row + r < OUT_Y + REACH && j + r < tile.y_end;
+        own.own = at.column >= REACH && at.column < OUT_X + REACH && i >= tile.first && i < tile.x_end &&
+                  at.row + r >= REACH && at.row + r < OUT_Y + REACH && j + r < tile.y_end;
         any |= own.own;
         own.density = own.density_x = own.density_y = 1;
     }

@@ -10,11 +10,19 @@ from typing import Any
 import numpy as np
 
 from lithowave.solvers.finite_difference.fields import FIELDS, LawFields
-from lithowave.solvers.finite_difference.grid_update import PACKAGE, index_type, pack_coefficients, tensor_map
+from lithowave.solvers.finite_difference.grid_update import (
+    PACKAGE,
+    columns_before,
+    index_type,
+    pack_coefficients,
+    place_of_material,
+    tensor_map,
+)
 from lithowave.solvers.finite_difference.packing import Scales, address, pack_law, pack_layout, pack_scales
-from lithowave.solvers.finite_difference.tiles import Boxes, TileShape, pieces, tile_box
+from lithowave.solvers.finite_difference.tiles import Boxes, TileShape, pieces, share_material, tile_box
 
 ONE_PASS_FILE = "one_pass.cu"
+FEWEST_PLANES = 24  # of a part of a column of tiles
 # In the order of `Maps` in one_pass.cu; additional rows beyond those of the tile with its velocities.
 MAPS = (
     ("sxx", 0), ("sxy", 1), ("syy", 1), ("sxz", 0), ("syz", 1), ("szz", 0), ("vx", 0), ("vy", 0), ("vz", 0),
@@ -148,7 +156,10 @@ class OnePass:
             tensor_map(self.backend, arrays[name], self.reach, boxes[name], name in material)
             for name in (*(name for name, _ in MAPS), *material)
         ]
-        tiles = self._tiles(box)
+        shift = columns_before(field, self.reach)
+        place = place_of_material((arrays[name] for name in material), self.reach, boxes["density"], shift)
+        rows, columns = (count - 2 * self.reach for count in field.shape[1:])
+        tiles = share_material(self._tiles(box, shift), place, columns, rows)
         planes = int((tiles[:, 5] - tiles[:, 2]).max()) + 4 * self.reach
         waves = -(-len(tiles) // self._processors)
         named = dict(zip(("cx", "cy", "cz"), coefficients, strict=True))
@@ -164,18 +175,18 @@ class OnePass:
             "planes_counted": planes,
         }
 
-    def _tiles(self, box: Boxes) -> np.ndarray:
+    def _tiles(self, box: Boxes, shift: int = 0) -> np.ndarray:
         """Return tiles that blocks take sequentially: rounds of one tile per processor through all planes, and the rest
         in parts along z that leave few processors idle."""
         shape, planes = TileShape(self.shape.columns, self.shape.rows), box[2][1] - box[2][0]
-        columns = tile_box(box, shape, planes, False)
+        columns = tile_box(box, shape, planes, False, shift)
         whole = len(columns) // self._processors * self._processors
         rest = len(columns) - whole
 
         def cost(parts: int) -> float:
             return -(-rest * parts // self._processors) * (-(-planes // parts) + 6 * self.reach)
 
-        parts = min(range(1, max(1, planes // 64) + 1), key=cost)
+        parts = min(range(1, max(1, planes // FEWEST_PLANES) + 1), key=cost)
         chunk = max(end - first for first, end in pieces(0, planes, -(-planes // parts)))
-        divided = tile_box(box, shape, chunk, False).reshape(-1, *columns.shape)[:, whole:]
+        divided = tile_box(box, shape, chunk, False, shift).reshape(-1, *columns.shape)[:, whole:]
         return np.concatenate([columns[:whole], divided.reshape(-1, columns.shape[1])])

@@ -47,7 +47,8 @@ def layer_ranges(backend: Any, named: dict[str, Any], axis: str, nodes: int) -> 
     for side, start in enumerate(starts):
         nonzero = np.flatnonzero((half[:, side] != 0).any(axis=0) | (node[:, side] != 0).any(axis=0))
         used.append((start + int(nonzero[0]), start + int(nonzero[-1]) + 1))
-    return LayerRanges(nodes, half.shape[2], starts, tuple(used))
+    ends = used[-1][1] == nodes and half[0, -1, -1] == 0  # the half node after the last node is outside the grid
+    return LayerRanges(nodes, half.shape[2], starts, tuple(used), bool(ends))
 
 
 def pack_layers(named: dict[str, Any], ranges: dict[str, LayerRanges]) -> np.ndarray:
@@ -55,10 +56,13 @@ def pack_layers(named: dict[str, Any], ranges: dict[str, LayerRanges]) -> np.nda
     packed = b""
     for axis, found in ranges.items():
         pointers = (address(named[f"{axis}_{part}"]) for part in ("memory", "half", "node"))
-        sides = len(found.starts)
-        middle = found.used[1][0] if sides == 2 else found.nodes
+        sides, used = len(found.starts), found.used
+        middle = used[1][0] if sides == 2 else found.nodes
+        if axis == "x":  # whole sectors of memory variables, where the profiles are zero, too
+            used = tuple((start, min(start + found.depths, found.nodes)) for start in found.starts)
+            middle = max(used[1][0], found.used[0][1]) if sides == 2 else middle
         starts = (*found.starts, 0, 0)[:2]
-        (low, low_end), (high, high_end) = (*found.used, (0, 0), (0, 0))[:2]
+        (low, low_end), (high, high_end) = (*used, (0, 0), (0, 0))[:2]
         packed += struct.pack(
             "3Q10i", *pointers, sides, found.depths, middle, *starts, low, high, low_end, high_end, 0
         )

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 from lithowave.solvers.finite_difference.coefficients import face_closure
 from lithowave.solvers.finite_difference.fields import LawFields
 from lithowave.solvers.finite_difference.line_weights import HALF_WIDTH
+from lithowave.solvers.finite_difference.tiles import line_shift, whole_lines
 
 if TYPE_CHECKING:
     from lithowave.solvers.finite_difference.plan import FiniteDifferencePlan
 
 Box = Sequence[tuple[int, int]]
-UNIT = 32  # columns: tiles begin at cache line boundaries
 MIN_FRACTION = 0.66  # minimum fraction of the grid: around the box two passes are slower than one
 
 
@@ -37,7 +37,7 @@ def pass_box(plan: FiniteDifferencePlan, backend: Any, forces: Sequence[Any]) ->
         return None, "it needs a CUDA device of compute capability 9.0, single precision and order 2 or 4"
     if plan.passes == "auto" and replace(plan, passes="one").memory_bytes(backend) > backend.free_memory():
         return None, "the second set of fields does not fit into the device's memory"
-    box = inner_box(margins(plan), plan.grid.shape)
+    box = inner_box(margins(plan), plan.grid.shape, plan.column_shift)
     fraction = math.prod(max(0, end - first) for first, end in box) / plan.grid.point_count
     if fraction < (MIN_FRACTION if plan.passes == "auto" else 0.01):
         return None, "layers and faces leave too small a fraction of the grid"
@@ -46,15 +46,11 @@ def pass_box(plan: FiniteDifferencePlan, backend: Any, forces: Sequence[Any]) ->
     return box, ""
 
 
-def inner_box(left_out: Sequence[tuple[int, int]], shape: Sequence[int]) -> Box:
-    """Return a grid without some nodes at the low and the high side along x, y, z; along x in multiples of UNIT."""
-    found = []
-    for axis, ((low, high), nodes) in enumerate(zip(left_out, shape, strict=True)):
-        first, end = low, nodes - high
-        if axis == 0:
-            first, end = -(-first // UNIT) * UNIT, end if high == 0 else end // UNIT * UNIT
-        found.append((first, end))
-    return found
+def inner_box(left_out: Sequence[tuple[int, int]], shape: Sequence[int], shift: int) -> Box:
+    """Return a grid without some nodes at the low and the high side along x, y, z, and along x without incomplete
+    memory lines at these sides."""
+    x, y, z = ((low, nodes - high) for (low, high), nodes in zip(left_out, shape, strict=True))
+    return [whole_lines(x, shape[0], shift), y, z]
 
 
 def margins(plan: FiniteDifferencePlan) -> list[tuple[int, int]]:
@@ -75,6 +71,11 @@ def margins(plan: FiniteDifferencePlan) -> list[tuple[int, int]]:
             sides.append(changed + plan.halo if changed else 0)
         found.append((sides[0], sides[1]))
     return found
+
+
+def column_shift(plan: FiniteDifferencePlan) -> int:
+    """Return the columns by which the first memory line begins before the grid."""
+    return line_shift(*margins(plan)[0], plan.grid.shape[0])
 
 
 def touches(plan: FiniteDifferencePlan, box: Box, position: Sequence[float]) -> bool:

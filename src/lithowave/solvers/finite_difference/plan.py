@@ -39,7 +39,7 @@ from lithowave.solvers.finite_difference.interface_warnings import interface_war
 from lithowave.solvers.finite_difference.layer_smoothing import smoothed_boxes, smoothing_of
 from lithowave.solvers.finite_difference.line_weights import HALF_WIDTH
 from lithowave.solvers.finite_difference.medium import PLANES, averages_concurrently, planes_at_once
-from lithowave.solvers.finite_difference.passes import pass_box
+from lithowave.solvers.finite_difference.passes import column_shift, pass_box
 from lithowave.solvers.finite_difference.snapshot_grids import select_snapshot_grid
 from lithowave.solvers.finite_difference.source_interfaces import find_interfaces
 
@@ -113,6 +113,19 @@ class FiniteDifferencePlan:
         return self.point_count
 
     @property
+    def domain_count(self) -> int:
+        """See `lithowave.solvers.interface.Plan`."""
+        return self.grid.whole.interior_point_count
+
+    @property
+    def unit_kind(self) -> str:
+        """See `lithowave.solvers.interface.Plan`."""
+        law = f"{self.law} law" + (", compact moduli" if self.moduli == "compact" else "")
+        if self.attenuation is None:
+            return f"order {self.order}, {law}"
+        return f"order {self.order}, {law}, {'coarse' if self.attenuation.coarse else 'full'} memory variables"
+
+    @property
     def point_count(self) -> int:
         """Points of the global grid, absorbing layers included."""
         return self.grid.whole.point_count
@@ -131,6 +144,11 @@ class FiniteDifferencePlan:
         """Shape (z, y, x) of a field array."""
         nx, ny, nz = (count + 2 * self.halo for count in self.grid.shape)
         return nz, ny, nx
+
+    @property
+    def column_shift(self) -> int:
+        """Columns by which the first memory line of a field begins before the grid."""
+        return column_shift(self)
 
     def memory_shape(self) -> tuple[int, int, int]:
         """Shape (z, y, x) of an array of memory variables: the grids of all stored mechanisms."""
@@ -309,6 +327,7 @@ def plan(
     solver, domain = simulation.solver, simulation.domain
     faces = {f"{axis}_{side}": simulation.boundaries.face(f"{axis}_{side}") for axis in AXES for side in ("min", "max")}
     _refuse_free_sides(faces)
+    attenuation = choose_attenuation(simulation)
     elastic = unrelaxed_simulation(simulation)
     extremes = find_material_extremes(simulation, elastic)
     spacing = _spacing(simulation, extremes.slowest)
@@ -338,7 +357,7 @@ def plan(
     made = FiniteDifferencePlan(
         grid, schedule, solver.order, coefficients, faces, layer, extremes, solver.max_frequency, value_bytes,
         solver.passes, simulation.compute.moduli, law, reason, PLANES if layered else SAMPLED_PLANES[law],
-        choose_attenuation(simulation), concurrent=averages_concurrently(elastic.material.medium, LAWS[law]),
+        attenuation, concurrent=averages_concurrently(elastic.material.medium, LAWS[law]),
     )  # fmt: skip
     if ranks.size > 1:
         subdomain = make_subdomain(made, backend, (ranks.rank, ranks.size), simulation.compute.parts)

@@ -90,7 +90,7 @@ class StepRegions:
             return
         velocities = subdomain.velocities()
         self.velocity = self._region([velocities], stress=False)
-        inner = subdomain.inner(subdomain.sent_width, backend.aligned_columns)
+        inner = subdomain.inner(subdomain.sent_width, backend.aligned_columns, plan.column_shift)
         self.outer_velocity = self._region(around(inner, velocities), stress=False)
         self.inner_velocity = self._region(_if_any(inner), stress=False)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -59,9 +60,10 @@ class Step:
 
     def new_fields(self) -> Fields:
         """Return arrays of zeros for velocities, stresses and memory variables."""
-        plan, field = self.plan, self.backend.field
-        found = {name: field(plan.padded_shape(), plan.halo) for name in FIELDS}
-        return found | {name: field(plan.memory_shape(), plan.halo) for name in plan.law_fields.memory}
+        plan, shift = self.plan, self.plan.column_shift
+        field = partial(self.backend.field, halo=plan.halo, shift=shift)
+        found = {name: field(plan.padded_shape()) for name in FIELDS}
+        return found | {name: field(plan.memory_shape()) for name in plan.law_fields.memory}
 
     def law(self, f: Fields) -> tuple[Any, ...]:
         """Return the argument `law` of kernels that change the stresses of a set of fields."""

@@ -13,15 +13,19 @@ import numpy as np
 Boxes = Sequence[tuple[int, int]]
 
 
+UNIT, SECTOR = 32, 8  # columns of a memory line, and of the parts of it that are read alone, in single precision
+
+
 @dataclass(frozen=True)
 class LayerRanges:
-    """Layers along one axis on the host: nodes, depths of a side, and for each side the first node of its profiles and
-    the range of nodes where they are nonzero."""
+    """Layers along one axis on the host: nodes, depths of a side, for each side the first node of its profiles and the
+    range of nodes where they are nonzero, and whether the last layer ends with the grid of all ranks."""
 
     nodes: int
     depths: int
     starts: tuple[int, ...]
     used: tuple[tuple[int, int], ...]
+    ends: bool = False
 
 
 @dataclass(frozen=True)
@@ -84,7 +88,7 @@ LAYERED_RING = {
 }
 # If no tile is inside, the kernels need fewer registers, and three blocks share a multiprocessor. The strips at both
 # ends of x are one tile wide, so that no other block needs the rest of the lines that contain their halo.
-EDGE_RING = {("single", order): TileLayout(TileShape(32, 8), TileShape(32, 8), 3, 32, 3, False) for order in (2, 4)}
+EDGE_RING = {("single", order): TileLayout(TileShape(32, 8), TileShape(32, 8), 2, 16, 3, False) for order in (2, 4)}
 SHARED_MEMORY, RESERVED = 233_472, 1024  # bytes of a multiprocessor, and those that the system takes for each block
 FEWEST_PLANES = 16  # through which tiles march: filling their columns takes as many planes as the stencil has
 DIRECT = TileLayout(TileShape(32, 8), TileShape(32, 8), 0, 32, 4)
@@ -135,26 +139,82 @@ def pieces(first: int, end: int, size: int, even: bool = True) -> list[tuple[int
     return list(itertools.pairwise(edges))
 
 
-def tile_box(box: Sequence[tuple[int, int]], shape: TileShape, chunk: int, layered: bool) -> np.ndarray:
-    """Return `Tile`s that cover a box of (first, end), x fastest; full tiles along x keep rows aligned."""
+def tile_box(
+    box: Sequence[tuple[int, int]], shape: TileShape, chunk: int, layered: bool, shift: int = 0
+) -> np.ndarray:
+    """Return `Tile`s that cover a box of (first, end), x fastest. Full tiles along x keep rows aligned; the first one
+    begins at a memory line, `shift` columns before one of UNIT columns, and may begin before the box."""
+    (x_first, x_end), *others = box
+    start = (x_first + shift) // UNIT * UNIT - shift
+    sides = [(start, max(x_end, start) if x_end > x_first else start), *others]
     sizes = ((shape.columns, False), (shape.rows, True), (chunk, True))
-    ranges = [
-        np.array(pieces(*sides, *size), int).reshape(-1, 2) for sides, size in zip(box, sizes, strict=True)
-    ]
+    ranges = [np.array(pieces(*side, *size), int).reshape(-1, 2) for side, size in zip(sides, sizes, strict=True)]
     z, y, x = (grid.ravel() for grid in np.indices([len(one) for one in ranges[::-1]]))
     chosen = [one[place] for one, place in zip(ranges, (x, y, z), strict=True)]
-    rest = np.broadcast_to([[int(layered), 0]], (x.size, 2))
-    return np.hstack([*(one[:, :1] for one in chosen), *(one[:, 1:] for one in chosen), rest]).astype(np.int32)
+    firsts, ends = (np.stack([one[:, side] for one in chosen], axis=1) for side in range(2))
+    rest = np.broadcast_to([[int(layered), x_first]], (x.size, 2))
+    return np.hstack([firsts, ends, rest, ends[:, :1], firsts[:, :2]]).astype(np.int32)
 
 
-def inner_box(ranges: Sequence[LayerRanges], unit: int) -> list[tuple[int, int]]:
-    """Return the box that no layer touches, along x in multiples of `unit`; empty ranges if no points remain."""
+def fill_sectors(tiles: np.ndarray, columns: int, shift: int, sector: int) -> np.ndarray:
+    """Return `Tile`s that also set the padding after the last column of the grid to zero, up to the end of a sector:
+    the device would read the rest of a sector that it does not write as a whole.
+
+    shift : columns by which the first memory line begins before the grid. sector : its columns.
+    """
+    last = tiles[:, 3] == columns
+    tiles[last, 8] = -(-(columns + shift) // sector) * sector - shift
+    return tiles
+
+
+def share_material(tiles: np.ndarray, place: tuple[int, int] | None, columns: int, rows: int) -> np.ndarray:
+    """Return `Tile`s that copy the material at one place of a grid whose columns of material are all equal, so that
+    it stays in the cache; except those at the far ends, whose last points have neighbors outside the grid.
+
+    place : column and row; None if the columns differ.
+    """
+    inside = (tiles[:, 3] < columns) & (tiles[:, 4] < rows)
+    if place is not None:
+        tiles[inside, 9:] = place
+    return tiles
+
+
+def whole_lines(sides: tuple[int, int], end: int, shift: int, unit: int = UNIT) -> tuple[int, int]:
+    """Return a range of columns without incomplete memory lines at its sides, except at column 0 and at `end`.
+
+    shift : columns of the first line before column 0. unit : columns of a line.
+    """
+    low = -(-(sides[0] + shift) // unit) * unit - shift if sides[0] else 0
+    high = sides[1] if sides[1] == end else (sides[1] + shift) // unit * unit - shift
+    return low, high
+
+
+def line_shift(low: int, high: int, columns: int) -> int:
+    """Return the columns by which the first memory line begins before the grid, so that the strips of incomplete lines
+    beside a box inside the grid touch the fewest lines.
+
+    low, high : columns of the grid at both ends of a row that are not in the box.
+    """
+    if not low or low + high >= columns:
+        return 0
+
+    def cost(shift: int) -> tuple[int, int]:
+        first, end = whole_lines((low, columns - high), columns, shift)
+        lines = -(-(first + shift) // UNIT) + -(-(columns - end) // UNIT)
+        return lines, first + columns - end
+
+    return min(range(0, UNIT, SECTOR), key=cost)
+
+
+def inner_box(ranges: Sequence[LayerRanges], shift: int = 0) -> list[tuple[int, int]]:
+    """Return the box that no layer touches, along x without incomplete memory lines; empty ranges if no points
+    remain."""
     found = []
     for axis, one in enumerate(ranges):
         low = max((end for first, end in one.used if first == 0), default=0)
         high = min((first for first, end in one.used if first > 0), default=one.nodes)
         if axis == 0:
-            low, high = -(-low // unit) * unit, high if high == one.nodes else high // unit * unit
+            low, high = whole_lines((low, high), one.nodes, shift)
         found.append((low, max(low, high)))
     return found if all(first < end for first, end in found) else [(0, 0)] * 3
 

@@ -11,7 +11,7 @@ __device__ __forceinline__ void velocity_tile(
     const modulus_t* density, const Scale& density_scale, real ratio)
 {
     const int i = tile.x + threadIdx.x % TILE_X, j = tile.y + threadIdx.x / TILE_X;
-    if (i >= tile.x_end || j >= tile.y_end) return;
+    if (i < tile.first || i >= tile.x_end || j >= tile.y_end) return;
     const place_t row = layout.pitch, plane = static_cast<place_t>(layout.plane);
     const real twice = ratio + ratio;
     Absorbers a;
@@ -72,7 +72,7 @@ __device__ __forceinline__ void stress_tile(
     const Law& law, real ratio)
 {
     const int i = tile.x + threadIdx.x % TILE_X, j = tile.y + threadIdx.x / TILE_X;
-    if (i >= tile.x_end || j >= tile.y_end) return;
+    if (i < tile.first || i >= tile.x_end || j >= tile.y_end) return;
     const place_t row = layout.pitch, plane = static_cast<place_t>(layout.plane);
     Absorbers a;
     if (LAYERED) a.enter(layers, layout, true, i, j);

@@ -105,7 +105,7 @@ struct VelocitySlot {
         copy_box(sxz, maps.sxz, x - MARGIN, y, k, full);
         copy_box(syz, maps.syz, x, y - REACH, k, full);
         copy_box(szz, maps.szz, x, y, k + 1, full);
-        copy_box(density, maps.density, x, y, m + 1, full);
+        copy_box(density, maps.density, tile.material_x, tile.material_y + REACH, m + 1, full);
         if (!finishing) return;
         copy_box(sxx, maps.sxx, x - MARGIN, y, m, full);
         copy_box(sxy, maps.sxy, x - MARGIN, y - REACH, m, full);
@@ -138,12 +138,13 @@ __device__ __forceinline__ void march_velocity(
     const int column = threadIdx.x % S::X, row = threadIdx.x / S::X * S::R, i = tile.x + column;
     VelocityColumn columns[S::R];
     Absorbers absorbers[S::R];
-    bool active[S::R];
+    bool active[S::R], stored[S::R];
     place_t place = layout.at(i, tile.y + row, tile.z - VELOCITY_LAG);
 #pragma unroll
     for (int r = 0; r < S::R; r++) {
         VelocityColumn& own = columns[r];
-        active[r] = i < tile.x_end && tile.y + row + r < tile.y_end;
+        stored[r] = i >= tile.first && i < tile.filled && tile.y + row + r < tile.y_end;
+        active[r] = stored[r] && i < tile.x_end;
         const place_t first = active[r] ? layout.at(i, tile.y + row + r, tile.z) : layout.at(0, 0, 0);
         const place_t start = first - static_cast<place_t>(VELOCITY_LAG * layout.plane);
         own.sxz.fill(sxz + first - layout.plane, layout.plane, REACH);
@@ -214,9 +215,10 @@ __device__ __forceinline__ void march_velocity(
         ring.leave();
 #pragma unroll
         for (int r = 0; r < S::R; r++)
-            if (active[r] && finishing) {
+            if (stored[r] && finishing) {
                 const place_t p = place + static_cast<place_t>(r * layout.pitch);
-                vx[p] = new_vx[r], vy[p] = new_vy[r], vz[p] = new_vz[r];
+                const bool own = active[r];
+                vx[p] = own ? new_vx[r] : 0, vy[p] = own ? new_vy[r] : 0, vz[p] = own ? new_vz[r] : 0;
             }
     }
 }
@@ -270,7 +272,7 @@ struct StressSlot {
         copy_box(vx, maps.vx, x - MARGIN, y - REACH + 1, k, full);
         copy_box(vy, maps.vy, x - MARGIN, y - REACH, k, full);
         copy_box(vz, maps.vz, x - MARGIN, y - REACH + 1, k - 1, full);
-        law.load(maps.law, x, y, m, finishing, full);
+        law.load(maps.law, tile.material_x, tile.material_y + REACH, m, finishing, full);
         if (!finishing) return;
         copy_box(sxx, maps.sxx, x, y, m, full);
         copy_box(syy, maps.syy, x, y, m, full);
@@ -304,12 +306,13 @@ __device__ __forceinline__ void march_stress(
     const int column = threadIdx.x % S::X, row = threadIdx.x / S::X * S::R, i = tile.x + column;
     StressColumn columns[S::R];
     Absorbers absorbers[S::R];
-    bool active[S::R];
+    bool active[S::R], stored[S::R];
     place_t place = layout.at(i, tile.y + row, tile.z - STRESS_LAG);
 #pragma unroll
     for (int r = 0; r < S::R; r++) {
         StressColumn& own = columns[r];
-        active[r] = i < tile.x_end && tile.y + row + r < tile.y_end;
+        stored[r] = i >= tile.first && i < tile.filled && tile.y + row + r < tile.y_end;
+        active[r] = stored[r] && i < tile.x_end;
         const place_t first = active[r] ? layout.at(i, tile.y + row + r, tile.z) : layout.at(0, 0, 0);
         own.vx.fill(vx + first - layout.plane, layout.plane, REACH - 1);
         own.vy.fill(vy + first - layout.plane, layout.plane, REACH - 1);
@@ -383,11 +386,12 @@ __device__ __forceinline__ void march_stress(
         ring.leave();
 #pragma unroll
         for (int r = 0; r < S::R; r++)
-            if (active[r] && finishing) {
+            if (stored[r] && finishing) {
                 const place_t p = place + static_cast<place_t>(r * layout.pitch);
-                sxx[p] = new_xx[r], syy[p] = new_yy[r], szz[p] = new_zz[r];
-                sxy[p] = new_xy[r], sxz[p] = new_xz[r], syz[p] = new_yz[r];
-                memory[r].store(law);
+                const bool own = active[r];
+                sxx[p] = own ? new_xx[r] : 0, syy[p] = own ? new_yy[r] : 0, szz[p] = own ? new_zz[r] : 0;
+                sxy[p] = own ? new_xy[r] : 0, sxz[p] = own ? new_xz[r] : 0, syz[p] = own ? new_yz[r] : 0;
+                if (own) memory[r].store(law);
             }
     }
 }

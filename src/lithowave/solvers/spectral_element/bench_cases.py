@@ -2,7 +2,8 @@
 
 `deformed` : curved elements of 27 nodes with moduli at each point. `trilinear` : the same with 8 nodes, `fluid` : the
 same of a fluid, both only on request. `affine` : parallelepipeds of one material. `attenuating` : as `deformed`, with
-three mechanisms of attenuation at the smallest set of points. All have a free surface and absorb at the five other
+three mechanisms of attenuation at the smallest set of points; `affine_attenuating` : the same as `affine`, only on
+request. All have a free surface and absorb at the five other
 sides.
 
 The lower bound of a step's time is the memory traffic divided by the memory bandwidth; each value that a kernel reads
@@ -39,6 +40,7 @@ from lithowave.solvers.spectral_element.solver import SpectralElementSolver
 
 KINDS = {
     "affine": ElementKind("affine", False, False),
+    "affine_attenuating": ElementKind("affine", False, False, mechanisms=3, carriers=1),
     "deformed": ElementKind("triquadratic", False, True),
     "attenuating": ElementKind("triquadratic", False, True, mechanisms=3, carriers=1),
     "fluid": ElementKind("triquadratic", False, True, fluid=True),

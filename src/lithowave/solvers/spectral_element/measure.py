@@ -18,6 +18,7 @@ from lithowave.rheology.quality import QualityLaw
 from lithowave.solvers.clock import Schedule
 from lithowave.solvers.common.timing import Steps, typical_time
 from lithowave.solvers.elements.measurement import RHO, SIZE, VP, VS, affordable_elements, record_time
+from lithowave.solvers.interface import LoopPrediction
 from lithowave.solvers.spectral_element.absorbing_layer import ALIGNED, AbsorbingLayer
 from lithowave.solvers.spectral_element.elements import ElementKind
 from lithowave.solvers.spectral_element.materials import ElementMaterials, isotropic_stiffness
@@ -141,22 +142,23 @@ def fill_with_noise(solver: SpectralElementSolver) -> None:
     solver.backend.assign(solver.momentum, momentum)
 
 
-def predict_loop_time(plan: SpectralElementPlan, backend: Any, receiver_count: int) -> float:
-    """Predict the time of the loop, s: scale a few steps of a small box of each kind of elements.
+def predict_loop_time(plan: SpectralElementPlan, backend: Any, receiver_count: int) -> LoopPrediction:
+    """Predict the time of the loop: scale a few steps of a small box of each kind of elements.
 
     Elements, damped points and receivers are scaled separately: a small box has more of its points on its sides.
     """
     members = _members_by_kernel(plan)
-    per_step = 0.0
+    per_step = domain = 0.0
     for kind, count in members.items():
         solver = sample_solver(plan, backend, kind, count, absorbing=False)
-        per_step += typical_time(Steps(solver), backend) * count / solver.plan.element_count
+        own = typical_time(Steps(solver), backend) * count / solver.plan.element_count
+        per_step, domain = per_step + own, domain + own * (kind.layer == 0)
     usual = max(members, key=lambda kind: (kind.layer == 0, members[kind]))
     solver = sample_solver(plan, backend, usual, members[usual], absorbing=True)
     per_step += record_time(solver, receiver_count)
     if plan.damped_point_count:
         per_step += typical_time(solver.absorb, backend) * plan.damped_point_count / solver.plan.damped_point_count
-    return plan.schedule.steps * per_step
+    return LoopPrediction(plan.schedule.steps * per_step, plan.domain_count / domain)
 
 
 def _members_by_kernel(plan: SpectralElementPlan) -> dict[ElementKind, int]:

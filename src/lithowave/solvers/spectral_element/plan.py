@@ -51,7 +51,7 @@ from lithowave.solvers.spectral_element.layer_codes import layer_codes
 from lithowave.solvers.spectral_element.layer_stability import growing_wave_warnings
 from lithowave.solvers.spectral_element.materials import ElementMaterials
 from lithowave.solvers.spectral_element.media import Interface, NumberedPoints, number_media, refuse_oblique_interfaces
-from lithowave.solvers.spectral_element.mesh_statistics import GlobalMeshStatistics, gather_mesh_statistics
+from lithowave.solvers.spectral_element.mesh_statistics import GlobalMeshStatistics, gather_mesh_statistics, kind_name
 from lithowave.solvers.spectral_element.meshing import MeshedModel, make_model, typical_size
 from lithowave.solvers.spectral_element.point_location import (
     TOLERANCE,
@@ -169,6 +169,20 @@ class SpectralElementPlan(ElementPlan):
         """Kinds of elements, and the index of each element's kind among them."""
         gravity = self.gravity is not None
         return element_kinds(self.coefficients, self.materials, self.layer_codes, self.relaxation_sets, gravity)
+
+    @property
+    def domain_count(self) -> int:
+        """See `lithowave.solvers.interface.Plan`."""
+        return self.mesh_statistics.elements - self.mesh_statistics.layer_elements
+
+    @property
+    def unit_kind(self) -> str:
+        """See `lithowave.solvers.interface.Plan`."""
+        kinds, place = self.kinds
+        counts = np.bincount(place, minlength=len(kinds)).tolist()
+        kind, _ = max(zip(kinds, counts, strict=True), key=lambda one: (one[0].layer == 0, one[1]))
+        losses = f", {kind.mechanisms} mechanisms" if kind.mechanisms else ""
+        return f"degree {self.degree}, {kind_name(kind)}{losses}{', deterministic' if self.deterministic else ''}"
 
     @property
     def has_fluids(self) -> bool:
