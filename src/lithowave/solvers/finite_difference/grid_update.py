@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,7 +44,6 @@ from lithowave.solvers.finite_difference.tiles import (
 
 PACKAGE = "lithowave.solvers.finite_difference"
 LINE, SECTOR_BYTES = 128, 32  # bytes of a memory line, and of its parts
-COMPARED = 1 << 25  # values of material that are compared at once
 RING_FILE, DIRECT_FILE = "update_ring.cu", "update_direct.cu"
 
 
@@ -153,23 +151,15 @@ def columns_before(field: Any, halo: int) -> int:
     return (address(field) + halo * field.itemsize) % LINE // field.itemsize
 
 
-def place_of_material(arrays: Iterable[Any], halo: int, size: tuple[int, int], shift: int) -> tuple[int, int] | None:
-    """Return a column and a row at which the kernels can read the material of all tiles that do not touch the far ends
-    of the grid, or None unless all columns of material are equal, as in a layered medium with a flat surface.
+def place_of_material(field: Any, halo: int, size: tuple[int, int], shift: int) -> tuple[int, int] | None:
+    """Return a column and a row at which the kernels read the material of all tiles that do not touch the far ends of a
+    grid whose columns of material are all equal; None if the grid is too small.
 
-    size : columns and rows that a tile copies, after its first column and row. shift : see `columns_before`.
+    field : any field. size : columns and rows that a tile copies, after its first column and row. shift : see
+    `columns_before`.
     """
-    place = UNIT - shift, 2 * halo
-    for array in arrays:
-        planes, rows, columns = array.shape
-        if place[0] + size[0] > columns - 2 * halo or place[1] + size[1] > rows - 2 * halo:
-            return None
-        at_once = max(1, COMPARED // (rows * columns))
-        for k in range(0, planes, at_once):
-            part = array[k : k + at_once, halo:-halo, halo:-halo]
-            if not (part == part[:, :1, :1]).all():
-                return None
-    return place
+    place, (_, rows, columns) = (UNIT - shift, 2 * halo), (count - 2 * halo for count in field.shape)
+    return place if place[0] + size[0] <= columns and place[1] + size[1] <= rows else None
 
 
 class GridUpdate:
@@ -179,8 +169,11 @@ class GridUpdate:
     call can be captured in a graph.
     """
 
-    def __init__(self, backend: Any, kernel: str, order: int, scales: Scales, law: LawFields) -> None:
+    def __init__(
+        self, backend: Any, kernel: str, order: int, scales: Scales, law: LawFields, equal_columns: bool = False
+    ) -> None:
         self.backend, self.kernel, self.order, self.scales, self.law = backend, kernel, order, scales, law
+        self.equal_columns = equal_columns
         self.boxes = ring_boxes(kernel, law)
         self.material_item = 2 if scales else backend.dtype.itemsize
         self._kept: dict[tuple, tuple[TileLayout, dict[str, Any]]] = {}
@@ -234,16 +227,15 @@ class GridUpdate:
         if how.slots:
             if ranges["x"].ends:
                 tiles = fill_sectors(tiles, shape[0], shift, SECTOR_BYTES // field.itemsize)
-            tiles = share_material(tiles, self._place_of_material(how, named, shift), *shape[:2])
+            if self.equal_columns:
+                tiles = share_material(tiles, self._place_of_material(how, field, shift), *shape[:2])
             kept |= {"maps": self._maps(how, how.inside, named), "edge_maps": self._maps(how, how.edge, named)}
         return how, kept | {"tiles": self.backend.upload(tiles, np.int32)}
 
-    def _place_of_material(self, how: TileLayout, named: dict[str, Any], shift: int) -> tuple[int, int] | None:
-        arrays = named | moduli_of(named.get("law", ()), self.law)
-        material = [arrays[one.name] for one in self.law.material if one.name in arrays]
+    def _place_of_material(self, how: TileLayout, field: Any, shift: int) -> tuple[int, int] | None:
         shapes = how.inside, how.edge
         size = max(one.columns for one in shapes) + 16 // self.material_item, max(one.rows for one in shapes) + 1
-        return place_of_material(material, self.order // 2, size, shift)
+        return place_of_material(field, self.order // 2, size, shift)
 
     def _sections(
         self, how: TileLayout, ranges: list[LayerRanges], boxes: np.ndarray, shift: int

@@ -202,16 +202,18 @@ class SmallKernels(KernelLauncher):
 
 
 def make_kernels(
-    backend: Any, order: int, scales: Scales = None, law: LawFields = LAWS["isotropic"]
+    backend: Any, order: int, scales: Scales = None, law: LawFields = LAWS["isotropic"], equal_columns: bool = False
 ) -> SimpleNamespace:
     """Return the CUDA kernels of the finite differences, callable like those on the CPU.
 
-    scales : scales of the material codes, if the material is stored in codes. law : arrays of the law.
+    scales : scales of the material codes, if the material is stored in codes. law : arrays of the law. equal_columns :
+    whether all columns of material are equal; the kernels then read those of one tile.
     """
     found = SmallKernels(backend, order, scales, law).by_name()
     found |= {
-        name: GridUpdate(backend, name, order, scales, law) for name in ("update_velocity", "update_stress")
+        name: GridUpdate(backend, name, order, scales, law, equal_columns)
+        for name in ("update_velocity", "update_stress")
     }
     if backend.copy_engine and possible(backend.precision, order, law):
-        found["one_pass"] = OnePass(backend, order, scales, law)
+        found["one_pass"] = OnePass(backend, order, scales, law, equal_columns)
     return SimpleNamespace(**found)

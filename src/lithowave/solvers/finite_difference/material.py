@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lithowave.description.media import LayeredMedium
 from lithowave.parallel.ranks import Ranks
 from lithowave.solvers.finite_difference.attenuation import (
     LAST_CODE,
@@ -30,7 +31,8 @@ class GridMaterial:
 
     arrays : material arrays by name. moduli : those of the law, in its order. fractions : codes of the fractions of
     mechanisms; None without attenuation. relaxation : as in `attenuation`, for the argument `law` of kernels.
-    quantizations : quantizations by name; empty unless the material is stored in codes.
+    quantizations : quantizations by name; empty unless the material is stored in codes. equal_columns : whether all
+    columns of nodes have the same material.
 
     Parameters
     ----------
@@ -50,6 +52,7 @@ class GridMaterial:
             return medium_planes(elastic, plan.grid, plan.halo, self.fields)
 
         self.backend = backend
+        self.equal_columns = elastic is not None and isinstance(elastic.material.medium, LayeredMedium)
         self.quantizations: dict[str, Quantization] = {}
         if plan.moduli == "compact":
             self.quantizations = quantize(planes(), self.fields.material, ranks)

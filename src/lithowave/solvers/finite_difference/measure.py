@@ -22,17 +22,12 @@ MOST_RECEIVERS = 256
 
 
 def fill_with_noise(solver: FiniteDifferenceSolver, every: int = 1) -> None:
-    """Fill every n-th plane with small random fields: zeros and denormal numbers change the speed. The density of one
-    node is changed, since kernels read the material of a layered medium only once."""
+    """Fill every n-th plane with small random fields: zeros and denormal numbers change the speed."""
     generator = np.random.default_rng(1)
     plane = 1e-3 * generator.standard_normal(solver.plan.padded_shape()[1:], dtype=np.float32)
     for field in solver.fields_by_name.values():
         for k in range(0, field.shape[0], every):
             solver.backend.assign(field[k], plane * np.float32(1 + 0.1 * np.sin(k)))
-    density = solver.material.arrays["density"]
-    middle = [count // 2 for count in density.shape]
-    node = density[middle[0], middle[1], middle[2] : middle[2] + 1]
-    solver.backend.assign(node, solver.backend.download(node) + node.dtype.type(1))
 
 
 def predict_loop_time(plan: FiniteDifferencePlan, backend: Any, receiver_count: int) -> LoopPrediction:

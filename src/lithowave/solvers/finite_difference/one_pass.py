@@ -69,10 +69,11 @@ class OnePass:
     """Update of the velocity and stress of a box from one set of fields into another."""
 
     def __init__(
-        self, backend: Any, order: int, scales: Scales, law: LawFields, shape: PassShape | None = None
+        self, backend: Any, order: int, scales: Scales, law: LawFields, equal_columns: bool = False
     ) -> None:
+        self.equal_columns = equal_columns
         self.backend, self.order, self.reach, self.scales, self.law = backend, order, order // 2, scales, law
-        self.shape = shape or pass_shape(law)
+        self.shape = pass_shape(law)
         self.margin = 16 // backend.dtype.itemsize
         self.material_unit = 8 if scales else self.margin  # elements in 16 bytes
         self._kept: dict[tuple, dict[str, Any]] = {}
@@ -157,9 +158,11 @@ class OnePass:
             for name in (*(name for name, _ in MAPS), *material)
         ]
         shift = columns_before(field, self.reach)
-        place = place_of_material((arrays[name] for name in material), self.reach, boxes["density"], shift)
-        rows, columns = (count - 2 * self.reach for count in field.shape[1:])
-        tiles = share_material(self._tiles(box, shift), place, columns, rows)
+        tiles = self._tiles(box, shift)
+        if self.equal_columns:
+            place = place_of_material(field, self.reach, boxes["density"], shift)
+            rows, columns = (count - 2 * self.reach for count in field.shape[1:])
+            tiles = share_material(tiles, place, columns, rows)
         planes = int((tiles[:, 5] - tiles[:, 2]).max()) + 4 * self.reach
         waves = -(-len(tiles) // self._processors)
         named = dict(zip(("cx", "cy", "cz"), coefficients, strict=True))

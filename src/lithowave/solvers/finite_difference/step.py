@@ -44,7 +44,8 @@ class Step:
         self.plan, self.backend, self.material = plan, backend, material
         with phase("kernels"):
             self.kernels = backend.kernels(
-                PACKAGE, *KERNELS, order=plan.order, scales=material.scales, law=plan.law_fields
+                PACKAGE, *KERNELS, order=plan.order, scales=material.scales, law=plan.law_fields,
+                equal_columns=material.equal_columns,
             )
         self.coefficients = tuple(tuple(map(backend.scalar, line)) for line in plan.coefficients)
         self.ratio = backend.scalar(plan.schedule.time_step / plan.grid.spacing)
