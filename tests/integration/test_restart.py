@@ -134,7 +134,7 @@ def test_sigusr2_leaves_a_checkpoint_and_the_run_goes_on(tmp_path, whole):
 
 
 def test_killed_before_the_first_checkpoint_it_begins_anew(tmp_path, whole):
-    process, folder = stopped(tmp_path, 40, signal.SIGKILL)
+    process, folder = stopped(tmp_path, 25, signal.SIGKILL)
     assert process.returncode == -signal.SIGKILL
     assert not (folder / CHECKPOINT).exists() and report_of(folder)["exit_state"] == "running"
     lithowave("restart", folder)

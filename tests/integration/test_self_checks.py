@@ -119,7 +119,7 @@ def test_seismograms_that_stay_zero(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 @every_method
 def test_waves_that_have_not_arrived_are_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str) -> None:
     monkeypatch.setattr(load_method(method).Solver, "record", nothing)
-    text = r"first P wave arrives after 0\.08232 s and the run ends at 0\.0[78]\d* s"
+    text = r"first P wave arrives after 0\.08232 s and the run ends at 0\.0[5-8]\d* s"
     with pytest.warns(LithowaveWarning, match=text):
         run_simulation(small(tmp_path, method, duration=0.08), tmp_path / "run")
     assert report_of(tmp_path / "run")["exit_state"] == "finished"
