@@ -90,7 +90,10 @@ def test_what_comes_back() -> None:
     "boundaries", [pytest.param(STACEY, id="stacey"), pytest.param(LAYER, id="layer", marks=pytest.mark.slow)]
 )
 def test_the_energy_goes_and_does_not_come_back(boundaries: dict) -> None:
-    """vp / vs = 4, a long thin box along whose sides waves graze, 3,000 steps: less and less is left."""
+    """vp / vs = 4, a long thin box along whose sides waves graze, 3,000 steps: less and less is left.
+
+    In single precision, rounding errors keep 4e-5 of the largest velocity, without growth in 40,000 steps.
+    """
     simulation = lw.Simulation(
         domain={"x": [0, 3000], "y": [0, 900], "z": [-900, 0]},
         boundaries={**boundaries, "layer": {"elements": 2}},
@@ -105,6 +108,7 @@ def test_the_energy_goes_and_does_not_come_back(boundaries: dict) -> None:
         receivers=[],
         duration=300.0,
         solver={"method": "spectral_element", "spacing": 450.0, "degree": 4, "max_frequency": 1.5},
+        compute={"precision": "double"},
     )
     plan, solver = make(simulation)
     speeds, times = [], []
@@ -119,4 +123,4 @@ def test_the_energy_goes_and_does_not_come_back(boundaries: dict) -> None:
     assert late[0] <= 0.02
     half = len(late) // 2
     assert late[half:].max() <= late[:half].max()
-    assert late[-1] < 1e-3
+    assert late[-1] < (1e-3 if boundaries == STACEY else 2e-6)

@@ -54,6 +54,7 @@ FADING, FADED = 1.0, 2.9  # radians a step, between which the response falls to 
 OUTSIDE = 1e-10  # epsilon
 HIGHER = 3.0  # frequencies of sources, at most, over the one that the mesh resolves
 MANY = 100  # time functions, of which the spectra are not computed: then up to the frequency that the mesh resolves
+LARGEST_ERROR_OF_CONSTANTS = 1e-2  # beyond it, there are too few values for an interpolation
 LONGEST = 4096  # values in a sum: more would take gigabytes and minutes
 SIDE = 8  # steps on both sides of the time
 AIRY = 7.0  # times (t / 8 time steps)^(1/3), the width of the precursor of the lowest frequencies, on both sides more
@@ -126,6 +127,10 @@ class Resampling:
                 if kept:
                     factor = self._factor[:kept, :kept], True
                     weights[begin + row, :kept] = cho_solve(factor, (target[row] @ self._moments)[:kept])
+        # A constant, such as the moment of a source after its end, is exact: errors that vary from step to step would
+        # be a source of noise, which remains after the waves have left.
+        total = weights.sum(axis=1, keepdims=True)
+        weights /= np.where(np.abs(total - 1.0) < LARGEST_ERROR_OF_CONSTANTS, total, 1.0)
         return ends - self.length, weights
 
     @cached_property
