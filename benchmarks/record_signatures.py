@@ -25,6 +25,7 @@ from numba.core import event
 
 from lithowave.backends import compile_processes
 from lithowave.default_case import default_simulation
+from lithowave.run.launch import run_simulation
 from lithowave.solvers.discontinuous_galerkin import element_kernels as galerkin_kernels
 from lithowave.solvers.spectral_element import element_kernels as spectral_kernels
 from preparation_phases import METHODS
@@ -81,7 +82,7 @@ def record(variant: str, file: Path) -> None:
         compilations.watch(module)
     simulation = default_simulation(METHODS[variant], "elastic", (6.0, 6.0, 3.0), 0.2, {"backend": "cpu"})
     with tempfile.TemporaryDirectory() as directory, event.install_listener("numba:compile", compilations):
-        simulation.run(Path(directory) / "out")
+        run_simulation(simulation, Path(directory) / "out")
     file.write_text(json.dumps(sorted(compilations.entries, key=lambda one: -one["seconds"])), encoding="utf-8")
 
 
