@@ -389,30 +389,38 @@ def _shared_stiffness(
     place = order[np.minimum(np.searchsorted(keys[0], keys, sorter=order), len(order) - 1)]
     place[keys[0][place] != keys] = -1
     count, size = len(outside), laws.shape[1] // 3
-    found = np.zeros((count, size, count, size))
-    _add_shared(laws, volumes, stiffness, some, place, outside, derivative, found)
+    own, found = np.zeros((count, size, count, size)), np.zeros((count, size, count, size))
+    _add_shared(
+        laws, volumes, stiffness, some, place, outside, derivative, own, np.zeros((count, count)), found
+    )
     return found.reshape(count * size, -1)
 
 
 @exact_part
-def _add_shared(laws, volumes, stiffness, some, place, outside, derivative, total):  # pragma: no cover - compiled
-    """Add K' - K to zeros (points, c, points, c); see `_shared_stiffness`.
+def _add_shared(
+    laws, volumes, stiffness, some, place, outside, derivative, own, shares, total
+):  # pragma: no cover - compiled
+    """Add K' - K to zeros (points, c, points, c); see `_shared_stiffness`. own, shares : zeros to be overwritten.
 
     place : (elements, points), of each point among those of the first element; -1 if it is not one of them.
     """
-    own, (count, size) = np.zeros_like(total), total.shape[:2]
-    shares, own_share = np.zeros((count, count)), stiffness[some[0]]
+    count, size = len(outside), total.shape[1]
     for number in range(len(some)):
-        _add_stiffness(laws[some[number]], volumes[some[number]], place[number], outside, derivative, total)
-        members = np.flatnonzero(place[number] >= 0)
-        for p in members:
-            for q in members:
-                shares[place[number, p], place[number, q]] += stiffness[some[number]]
+        e = some[number]
+        _add_stiffness(laws[e], volumes[e], place[number], outside, derivative, total if number else own)
+        for p in range(count):
+            for q in range(count if place[number, p] >= 0 else 0):
+                if place[number, q] >= 0:
+                    shares[place[number, p], place[number, q]] += stiffness[e]
         if number == 0:
-            own[:] = total
+            for p in range(count):
+                for c in range(size):
+                    for q in range(count):
+                        for g in range(size):
+                            total[p, c, q, g] = own[p, c, q, g]
     for p in range(count):
         for q in range(count):
-            share = own_share / shares[p, q]
+            share = stiffness[some[0]] / shares[p, q]
             for c in range(size):
                 for g in range(size):
                     total[p, c, q, g] = total[p, c, q, g] * share - own[p, c, q, g]
@@ -422,28 +430,30 @@ def _add_shared(laws, volumes, stiffness, some, place, outside, derivative, tota
 def _add_stiffness(law, volume, place, outside, derivative, total):  # pragma: no cover - compiled
     """Add the stiffness of an element between points on its faces. place : of these points in the result, or -1."""
     n, size, last = derivative.shape[0], total.shape[1], law.shape[2] - 1
-    r, members = np.empty(3, np.int64), np.flatnonzero(place >= 0)
-    for p in members:
-        for q in members:
+    r = np.empty(3, np.int64)
+    for p in range(len(place)):
+        for q in range(len(place) if place[p] >= 0 else 0):
+            if place[q] < 0:
+                continue
             apart = 0  # axes along which the points differ
             for axis in range(3):
                 apart |= (outside[p, axis] != outside[q, axis]) << axis
             if apart == 7:
                 continue
-            a, b = place[p], place[q]
             for d in range(3):  # place 2 - d along xi_d
                 for f in range(3):
                     if apart & ~(1 << (2 - d) | 1 << (2 - f)):
                         continue
                     r[0], r[1], r[2] = outside[p, 0], outside[p, 1], outside[p, 2]
-                    for along in range(n) if d == f else range(outside[q, 2 - d], outside[q, 2 - d] + 1):
+                    begin, end = (0, n) if d == f else (outside[q, 2 - d], outside[q, 2 - d] + 1)
+                    for along in range(begin, end):
                         r[2 - d] = along
                         factor = derivative[r[2 - d], outside[p, 2 - d]] * derivative[r[2 - f], outside[q, 2 - f]]
                         point = (r[0] * n + r[1]) * n + r[2]
                         for c in range(size):
                             for g in range(size):
                                 modulus = law[3 * c + d, 3 * g + f, min(point, last)]
-                                total[a, c, b, g] += factor * (modulus * volume[point])
+                                total[place[p], c, place[q], g] += factor * (modulus * volume[point])
 
 
 @exact_part
