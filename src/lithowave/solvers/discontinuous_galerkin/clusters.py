@@ -248,16 +248,13 @@ def _candidates(counts: np.ndarray, longest: float) -> list[tuple[float, int, fl
     counts : see `level_counts`. longest : step of the largest cluster that is allowed, relative to the same step. The
     candidates are those of the highest bounds, in descending order.
     """
-    levels = np.flatnonzero(counts)
-    parts = np.arange(LEVELS)
-    raw = (levels + parts[:, None]) // LEVELS
-    found = []
-    for most in range(2, MAX_CLUSTERS + 1):
-        updates = 2.0 ** (parts / LEVELS) * (0.5 ** np.minimum(raw, most - 1) @ counts[levels])
-        # Between two candidates, shorter steps only cost more.
-        better = np.flatnonzero(np.diff(updates, prepend=np.inf) < 0)
-        allowed = 2.0 ** (most - 1 - better / LEVELS) <= longest
-        reached = better[allowed & (raw[better].max(axis=1) >= most - 1)]
-        bounds = counts.sum() / updates[reached] * 2.0 ** ((1 + STEP_COST - reached * STEP_COST) / LEVELS)
-        found += [(float(bound), most, 2.0 ** (-part / LEVELS)) for bound, part in zip(bounds, reached, strict=True)]
-    return sorted(found, key=lambda one: (-one[0], one[1]))[:MOST_TRIED]
+    levels, parts = np.flatnonzero(counts), np.arange(LEVELS)
+    highest = np.minimum(np.floor(np.log2(longest) + parts / LEVELS), MAX_CLUSTERS - 1).astype(np.int64)
+    clusters = np.minimum((levels + parts[:, None]) // LEVELS, highest[:, None])
+    updates = 2.0 ** (parts / LEVELS) * (0.5**clusters @ counts[levels])
+    # Between two candidates, shorter steps only cost more.
+    better = np.flatnonzero((np.diff(updates, prepend=np.inf) < 0) & (highest > 0))
+    ratings = counts.sum() / updates[better] * 2.0 ** ((1 + STEP_COST - STEP_COST * better) / LEVELS)
+    order = np.argsort(-ratings, kind="stable")[:MOST_TRIED]
+    steps = 2.0 ** (-better / LEVELS)
+    return list(zip(ratings[order].tolist(), (1 + highest[better[order]]).tolist(), steps[order].tolist(), strict=True))
