@@ -114,7 +114,8 @@ def exceeding(first, end, cluster, neighbors):  # pragma: no cover - compiled
 
 @exact_part
 def lower(elements, cluster, neighbors):  # pragma: no cover - compiled
-    """Lower the clusters of some elements, then those of their neighbors where necessary; return whether any changed."""
+    """Lower the clusters of some elements, then those of their neighbors where necessary; return whether any changed.
+    """
     changed = False
     while len(elements):
         following, count = np.empty(4 * len(elements), np.int64), 0
