@@ -36,8 +36,8 @@ class GlobalMeshStatistics:
     layer_updates : of their updates per step of the largest cluster; relaxing : of those with attenuation.
     relaxation_bytes : of their memory variables. faces : outer faces by kind. quality : the
     values of `MEASURES` outside of the layer, and worst_element. worst : element there with the minimum ratio of
-    insphere radius to edge. limit : element that sets the shortest time step, s, with the clusters of the run; relaxed :
-    because of relaxation. resolution : element of the domain with the minimum points per wavelength at 1 Hz. bounds :
+    insphere radius to edge. limit : element that sets the shortest time step, s, with the clusters of the run; relaxed
+    : because of relaxation. resolution : element of the domain with the minimum points per wavelength at 1 Hz. bounds :
     ends of the mesh along x, y and z, m. memory_bytes : bytes of the arrays of all ranks.
     """
 
