@@ -18,7 +18,7 @@ from lithowave.mesh.hexahedral_box import (
 )
 
 LESS = 1e-9  # relative differences of sizes that are rounding errors
-TALLEST = 1.15  # largest height of cells over the size of their layer
+TALLEST = 1.14  # largest height of cells over the size of their layer
 GAIN = 1.1  # minimum reduction of the cost for which columns are narrower than required at the surface
 
 

@@ -74,7 +74,7 @@ class TetrahedralMesh:
         over_parts(
             lambda part: bound_blocks(part.start, part.stop, self.vertices, self.elements, found),
             len(found),
-            PART // BLOCK,
+            max(1, PART // BLOCK),
         )
         return found
 
