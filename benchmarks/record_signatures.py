@@ -80,8 +80,8 @@ def record(variant: str, file: Path) -> None:
     compilations = Compilations()
     for module in (spectral_kernels, galerkin_kernels):
         compilations.watch(module)
-    simulation = default_simulation(METHODS[variant], "elastic", (6.0, 6.0, 3.0), 0.2, {"backend": "cpu"})
     with tempfile.TemporaryDirectory() as directory, event.install_listener("numba:compile", compilations):
+        simulation = default_simulation(METHODS[variant], "elastic", (6, 6, 3), 0.2, {"backend": "cpu"})
         run_simulation(simulation, Path(directory) / "out")
     file.write_text(json.dumps(sorted(compilations.entries, key=lambda one: -one["seconds"])), encoding="utf-8")
 

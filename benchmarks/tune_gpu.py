@@ -13,7 +13,6 @@ import argparse
 import dataclasses
 
 from lithowave.backends import make_backend
-from lithowave.bench import measure_bandwidth
 from lithowave.solvers.common.timing import call_time
 from lithowave.solvers.finite_difference import grid_update, tiles
 from lithowave.solvers.finite_difference.fields import LAWS
@@ -47,7 +46,7 @@ def main() -> None:
     backend = make_backend("cuda", arguments.precision)
     if arguments.direct:
         backend.copy_engine = False
-    copy = measure_bandwidth(backend)["copy"]
+    copy = backend.bandwidths()["copy"]
     plan = synthetic_plan((arguments.size,) * 3, arguments.order, arguments.precision, arguments.layers,
                           free_top=arguments.layers > 0)  # fmt: skip
     solver = FiniteDifferenceSolver(dataclasses.replace(plan, passes="two"), None, backend)
