@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from exact_solutions.fluid_solid import InterfaceField, Medium
 from lithowave.description.anisotropy import isotropic_stiffness
 from lithowave.description.domain import FACES
 from lithowave.mesh.hexahedra import HexahedralMesh, curved
@@ -17,7 +18,6 @@ from lithowave.solvers.spectral_element.absorbing_layer import AbsorbingLayer
 from lithowave.solvers.spectral_element.materials import ElementMaterials
 from lithowave.solvers.spectral_element.meshing import MeshedModel
 from lithowave.solvers.spectral_element.plan import SpectralElementPlan, make_plan
-from lithowave.verification.fluid_solid import InterfaceField, Medium
 from spectral_element_boxes import point_positions, several_materials, side_points
 
 SIZE = 1000.0  # m

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from exact_solutions.christoffel import AnisotropicWave, christoffel_waves
 from lithowave.description.anisotropy import isotropic_stiffness, rotated_stiffness, rotation_to, thomsen_stiffness
-from lithowave.verification.christoffel import AnisotropicWave, christoffel_waves
 from slow_variants import slow_except
 from spectral_element_boxes import (
     RHO,

@@ -9,12 +9,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from exact_solutions.plane_waves import PlaneWave, pressure_wave, shear_wave
 from lithowave.description.anisotropy import isotropic_stiffness, thomsen_stiffness
 from lithowave.mesh.hexahedra import HexahedralMesh
 from lithowave.mesh.hexahedral_box import layered_box
 from lithowave.solvers.spectral_element.materials import ElementMaterials
 from lithowave.solvers.spectral_element.solver import SpectralElementSolver
-from lithowave.verification.plane_waves import PlaneWave, pressure_wave, shear_wave
 from slow_variants import slow_except
 from spectral_element_boxes import (
     MAPS,
