@@ -87,11 +87,6 @@ class Anelasticity:
         bulk, shear = self.inverse_quality(x, y, z)
         return self.body.weights(bulk), self.body.weights(shear)
 
-    def property_weights(self, properties: ElasticProperties) -> tuple[np.ndarray, np.ndarray]:
-        """Return the weights Y_j of the bulk and of the shear modulus of a layer or group of ``source``, (n,) each."""
-        bulk, shear = properties.inverse_quality
-        return self.body.weights(bulk), self.body.weights(shear)
-
     @cached_property
     def deviation(self) -> float:
         """Largest relative deviation of Q from its law, over the band and the range of Q in the domain."""

@@ -49,20 +49,6 @@ class SampledSources:
         """Sum of the scalar moments of all subfaults, N m; see `total_scalar_moment`."""
         return total_scalar_moment(self.subfault, self.moment)
 
-    def moment_rate(self, times: np.ndarray) -> np.ndarray:
-        """Return the sum of the moment rates of all sources, shape (times, 6), N m/s, at ascending times in s."""
-        times = np.asarray(times, dtype=float)
-        total = np.zeros((times.size, 6))
-        first = np.searchsorted(times, self.start, side="left")
-        last = np.searchsorted(times, self.end, side="right")
-        for index in np.flatnonzero(last > first):
-            window = slice(first[index], last[index])
-            samples = self.rates[self.offsets[index] : self.offsets[index + 1]]
-            position = (times[window] - self.start[index]) / self.interval[index]
-            rate = np.interp(position, np.arange(samples.size), samples)
-            total[window] += rate[:, np.newaxis] * self.moment[index]
-        return total
-
 
 def scalar_moment(moment: np.ndarray) -> np.ndarray:
     """Return M0 = sqrt(M_ij M_ij / 2) of tensors (..., 6) in the order xx, yy, zz, xy, xz, yz."""

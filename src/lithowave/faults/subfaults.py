@@ -195,11 +195,6 @@ class FiniteFault:
         """(n,) density vs^2, Pa; NaN where one of them is unknown."""
         return self.density * self.vs**2
 
-    @property
-    def shallowest_depth(self) -> float:
-        """Depth of the center of the shallowest subfault, m."""
-        return float(self.depth.min())
-
     @cached_property
     def hypocenter(self) -> int:
         """Index of the subfault that slips first; of the first one if several start together."""

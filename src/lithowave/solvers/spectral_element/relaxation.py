@@ -262,16 +262,11 @@ def carry(
                     carried[i, m, element, carrier] /= (1.0 + concentration * real) ** 2
 
 
-def lame_moduli(mesh: Any, materials: Any, degree: int, elements: np.ndarray, number: int, dtype: Any) -> np.ndarray:
-    """Return Y_j kappa - 2/3 Y_j mu and Y_j mu of the points of a set, (elements, points, 2 n), Pa."""
-    moduli, place = distinct_moduli(mesh, materials, degree, elements, number, dtype)
-    return moduli[place]
-
-
 def distinct_moduli(
     mesh: Any, materials: Any, degree: int, elements: np.ndarray, number: int, dtype: Any
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the distinct `lame_moduli` of elements, and the place of those of each element among them."""
+    """Return the distinct Y_j kappa - 2/3 Y_j mu and Y_j mu, Pa, of the points of a set, (distinct, points, 2 n), and
+    the index of those of each element among them."""
     chosen, place = representatives(mesh, materials, elements)
     found = np.empty((len(chosen), carrier_count(degree, number), materials.losses.body.mechanisms, 2), dtype)
 
