@@ -9,9 +9,9 @@ import pytest
 
 import lithowave as lw
 import loh3
-from lithowave.description.anisotropy import voigt_moduli
 from lithowave.description.material import Material
 from lithowave.errors import InputError
+from lithowave.physics.elasticity import voigt_average
 from lithowave.run.check import check_simulation
 
 DOMAIN = SimpleNamespace(x=(-2000.0, 2000.0), y=(-1000.0, 1000.0), z=(-5000.0, 0.0))
@@ -240,8 +240,8 @@ def test_anisotropic_media_attenuate_isotropically():
     material = Material(layers=[{"top": 0, **VTI}, {"top": -1000, **ELASTIC}], attenuation={"reference_frequency": 1.0})
     found = material.anelasticity(DOMAIN, 2.0)
     part, fast = material.layers[0], found.material.layers[0]
-    kappa, mu = voigt_moduli(part.stiffness_matrix())
-    unrelaxed_kappa, unrelaxed_mu = voigt_moduli(fast.stiffness_matrix())
+    kappa, mu = voigt_average(part.stiffness_matrix())
+    unrelaxed_kappa, unrelaxed_mu = voigt_average(fast.stiffness_matrix())
     vp, vs = phase_velocities(found, unrelaxed_kappa, unrelaxed_mu, part.rho, part.inverse_quality)
     assert part.rho * vs**2 == pytest.approx(mu, rel=1e-12)
     assert part.rho * vp**2 == pytest.approx(kappa + 4 / 3 * mu, rel=1e-12)
@@ -265,7 +265,7 @@ def test_groups_have_weights_by_their_properties():
 
 def test_the_isotropic_average_of_a_stiffness():
     part = Material(homogeneous=ELASTIC).homogeneous
-    kappa, mu = voigt_moduli(part.stiffness_matrix())
+    kappa, mu = voigt_average(part.stiffness_matrix())
     assert mu == pytest.approx(2700 * 3464**2) and kappa == pytest.approx(2700 * (6000**2 - 4 / 3 * 3464**2))
 
 

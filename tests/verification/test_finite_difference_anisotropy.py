@@ -7,7 +7,8 @@ import pytest
 
 import lithowave as lw
 from exact_solutions.christoffel import AnisotropicWave, christoffel_waves
-from lithowave.description.anisotropy import VOIGT_PAIRS, thomsen_stiffness
+from lithowave.description.anisotropy import thomsen_stiffness
+from lithowave.physics.tensors import VOIGT_PAIRS
 from lithowave.solvers.finite_difference.fields import FIELDS, STAGGER, VELOCITIES
 from slow_variants import slow_except
 from verification_tools import make, record

@@ -46,8 +46,8 @@ import numpy as np
 
 from lithowave.backends.host_threads import over_parts
 from lithowave.backends.loops import exact_part
-from lithowave.errors import InputError
 from lithowave.rheology.body import RelaxationBody
+from lithowave.solvers.elements.element_description import negative_moduli
 from lithowave.solvers.spectral_element.element_statistics import is_affine, map_coefficients
 from lithowave.solvers.spectral_element.geometry import determinant, jacobian_matrix
 from lithowave.solvers.spectral_element.gll import gll_points, gll_weights
@@ -335,11 +335,7 @@ def choose_sets(mesh: Any, materials: Any, degree: int, storage: Storage = NO_SO
         chosen[rest[fits]] = number
         rest, largest = rest[~fits], largest[~fits]
     if len(rest):
-        raise InputError(
-            "material", f"attenuation makes the relaxed moduli of element {mesh.numbers_in_whole[rest[0]] + 1} "
-            "negative", "quality factors must be larger in a medium with strong anisotropy",
-            "increase qp and qs, or reduce the anisotropy",
-        )  # fmt: skip
+        raise negative_moduli(mesh.numbers_in_whole[rest[0]] + 1)
     return chosen
 
 

@@ -39,7 +39,7 @@ from lithowave.backends.host_threads import over_parts
 from lithowave.backends.loops import exact_part
 from lithowave.mesh.numbering import CORNERS
 from lithowave.parallel.ranks import SINGLE_RANK, Ranks
-from lithowave.solvers.spectral_element.faces import VOIGT
+from lithowave.physics.elasticity import stiffness_tensor
 from lithowave.solvers.spectral_element.geometry import jacobian_matrix, metric
 from lithowave.solvers.spectral_element.gll import derivative_matrix, gll_weights
 from lithowave.solvers.spectral_element.materials import UPPER
@@ -296,7 +296,7 @@ class Patch:
             tensor = (np.eye(3) / self.rho[some][..., None, None])[..., None, :, None, :]
             inertia = 1.0 / matrix[..., 0, 0]
         else:
-            tensor, inertia = matrix[..., VOIGT[:, :, None, None], VOIGT], self.rho[some]
+            tensor, inertia = stiffness_tensor(matrix), self.rho[some]
         axes = tensor.shape[2:]
         uniform = tensor.shape[1] == 1 and np.ptp(inverse, axis=(1, 2, 3)).max() <= 1e-9 * np.abs(inverse).max()
         m = 1 if uniform else n
