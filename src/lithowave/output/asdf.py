@@ -147,11 +147,12 @@ def quakeml(seismograms: Seismograms) -> str:
         f"{_value('latitude', float(latitude))}{_value('depth', float(0.0 - z))}</origin>\n",
     ]  # fmt: skip
     if sources.moment_magnitude is not None:
+        scalar = float(scalar_moment(sources.moment))
         text += [
             f'<magnitude publicID="{magnitude}">{_value("mag", float(sources.moment_magnitude))}<type>Mw</type>',
             f"<originID>{origin}</originID></magnitude>\n",
             f'<focalMechanism publicID="{mechanism}"><momentTensor publicID="{mechanism}/tensor">',
-            f"<derivedOriginID>{origin}</derivedOriginID>{_value('scalarMoment', scalar_moment(sources.moment))}",
+            f"<derivedOriginID>{origin}</derivedOriginID>{_value('scalarMoment', scalar)}",
             f"<tensor>{''.join(_value(name, number) for name, number in tensor(sources.moment).items())}</tensor>",
             "</momentTensor></focalMechanism>\n",
         ]

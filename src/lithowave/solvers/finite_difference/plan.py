@@ -74,8 +74,8 @@ class FiniteDifferencePlan:
     ``z_max``. coefficients : stencils along x, y, z. passes : passes over the grid in a step, ``one`` or ``two``.
     law : constitutive law, a name in `fields.LAWS`.
     law_reason : why it was chosen. averaged_planes : planes in memory while the medium is averaged. attenuation :
-    mechanisms of the nodes; None in elastic media. concurrent : threads average several planes at once. subdomain :
-    subdomain of this rank; None for one rank.
+    mechanisms of the nodes; None in elastic media. concurrent : threads average several planes at once. equal_columns :
+    True if all columns of nodes have the same material. subdomain : subdomain of this rank; None for one rank.
     """
 
     grid: Grid
@@ -94,6 +94,7 @@ class FiniteDifferencePlan:
     averaged_planes: int = PLANES
     attenuation: GridAttenuation | None = None
     concurrent: bool = False
+    equal_columns: bool = False
     subdomain: Subdomain | None = None
 
     unit: ClassVar[str] = "points"
@@ -356,7 +357,8 @@ def plan(
     made = FiniteDifferencePlan(
         grid, schedule, solver.order, coefficients, faces, layer, extremes, solver.max_frequency, value_bytes,
         solver.passes, simulation.compute.moduli, law, reason, PLANES if layered else SAMPLED_PLANES[law],
-        attenuation, concurrent=averages_concurrently(elastic.material.medium, LAWS[law]),
+        attenuation, averages_concurrently(elastic.material.medium, LAWS[law]),
+        isinstance(elastic.material.medium, LayeredMedium),
     )  # fmt: skip
     if ranks.size > 1:
         subdomain = make_subdomain(made, backend, (ranks.rank, ranks.size), simulation.compute.parts)
