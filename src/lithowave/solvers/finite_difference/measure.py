@@ -49,13 +49,12 @@ def uniform_simulation(plan: FiniteDifferencePlan) -> Simulation:
     })  # fmt: skip
 
 
-def uniform_attenuation(plan: FiniteDifferencePlan, mechanisms: int) -> GridAttenuation | None:
-    """Return the attenuation of a uniform medium on the grid of a plan, stored as that of the plan."""
-    assert plan.attenuation is not None
+def _uniform_attenuation(plan: FiniteDifferencePlan, given: GridAttenuation) -> GridAttenuation | None:
+    """Return the attenuation of a uniform medium on the grid of a plan, stored as the given one."""
     return choose_attenuation(uniform_simulation(plan).with_overrides({
         "material.homogeneous.qp": 100.0, "material.homogeneous.qs": 50.0,
-        "material.attenuation": {"band": list(plan.attenuation.body.band), "mechanisms": mechanisms},
-        "solver.memory_variables": "coarse" if plan.attenuation.coarse else "full",
+        "material.attenuation": {"band": list(given.body.band), "mechanisms": given.body.mechanisms},
+        "solver.memory_variables": "coarse" if given.coarse else "full",
     }))  # fmt: skip
 
 
@@ -65,8 +64,8 @@ def predict_loop_time(plan: FiniteDifferencePlan, backend: Any, receiver_count: 
     Interior points and memory variables of the layers are scaled separately: a small grid has a larger layer fraction.
     """
     small = _smaller(plan, _sample_points(plan, backend))
-    if plan.attenuation is not None:
-        small = dataclasses.replace(small, attenuation=uniform_attenuation(plan, plan.attenuation.body.mechanisms))
+    if plan.attenuation is not None and not plan.equal_columns:  # whose quality factors take time to sample
+        small = dataclasses.replace(small, attenuation=_uniform_attenuation(plan, plan.attenuation))
     bare = without_layers(small)
     bare_step, record = _times(bare, backend, receiver_count)
     per_point, per_step = bare_step / bare.point_count, record + bare_step / bare.point_count * plan.point_count
