@@ -9,6 +9,7 @@ import pytest
 
 import lithowave as lw
 import loh3
+from lithowave.description.anelasticity import make_anelasticity
 from lithowave.description.material import Material
 from lithowave.errors import InputError
 from lithowave.physics.elasticity import voigt_average
@@ -189,7 +190,7 @@ def test_phase_velocities_at_the_reference_frequency_are_vp_and_vs(tmp_path, kin
         "function": {"function": smooth},
     }
     material = Material(**forms[kind], attenuation={"reference_frequency": 1.3, "mechanisms": 4})
-    found = material.anelasticity(DOMAIN, 5.0)
+    found = make_anelasticity(material, DOMAIN, 5.0)
     z = np.array([-3.0, -99.0, -500.0, -1700.0, -2999.0, -3001.0, -4500.0])
     kappa, mu, rho = found.material.moduli(100.0, -50.0, z)
     losses = found.inverse_quality(100.0, -50.0, z)
@@ -206,7 +207,7 @@ def test_phase_velocities_at_the_reference_frequency_are_vp_and_vs(tmp_path, kin
     # Its extremes, from which the limit of the time step follows, are those of the unrelaxed medium.
     extremes, elastic = found.material.extremes(DOMAIN), material.extremes(DOMAIN)
     assert extremes["vp_max"] >= faster_p.max() * (1.0 - 1e-12) and extremes["vs_max"] >= elastic["vs_max"]
-    assert found.material.attenuation is None and found.material.anelasticity(DOMAIN, 5.0) is None
+    assert found.material.attenuation is None and make_anelasticity(found.material, DOMAIN, 5.0) is None
     weights = found.weights(100.0, -50.0, z)
     assert weights[0].shape == weights[1].shape == (4, z.size)
     np.testing.assert_array_equal(weights[1], found.body.weights(losses[1]))
@@ -214,7 +215,7 @@ def test_phase_velocities_at_the_reference_frequency_are_vp_and_vs(tmp_path, kin
 
 def test_quality_factors_of_layers():
     material = Material(layers=[{"top": 0, **WATER}, {"top": -100, **SOLID}, {"top": -3000, **ELASTIC}])
-    found = material.anelasticity(DOMAIN, 2.0)
+    found = make_anelasticity(material, DOMAIN, 2.0)
     bulk, shear = found.inverse_quality(*np.meshgrid(0.0, [0.0, 1.0], [-50.0, -100.0, -100.1, -3000.0]))
     assert bulk.shape == shear.shape == (2, 1, 4)
     solid = (1 / 120 - 1 / 150) / (1 - 1 / 3)
@@ -223,12 +224,12 @@ def test_quality_factors_of_layers():
     assert found.inverse_qualities == (pytest.approx(solid), 0.02)
     # Layers outside the domain do not count for the fit.
     shallow = SimpleNamespace(x=DOMAIN.x, y=DOMAIN.y, z=(-50.0, 0.0))
-    assert material.anelasticity(shallow, 2.0).inverse_qualities == (1 / 300, 1 / 300)
+    assert make_anelasticity(material, shallow, 2.0).inverse_qualities == (1 / 300, 1 / 300)
 
 
 def test_averages_over_cells_use_the_unrelaxed_moduli():
     material = Material(layers=[{"top": 0, **SOLID}, {"top": -1000, **ELASTIC}])
-    unrelaxed = material.anelasticity(DOMAIN, 2.0).material
+    unrelaxed = make_anelasticity(material, DOMAIN, 2.0).material
     mean = unrelaxed.moduli(0.0, 0.0, -1000.0, spacing=50.0)
     above, below = (unrelaxed.moduli(0.0, 0.0, z) for z in (-900.0, -1100.0))
     for index in (0, 1):
@@ -238,7 +239,7 @@ def test_averages_over_cells_use_the_unrelaxed_moduli():
 
 def test_anisotropic_media_attenuate_isotropically():
     material = Material(layers=[{"top": 0, **VTI}, {"top": -1000, **ELASTIC}], attenuation={"reference_frequency": 1.0})
-    found = material.anelasticity(DOMAIN, 2.0)
+    found = make_anelasticity(material, DOMAIN, 2.0)
     part, fast = material.layers[0], found.material.layers[0]
     kappa, mu = voigt_average(part.stiffness_matrix())
     unrelaxed_kappa, unrelaxed_mu = voigt_average(fast.stiffness_matrix())
@@ -256,7 +257,7 @@ def test_anisotropic_media_attenuate_isotropically():
 
 def test_groups_have_weights_by_their_properties():
     material = Material(groups={"rock": SOLID, "sea": WATER, "salt": ELASTIC})
-    found = material.anelasticity(DOMAIN, 2.0)
+    found = make_anelasticity(material, DOMAIN, 2.0)
     assert found.material.groups["rock"].vs > SOLID["vs"] and found.material.groups["sea"].is_fluid
     assert found.material.groups["salt"] == material.groups["salt"]
     with pytest.raises(InputError, match="groups have no positions"):

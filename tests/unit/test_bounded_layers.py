@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import lithowave as lw
+from lithowave.description.anelasticity import make_anelasticity
 from lithowave.description.bounded_layers import BoundedLayers
 from lithowave.description.material import Material
 from lithowave.errors import InputError
@@ -161,7 +162,7 @@ def test_attenuation_of_constant_layers_and_of_gradients_has_the_same_unrelaxed_
     quality = {"qp": 100, "qs": 50}
     constant, varying = (two_layers(slope, **quality, **more) for more in ({}, {"gradient": {"vp": 1e-12}}))
     points = random_points(200)
-    media = [one.anelasticity(DOMAIN, 2.0).material for one in (constant, varying)]
+    media = [make_anelasticity(one, DOMAIN, 2.0).material for one in (constant, varying)]
     cell = np.array([310.0]), np.array([[120.0]]), np.array(-545.0)
     for call in (
         lambda one: one.sample(*points),

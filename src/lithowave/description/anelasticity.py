@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from lithowave.description.attenuation import Attenuation
 from lithowave.description.elastic_properties import ElasticProperties
+from lithowave.description.material import Material
 from lithowave.description.media import DomainExtent
 from lithowave.description.quality_values import InverseQuality
 from lithowave.description.unrelaxed_medium import UnrelaxedMedium
@@ -18,9 +19,6 @@ from lithowave.errors import InputError
 from lithowave.physics.elasticity import isotropic_stiffness
 from lithowave.rheology.body import RelaxationBody, fit_body
 from lithowave.rheology.unrelaxed import unrelaxed_moduli
-
-if TYPE_CHECKING:
-    from lithowave.description.material import Material
 
 _TRIALS = 17
 """Values of Q in the range of a model at which the deviation is measured."""

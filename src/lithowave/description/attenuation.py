@@ -3,26 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Self
+from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
 from lithowave.description.base import DescriptionModel
-from lithowave.description.refusals import Problem, refusal
+from lithowave.description.refusals import refusal
 from lithowave.description.units import Band, PositiveFrequency, WholeNumber, quantity
 from lithowave.rheology.body import MOST_MECHANISMS, SMALLEST_BAND
 from lithowave.rheology.quality import CORNER_FREQUENCY, QualityLaw
 
-if TYPE_CHECKING:
-    from lithowave.description.simulation import Simulation
-
 DEFAULT_BAND = 100.0
 """Ratio of the ends of the band where it is not given."""
-
-_REFERENCE_REACH = 100.0
-"""Largest ratio of the reference frequency to the band above it, and of the band to a reference frequency below it."""
-
 
 class Attenuation(DescriptionModel):
     """Attenuation of media with quality factors qp and qs: how Q is approximated, and where velocities apply.
@@ -83,28 +75,3 @@ class Attenuation(DescriptionModel):
     def resolved_reference(self, band: tuple[float, float]) -> float:
         """Return the reference frequency for a band, Hz."""
         return math.sqrt(band[0] * band[1]) if self.reference_frequency is None else self.reference_frequency
-
-
-def attenuation_problems(simulation: Simulation) -> Iterator[Problem]:
-    """Yield a problem if the band of a material with attenuation is unknown, or far from the reference frequency."""
-    if not simulation.has_attenuation:
-        return
-    keys = simulation.material.attenuation or Attenuation()
-    band = keys.resolved_band(simulation.resolved_frequency)
-    if band is None:
-        yield Problem(
-            ("material", "attenuation", "band"),
-            "is not given, nor is solver.max_frequency, from which it follows",
-            "attenuation is approximated in a band of frequencies",
-            "give band: [low, high] in Hz, or solver.max_frequency",
-        )
-        return
-    low, high = band[0] / _REFERENCE_REACH, band[1] * _REFERENCE_REACH
-    reference = keys.resolved_reference(band)
-    if not low <= reference <= high:
-        yield Problem(
-            ("material", "attenuation", "reference_frequency"),
-            f"{reference:.12g} Hz is far outside the band, {band[0]:.6g} to {band[1]:.6g} Hz",
-            f"allowed: {low:.6g} to {high:.6g} Hz",
-            "Q is approximated in the band only, so that velocities far outside it are unknown",
-        )

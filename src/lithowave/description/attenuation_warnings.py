@@ -12,7 +12,7 @@ from lithowave.description.time_function_warnings import velocity_outside
 from lithowave.description.validation import percent
 
 if TYPE_CHECKING:
-    from lithowave.description.simulation import Simulation
+    from lithowave.description.entries import Description
 
 _LOW_QUALITY = 5.0
 """Q below this value is rare, and often a mistake."""
@@ -24,7 +24,7 @@ _OUTSIDE_LIMIT = 0.2
 """Part of the radiated velocity outside the band from which on there is a warning."""
 
 
-def attenuation_warnings(simulation: Simulation, sources: list[tuple[str, bool, PointSource]]) -> Iterator[str]:
+def attenuation_warnings(simulation: Description, sources: list[tuple[str, bool, PointSource]]) -> Iterator[str]:
     """Yield warnings about the attenuation of the material.
 
     Parameters
@@ -57,7 +57,7 @@ def attenuation_warnings(simulation: Simulation, sources: list[tuple[str, bool, 
     yield from _outside_band(found.body.band, simulation.resolved_frequency, sources)
 
 
-def _more_bulk_than_shear(simulation: Simulation) -> Iterator[str]:
+def _more_bulk_than_shear(simulation: Description) -> Iterator[str]:
     """Yield warnings about solids with qp < qs, which means that 1/Qkappa is larger than 1/Qmu."""
     material = simulation.material
     why = (

@@ -10,7 +10,7 @@ import numpy as np
 
 from lithowave.description.accuracy import TARGETS, error_text
 from lithowave.description.attenuation_warnings import attenuation_warnings
-from lithowave.description.horizontal_axes import mixed_axes
+from lithowave.description.axes_warnings import mixed_axes
 from lithowave.description.input_warnings import (
     earth_notes,
     model_placement,
@@ -27,7 +27,7 @@ from lithowave.description.swapped_coordinates import distant_places
 from lithowave.description.time_function_warnings import time_function_warnings
 
 if TYPE_CHECKING:
-    from lithowave.description.simulation import Simulation
+    from lithowave.description.entries import Description
 
 _MISSED = 2.0
 """Factor by which the estimated error may exceed that of the level fine without a warning."""
@@ -48,7 +48,7 @@ _ELEVATION_DIFFERENCE = 50.0
 """Difference (m) between the elevations of a station and of the topography above which a warning is issued."""
 
 
-def find_warnings(simulation: Simulation) -> list[str]:
+def find_warnings(simulation: Description) -> list[str]:
     """Return warnings about entries that are allowed but may not be intended, one sentence each."""
     found: list[str] = []
     for index, entry in enumerate(simulation.sources):
@@ -98,7 +98,7 @@ def find_warnings(simulation: Simulation) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def _elevation_warnings(simulation: Simulation, receivers: Sequence[Receiver]) -> Iterator[str]:
+def _elevation_warnings(simulation: Description, receivers: Sequence[Receiver]) -> Iterator[str]:
     """Yield warnings about stations whose elevation differs from that of the surface."""
     surface, mesh = simulation.domain.surface, simulation.solver.mesh
     if surface is None:
@@ -133,7 +133,7 @@ def _elevation_warnings(simulation: Simulation, receivers: Sequence[Receiver]) -
         )
 
 
-def _labelled_sources(simulation: Simulation) -> list[tuple[str, bool, PointSource]]:
+def _labelled_sources(simulation: Description) -> list[tuple[str, bool, PointSource]]:
     """Return all point sources, each with a label (its key and, in a file of several events, its name) and a flag that
     is True for sources from a file."""
     labelled = []
@@ -159,7 +159,7 @@ def _with_summed_faults(sources: list[tuple[str, bool, PointSource]]) -> Iterato
         yield members[0][0].partition(" (")[0], True, replace(members[0][1], time_function=total)
 
 
-def _fluid_warnings(simulation: Simulation, sources: list[tuple[str, PointSource]]) -> Iterator[str]:
+def _fluid_warnings(simulation: Description, sources: list[tuple[str, PointSource]]) -> Iterator[str]:
     """Yield a warning about moment tensors with shear in a fluid; material groups are located by the mesh only."""
     sheared = [(label, source) for label, source in sources if source.moment is not None and _has_shear(source.moment)]
     if not sheared or simulation.material_extremes["vs_min"] > 0.0 or simulation.material.groups is not None:
@@ -174,7 +174,7 @@ def _fluid_warnings(simulation: Simulation, sources: list[tuple[str, PointSource
         yield f"{where} in a fluid, where only the isotropic part of a moment tensor makes waves."
 
 
-def _sea_floor_warnings(simulation: Simulation, receivers: Sequence[Receiver]) -> Iterator[str]:
+def _sea_floor_warnings(simulation: Description, receivers: Sequence[Receiver]) -> Iterator[str]:
     """Yield a warning about receivers between a fluid and a solid layer, whose elements have separate motion."""
     if simulation.material_extremes["vs_min"] > 0.0:
         return
@@ -190,7 +190,7 @@ def _sea_floor_warnings(simulation: Simulation, receivers: Sequence[Receiver]) -
 
 
 def _media_beside(
-    simulation: Simulation, points: Sequence[Receiver | PointSource], distance: float
+    simulation: Description, points: Sequence[Receiver | PointSource], distance: float
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return vp, vs and density (3, n) a distance, m, above and below points; those of no point without layers."""
     if not points or simulation.material.layers is None and simulation.material.earth is None:
@@ -211,7 +211,7 @@ def _is_sea_floor(above: np.ndarray, below: np.ndarray) -> np.ndarray:
     return (above[1] == 0.0) != (below[1] == 0.0)
 
 
-def _receiver_side_notes(simulation: Simulation, receivers: Sequence[Receiver]) -> Iterator[str]:
+def _receiver_side_notes(simulation: Description, receivers: Sequence[Receiver]) -> Iterator[str]:
     """Yield a note about receivers exactly on an interface between layers, whose stress is that of one side."""
     recorded = [name for name in ("stress", "pressure", "strain") if getattr(simulation.output, name)]
     if not recorded:
@@ -226,7 +226,7 @@ def _receiver_side_notes(simulation: Simulation, receivers: Sequence[Receiver]) 
         )
 
 
-def _source_side_notes(simulation: Simulation, sources: list[tuple[str, PointSource]]) -> Iterator[str]:
+def _source_side_notes(simulation: Description, sources: list[tuple[str, PointSource]]) -> Iterator[str]:
     """Yield a note about moment tensors exactly on an interface between layers, which act on one side of it."""
     moments = [(label, source) for label, source in sources if source.moment is not None]
     media = _media_beside(simulation, [source for _, source in moments], _SAME_SOURCE_LEVEL)
@@ -247,7 +247,7 @@ def _has_shear(moment: tuple[float, ...]) -> bool:
     return max(others) > _ROUNDING * max(abs(part) for part in moment)
 
 
-def _resolution_warnings(simulation: Simulation) -> Iterator[str]:
+def _resolution_warnings(simulation: Description) -> Iterator[str]:
     solver = simulation.solver
     wavelength = simulation.shortest_wavelength
     points = solver.points_per_wavelength

@@ -7,102 +7,23 @@ along the axes of the grid, so mechanisms at places on the Earth are turned by t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Protocol
 
 import numpy as np
 
 from lithowave.description.domain import Domain
-from lithowave.description.receiver import Receiver
-from lithowave.projection import turned
-
-if TYPE_CHECKING:
-    from lithowave.description.simulation import Simulation
-    from lithowave.description.sources import PointSource
-
-LARGEST_CONVERGENCE = 0.5
-"""Convergence (degrees) at which true and grid axes are used together without a warning: an error of 0.9%."""
 
 
-def sources_on_grid(domain: Domain, sources: Sequence[PointSource]) -> list[PointSource]:
-    """Return sources with their convergence, and with the mechanisms of those on the Earth along the grid axes."""
-    if domain.crs is None:
-        return list(sources)
-    angles = _convergence(domain, sources)
-    found = []
-    for source, angle in zip(sources, angles.tolist(), strict=True):
-        turn = angle if source.geographic else 0.0
-        moment, force = (
-            None if part is None else tuple(turned(np.array([part], float), [turn])[0].tolist())
-            for part in (source.moment, source.force)
-        )
-        found.append(replace(source, moment=moment, force=force, convergence=angle))
-    return found
+class Placed(Protocol):
+    """A point with a position (x, y, z), m."""
+
+    @property
+    def position(self) -> tuple[float, float, float]: ...
 
 
-def receivers_on_grid(domain: Domain, receivers: Sequence[Receiver]) -> list[Receiver]:
-    """Return receivers with their convergence."""
-    if domain.crs is None:
-        return list(receivers)
-    angles = _convergence(domain, receivers).tolist()
-    return [replace(receiver, convergence=angle) for receiver, angle in zip(receivers, angles, strict=True)]
-
-
-def _convergence(domain: Domain, points: Sequence[PointSource] | Sequence[Receiver]) -> np.ndarray:
+def convergences(domain: Domain, points: Sequence[Placed]) -> np.ndarray:
     """Return the convergence (n,) at points, degrees; 0 where the projection does not reach."""
     x, y, _ = np.array([point.position for point in points], float).reshape(-1, 3).T
     angles = domain.convergence_at(x, y)
     return np.where(np.isfinite(angles), angles, 0.0)
-
-
-def axes_summary(simulation: Simulation) -> dict[str, Any]:
-    """Return the axes of mechanisms and components in a projection, for run.json; empty without one.
-
-    Entries: ``sources`` and ``receivers``, each ``true``, ``grid`` or ``mixed``; ``convergence_degrees``, the least and
-    the largest azimuth of y at them.
-    """
-    angles = [one.convergence for one in _points(simulation)]
-    if simulation.domain.crs is None or not angles:
-        return {}
-    names = {frozenset((True,)): "true", frozenset((False,)): "grid"}
-    acquisition = simulation.acquisition
-    kinds = {
-        "sources": frozenset(source.geographic for source in acquisition.sources),
-        "receivers": frozenset(receiver.geographic for receiver in acquisition.receivers),
-    }
-    found: dict[str, Any] = {key: names.get(kind, "mixed") for key, kind in kinds.items() if kind}
-    return found | {"convergence_degrees": [min(angles), max(angles)]}
-
-
-def axes_line(summary: dict[str, Any]) -> str:
-    """Return the text of `axes_summary` that `check` prints."""
-    texts = {"true": "true East and North", "grid": "x and y of the grid", "mixed": "true East and North or x and y"}
-    parts = [f"{key} along {texts[summary[key]]}" for key in ("sources", "receivers") if key in summary]
-    low, high = summary["convergence_degrees"]
-    return f"{', '.join(parts)}; y is {low:z.3g} to {high:z.3g}° clockwise from true North there"
-
-
-def mixed_axes(simulation: Simulation) -> Iterator[str]:
-    """Yield a warning if mechanisms or components along true and along grid axes are used where they differ."""
-    points = _points(simulation)
-    on_earth, on_grid = ([one for one in points if one.geographic is kind] for kind in (True, False))
-    worst = max(points, key=lambda one: abs(one.convergence), default=None)
-    if not on_earth or not on_grid or worst is None or abs(worst.convergence) <= LARGEST_CONVERGENCE:
-        return
-    yield (
-        f"domain.crs: mechanisms and components of {_entries(on_earth)}, whose positions are on the Earth, are along "
-        f"true East and North, but those of {_entries(on_grid)}, whose positions are in m, along the axes x and y of "
-        f"the grid; at {worst.where} y is {worst.convergence:.3g}° from true North. Give all positions by longitude "
-        "and latitude, or all in m."
-    )
-
-
-def _points(simulation: Simulation) -> list[PointSource | Receiver]:
-    return [*simulation.acquisition.sources, *simulation.acquisition.receivers]
-
-
-def _entries(points: Sequence[PointSource | Receiver]) -> str:
-    """Return the different entries of the description, without the line of a file."""
-    names = list(dict.fromkeys(one.where.split(".")[0] for one in points))
-    return ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")

@@ -14,7 +14,7 @@ from lithowave.description.placed_medium import PlacedMedium
 from lithowave.readers.surfaces import Surface
 
 if TYPE_CHECKING:
-    from lithowave.description.simulation import Simulation
+    from lithowave.description.entries import Description
 
 _EARTH_RADIUS = 6_371_000.0  # m, mean
 
@@ -25,7 +25,7 @@ _ATTENUATION = {"qp", "qs", "qmu", "qkappa", "q_p", "q_s", "q_mu", "q_kappa", "q
 
 
 
-def unused_variables(simulation: Simulation) -> Iterator[str]:
+def unused_variables(simulation: Description) -> Iterator[str]:
     """Yield a warning for each model, topography or surface file with variables that lithowave does not use."""
     medium, surface = simulation.material.medium, simulation.domain.surface
     if isinstance(medium, (GriddedMedium, PlacedMedium)) and medium.model.unused:
@@ -37,7 +37,7 @@ def unused_variables(simulation: Simulation) -> Iterator[str]:
         yield _unused("domain.topography", surface.path, surface.unused, "elevation")
 
 
-def model_placement(simulation: Simulation) -> Iterator[str]:
+def model_placement(simulation: Description) -> Iterator[str]:
     """Yield the notes on a model file, and a warning for each side of the domain beyond its model."""
     medium = simulation.material.medium
     if not isinstance(medium, (GriddedMedium, PlacedMedium)):
@@ -61,7 +61,7 @@ def model_placement(simulation: Simulation) -> Iterator[str]:
         )
 
 
-def earth_notes(simulation: Simulation) -> Iterator[str]:
+def earth_notes(simulation: Description) -> Iterator[str]:
     """Yield the notes on a radial model and on its perturbations, and their variables that are not used."""
     earth = simulation.material.earth
     if earth is None:
@@ -93,7 +93,7 @@ def _unused(key: str, path: Path, names: tuple[str, ...], used: str) -> str:
     return text
 
 
-def receiver_file_notes(simulation: Simulation) -> Iterator[str]:
+def receiver_file_notes(simulation: Description) -> Iterator[str]:
     """Yield a warning for each remark on a file of receivers or shots: content that is not used, or was interpreted."""
     for index, entry in enumerate(simulation.receivers):
         if entry.file is not None and ("receivers", index) not in simulation.acquisition.errors:
@@ -104,7 +104,7 @@ def receiver_file_notes(simulation: Simulation) -> Iterator[str]:
         yield from (f"survey.shots[{index}].file: {shots.file}: {note}." for note in shots.notes())
 
 
-def projection_distortion(simulation: Simulation) -> Iterator[str]:
+def projection_distortion(simulation: Description) -> Iterator[str]:
     """Yield a warning if the box reaches so far from the origin of its projection that distances are distorted.
 
     On a sphere of radius R, the scale of the transverse Mercator projection at a distance x from its central meridian

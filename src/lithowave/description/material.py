@@ -20,7 +20,6 @@ from pydantic import (
 )
 from pydantic.json_schema import SkipJsonSchema
 
-from lithowave.description.anelasticity import Anelasticity, make_anelasticity
 from lithowave.description.anisotropy import aligned_moduli
 from lithowave.description.attenuation import Attenuation
 from lithowave.description.base import DescriptionModel, InputFile, keys_as_text, reading
@@ -343,19 +342,6 @@ class Material(DescriptionModel):
         changed = self.model_copy()
         changed.__dict__["medium"] = medium.at_frequency(frequency)
         return changed
-
-    def anelasticity(self, domain: DomainExtent, max_frequency: float | None) -> Anelasticity | None:
-        """Return the attenuation of the material in a domain; None if it is elastic there.
-
-        Parameters
-        ----------
-        max_frequency : highest frequency that is resolved, Hz, from which the band follows if it is not given.
-
-        Raises
-        ------
-        InputError : the band is not given, and the maximum frequency is None.
-        """
-        return make_anelasticity(self, domain, max_frequency)
 
     def sample(self, x: ArrayLike, y: ArrayLike, z: ArrayLike) -> Sample:
         """Return (vp, vs, rho) in m/s, m/s and kg/m^3 at points in m: float64, of the broadcast shape of x, y and z.

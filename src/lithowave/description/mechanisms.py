@@ -97,7 +97,7 @@ class DoubleCouple(DescriptionModel):
 
     @property
     def scalar_moment(self) -> float:
-        """M0, N m, given or of the magnitude."""
+        """M0 in N m: 10^(1.5 mw + 9.1) where the magnitude is given (IASPEI standard)."""
         return self.m0 if self.m0 is not None else moment_of_magnitude(float(self.mw or 0.0))
 
     @property

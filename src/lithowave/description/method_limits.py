@@ -13,7 +13,7 @@ from lithowave.errors import InputError
 from lithowave.sphere import RADIUS
 
 if TYPE_CHECKING:
-    from lithowave.description.simulation import Simulation
+    from lithowave.description.entries import Description
 
 Path = tuple[str | int, ...]
 
@@ -34,12 +34,12 @@ class Feature:
     """
 
     methods: tuple[str, ...]
-    asked: Callable[[Simulation], Iterable[Path]]
+    asked: Callable[[Description], Iterable[Path]]
     got: str
     allowed: str
     hint: str | None = ""
 
-    def problems(self, simulation: Simulation) -> Iterator[Problem]:
+    def problems(self, simulation: Description) -> Iterator[Problem]:
         """Yield a problem for each entry that requires the feature, if the method does not support it."""
         method = simulation.solver.method
         if method in self.methods:
@@ -54,46 +54,46 @@ def supporting_methods(methods: tuple[str, ...]) -> str:
     return f"method: {' or '.join(methods)} can"
 
 
-def _topography(simulation: Simulation) -> Iterator[Path]:
+def _topography(simulation: Description) -> Iterator[Path]:
     if simulation.domain.topography is not None:
         yield ("domain", "topography")
 
 
-def _absorption(kind: str) -> Callable[[Simulation], Iterator[Path]]:
-    def asked(simulation: Simulation) -> Iterator[Path]:
+def _absorption(kind: str) -> Callable[[Description], Iterator[Path]]:
+    def asked(simulation: Description) -> Iterator[Path]:
         if simulation.boundaries.absorption == kind:
             yield ("boundaries", "absorption")
 
     return asked
 
 
-def _oblique_anisotropy(simulation: Simulation) -> Iterator[Path]:
+def _oblique_anisotropy(simulation: Description) -> Iterator[Path]:
     for path, properties in simulation.material.properties.items():
         if properties.is_anisotropic and not is_orthorhombic(properties.stiffness_matrix()):
             yield ("material", *path, "anisotropy" if properties.stiffness is None else "stiffness")
 
 
-def _radial_anisotropy(simulation: Simulation) -> Iterator[Path]:
+def _radial_anisotropy(simulation: Description) -> Iterator[Path]:
     if simulation.material.earth is not None and simulation.material.earth.anisotropy:
         yield ("material", "earth", "anisotropy")
 
 
-def _strain(simulation: Simulation) -> Iterator[Path]:
+def _strain(simulation: Description) -> Iterator[Path]:
     if simulation.output.strain:
         yield ("output", "strain")
 
 
-def _parts(simulation: Simulation) -> Iterator[Path]:
+def _parts(simulation: Description) -> Iterator[Path]:
     if simulation.compute.parts is not None:
         yield ("compute", "parts")
 
 
-def _compact_moduli(simulation: Simulation) -> Iterator[Path]:
+def _compact_moduli(simulation: Description) -> Iterator[Path]:
     if simulation.compute.moduli == "compact":
         yield ("compute", "moduli")
 
 
-def _fluid(simulation: Simulation) -> Iterator[Path]:
+def _fluid(simulation: Description) -> Iterator[Path]:
     try:
         slowest = simulation.material_extremes["vs_min"]
     except (ValueError, InputError):
@@ -102,12 +102,12 @@ def _fluid(simulation: Simulation) -> Iterator[Path]:
         yield ("material",)
 
 
-def _chunk(simulation: Simulation) -> Iterator[Path]:
+def _chunk(simulation: Description) -> Iterator[Path]:
     if simulation.domain.chunk is not None:
         yield ("domain", "chunk")
 
 
-def _lossy_fluid(simulation: Simulation) -> Iterator[Path]:
+def _lossy_fluid(simulation: Description) -> Iterator[Path]:
     if simulation.solver.method == "spectral_element":
         for path, properties in simulation.material.properties.items():
             if properties.is_fluid and properties.has_attenuation:
@@ -167,7 +167,7 @@ FEATURES = (
 """What some methods can and others cannot."""
 
 
-def find_limits(simulation: Simulation) -> Iterator[Problem]:
+def find_limits(simulation: Description) -> Iterator[Problem]:
     """Return all features in the description that the method does not support."""
     for feature in FEATURES:
         yield from feature.problems(simulation)
@@ -191,7 +191,7 @@ def find_limits(simulation: Simulation) -> Iterator[Problem]:
         )
 
 
-def _limits_of_chunks(simulation: Simulation) -> Iterator[Problem]:
+def _limits_of_chunks(simulation: Description) -> Iterator[Problem]:
     """Yield a problem for each entry that a piece of the globe does not support."""
     if simulation.solver.mesh is not None:
         yield Problem(("solver", "mesh"), "solver.mesh and domain.chunk are both given", "the mesh has its own shape")
@@ -217,7 +217,7 @@ def _limits_of_chunks(simulation: Simulation) -> Iterator[Problem]:
         )  # fmt: skip
 
 
-def _limits_of_gravity(simulation: Simulation) -> Iterator[Problem]:
+def _limits_of_gravity(simulation: Description) -> Iterator[Problem]:
     """Yield a problem if gravity is not available in the domain or the material."""
     domain, material = simulation.domain, simulation.material
     path, allowed = ("physics", "gravity"), "allowed here: false"
@@ -243,7 +243,7 @@ def _limits_of_gravity(simulation: Simulation) -> Iterator[Problem]:
         )  # fmt: skip
 
 
-def _anisotropy_in_bounded_layers(simulation: Simulation) -> Iterator[Problem]:
+def _anisotropy_in_bounded_layers(simulation: Description) -> Iterator[Problem]:
     """Yield a problem for each anisotropic layer of a model that the method samples as an isotropic medium."""
     material, method = simulation.material, simulation.solver.method
     if not material.bounded:
@@ -261,7 +261,7 @@ def _anisotropy_in_bounded_layers(simulation: Simulation) -> Iterator[Problem]:
             yield Problem(("material", *path), got, "allowed here: isotropic layers", hint)
 
 
-def find_unused_keys(simulation: Simulation) -> Iterator[str]:
+def find_unused_keys(simulation: Description) -> Iterator[str]:
     """Return a sentence for each changed key of the absorbing layers that this method ignores."""
     layer, method = simulation.boundaries.layer, simulation.solver.method
     absorption = simulation.absorption

@@ -13,7 +13,7 @@ from lithowave.errors import InputError
 from lithowave.sphere import RADIUS
 
 if TYPE_CHECKING:
-    from lithowave.description.simulation import Simulation
+    from lithowave.description.entries import Description
 
 _CELLS = 128
 """Intervals of depth in the domain, and as many below it, in which the velocities are taken as linear."""
@@ -139,7 +139,7 @@ class Column:
                 yield Returned("are reflected at", float(self.depth[m]), nearest, float(arrival[number]))
 
 
-def model_below(simulation: Simulation) -> Iterator[str]:
+def model_below(simulation: Description) -> Iterator[str]:
     """Yield a warning if the bottom absorbs waves that the model would send back to receivers within the duration."""
     if simulation.boundaries.face("z_min") != "absorbing" or simulation.material.groups is not None:
         return
@@ -153,7 +153,7 @@ def model_below(simulation: Simulation) -> Iterator[str]:
         yield _warning(simulation, deepest, soonest, column)
 
 
-def _warning(simulation: Simulation, deepest: Returned, soonest: Returned, column: Column) -> str:
+def _warning(simulation: Description, deepest: Returned, soonest: Returned, column: Column) -> str:
     domain, below = simulation.domain, int(np.searchsorted(column.depth, deepest.depth))
     true = np.ones_like(column.depth) if domain.chunk is None else np.exp(-column.depth / RADIUS)
     speeds = np.array([column.end[:2] * true[column.first], column.speeds[:, below, 0] * true[below]])
@@ -179,7 +179,7 @@ def _warning(simulation: Simulation, deepest: Returned, soonest: Returned, colum
     )
 
 
-def _geometry(simulation: Simulation) -> Geometry | None:
+def _geometry(simulation: Description) -> Geometry | None:
     """Return the distances and depths of sources and receivers; the surface of the domain without receivers."""
     domain = simulation.domain
     sources = np.array([one.position for one in simulation.acquisition.sources], float).reshape(-1, 3)
@@ -202,7 +202,7 @@ def _geometry(simulation: Simulation) -> Geometry | None:
     return Geometry(np.sort(distances, axis=None), depths, simulation.duration, simulation.resolved_frequency or np.inf)
 
 
-def _columns(simulation: Simulation, geometry: Geometry) -> Iterator[Column]:
+def _columns(simulation: Description, geometry: Geometry) -> Iterator[Column]:
     """Yield columns of the model, down to one depth of the domain below it, or half of the largest distance.
 
     In a chunk, depths and velocities are those of a flat Earth with the same travel times.

@@ -12,7 +12,7 @@ from lithowave.description.gridded_medium import GriddedMedium
 from lithowave.description.placed_medium import PlacedMedium
 
 if TYPE_CHECKING:
-    from lithowave.description.simulation import Simulation
+    from lithowave.description.entries import Description
     from lithowave.readers.gridded_model import GriddedModel
 
 _LARGE_RATIO = 10.0
@@ -64,7 +64,7 @@ class ModelReport:
         return rows + [("model values", text) for text in self.remarks]
 
 
-def model_report(simulation: Simulation) -> ModelReport:
+def model_report(simulation: Description) -> ModelReport:
     """Return the report of the material of a simulation."""
     material, ground = simulation.material, simulation.domain.ground
     medium = material.medium

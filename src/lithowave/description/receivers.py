@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Annotated, Any, Literal, Self
 
 import numpy as np
@@ -12,7 +13,7 @@ from pydantic import BeforeValidator, Field, StrictBool, model_validator
 
 from lithowave.description.base import DescriptionModel, InputFile
 from lithowave.description.domain import Domain
-from lithowave.description.horizontal_axes import receivers_on_grid
+from lithowave.description.horizontal_axes import convergences
 from lithowave.description.outputs import _OneOrMany
 from lithowave.description.point_input import Point, check_point_keys, local_point
 from lithowave.description.projected import ReferenceSystemName
@@ -254,7 +255,7 @@ class Receivers(DescriptionModel):
 
     def receivers(self, domain: Domain, where: str) -> list[Receiver]:
         """Return the receivers of this entry in local coordinates; ``where`` is its key in the description."""
-        return receivers_on_grid(domain, self._stated_receivers(domain, where))
+        return _on_grid(domain, self._stated_receivers(domain, where))
 
     def _stated_receivers(self, domain: Domain, where: str) -> list[Receiver]:
         network = self.network or DEFAULT_NETWORK
@@ -287,3 +288,11 @@ class Receivers(DescriptionModel):
         """True if positions without z ask for the surface."""
         grid = self.line or self.plane
         return grid.on_surface if grid is not None else self.position is not None and len(self.position) == 2
+
+
+def _on_grid(domain: Domain, receivers: Sequence[Receiver]) -> list[Receiver]:
+    """Return receivers with their convergence."""
+    if domain.crs is None:
+        return list(receivers)
+    angles = convergences(domain, receivers).tolist()
+    return [replace(receiver, convergence=angle) for receiver, angle in zip(receivers, angles, strict=True)]

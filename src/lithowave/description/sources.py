@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
+import numpy as np
 from pydantic import Field, model_validator
 
 from lithowave.description.base import DescriptionModel, InputFile, reading
 from lithowave.description.domain import Domain
 from lithowave.description.events import Event, events_of_obspy, is_obspy_event
 from lithowave.description.fault_sources import fault_sources
-from lithowave.description.horizontal_axes import sources_on_grid
+from lithowave.description.horizontal_axes import convergences
 from lithowave.description.material import Material
 from lithowave.description.mechanisms import DoubleCouple, MomentTensor, MomentTuple
 from lithowave.description.point_input import Point, check_point_keys, depth_origin, local_point
@@ -23,6 +25,7 @@ from lithowave.description.slip_rates import SubfaultFunction
 from lithowave.description.time_functions import TimeFunction
 from lithowave.description.units import ForceVector, Latitude, Length, Longitude, NonNegativeDuration, Position
 from lithowave.description.unstated_coordinates import Coordinates, are_degrees
+from lithowave.projection import turned
 from lithowave.readers.seismic_event import SPECFEM_DECAY
 
 if TYPE_CHECKING:
@@ -261,7 +264,7 @@ class Source(DescriptionModel):
 
         material : medium whose shear modulus applies if the file of a fault has none.
         """
-        return sources_on_grid(domain, self._stated_sources(domain, material, where))
+        return _on_grid(domain, self._stated_sources(domain, material, where))
 
     def _stated_sources(self, domain: Domain, material: Material, where: str) -> list[PointSource]:
         """Return `point_sources` with mechanisms along the axes in which they are given."""
@@ -338,3 +341,19 @@ def _rounded_up(value: float) -> float:
     scale = 10.0 ** (math.floor(math.log10(value)) - 1)
     # Division by a power of ten and rounding leave the shortest decimal: 1.9 and not 1.9000000000000001.
     return float(f"{math.ceil(value / scale - 1e-9) * scale:.2g}")
+
+
+def _on_grid(domain: Domain, sources: Sequence[PointSource]) -> list[PointSource]:
+    """Return sources with their convergence, and with the mechanisms of those on the Earth along the grid axes."""
+    if domain.crs is None:
+        return list(sources)
+    angles = convergences(domain, sources)
+    found = []
+    for source, angle in zip(sources, angles.tolist(), strict=True):
+        turn = angle if source.geographic else 0.0
+        moment, force = (
+            None if part is None else tuple(turned(np.array([part], float), [turn])[0].tolist())
+            for part in (source.moment, source.force)
+        )
+        found.append(replace(source, moment=moment, force=force, convergence=angle))
+    return found

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from lithowave.description.simulation import Simulation
+    from lithowave.description.entries import Description
 
 _MOST_NAMES = 4
 
 
-def summary(simulation: Simulation) -> str:
+def summary(simulation: Description) -> str:
     """Return title, domain, method, sources, receivers and output of a simulation."""
     domain, solver, output = simulation.domain, simulation.solver, simulation.output
     origin = f", origin at {domain.crs.longitude:g}, {domain.crs.latitude:g}" if domain.crs is not None else ""

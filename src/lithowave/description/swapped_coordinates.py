@@ -12,7 +12,7 @@ from lithowave.description.domain import SWAP_QUESTION
 from lithowave.sphere import directions
 
 if TYPE_CHECKING:
-    from lithowave.description.simulation import Simulation
+    from lithowave.description.entries import Description
 
 FAR = 20.0
 """Distance (degrees) of a point from all others above which its coordinates may be exchanged."""
@@ -23,7 +23,7 @@ NEARER = 1.0 / 3.0
 MOST_POINTS = 3000  # with which each receiver is compared
 
 
-def distant_places(simulation: Simulation) -> Iterator[str]:
+def distant_places(simulation: Description) -> Iterator[str]:
     """Yield a warning if receivers are far from all other points, but close to them with exchanged coordinates.
 
     In a chunk of the globe both places may be inside. If most receivers are so relative to the sources, they are

@@ -13,7 +13,7 @@ from lithowave.description.sources import ONSET_LIMIT, PointSource
 from lithowave.description.validation import percent
 
 if TYPE_CHECKING:
-    from lithowave.description.simulation import Simulation
+    from lithowave.description.entries import Description
 
 _SMALLEST_JUMP = 3e-4
 """Jump of a time function, as a fraction of its peak, from which on there is a warning."""
@@ -28,7 +28,7 @@ _UNRELEASED_LIMIT = 0.01
 _SPECTRUM_SAMPLES = (1 << 13, 1 << 20)  # fewest, most
 
 
-def time_function_warnings(simulation: Simulation, sources: list[tuple[str, bool, PointSource]]) -> Iterator[str]:
+def time_function_warnings(simulation: Description, sources: list[tuple[str, bool, PointSource]]) -> Iterator[str]:
     """Yield one warning for each kind of defect, with the number of sources that have it and the worst of them.
 
     Parameters

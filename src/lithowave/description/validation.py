@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lithowave.description.attenuation import attenuation_problems
+from lithowave.description.attenuation import Attenuation
 from lithowave.description.domain import AXES, Domain
+from lithowave.description.implausible_values import implausible_values
 from lithowave.description.method_limits import find_limits
-from lithowave.description.plausibility import implausible_values
 from lithowave.description.point_input import Point
 from lithowave.description.receiver import Receiver
 from lithowave.description.receivers import Receivers
@@ -24,7 +24,7 @@ from lithowave.readers.segy_limits import LARGEST, default_interval, interval_pr
 from lithowave.sphere import angular_distance
 
 if TYPE_CHECKING:
-    from lithowave.description.simulation import Simulation
+    from lithowave.description.entries import Description
 
 _MOST_OF_A_KIND = 5
 """Number of sources, or of receivers, with the same problem that are listed one by one."""
@@ -32,8 +32,11 @@ _MOST_OF_A_KIND = 5
 _ROUNDING = 1e-9
 """Fraction of the depth of the domain by which round-off may place a point above the topography."""
 
+REFERENCE_REACH = 100.0
+"""Largest ratio of the reference frequency to the band above it, and of the band to a reference frequency below it."""
 
-def find_problems(simulation: Simulation) -> list[Problem]:
+
+def find_problems(simulation: Description) -> list[Problem]:
     """Yield all contradictions among the parts of the description."""
     surface = [*_surface(simulation), *_mesh(simulation)]
     if surface:
@@ -54,7 +57,7 @@ def refused(error: Exception, path: tuple[str | int, ...]) -> Problem:
     return Problem((*path, *context["at"]), context["got"], context["allowed"], context["hint"])
 
 
-def _surface(simulation: Simulation) -> Iterator[Problem]:
+def _surface(simulation: Description) -> Iterator[Problem]:
     low, high = simulation.domain.z
     top = simulation.boundaries.face("z_max")
     if simulation.domain.topography is not None and top != "free":
@@ -77,7 +80,7 @@ def _surface(simulation: Simulation) -> Iterator[Problem]:
     )
 
 
-def _mesh(simulation: Simulation) -> Iterator[Problem]:
+def _mesh(simulation: Description) -> Iterator[Problem]:
     """Yield a problem if the file of an imported mesh cannot be read."""
     try:
         _ = simulation.domain.ground
@@ -86,7 +89,7 @@ def _mesh(simulation: Simulation) -> Iterator[Problem]:
         yield problem._replace(got=f"{error.file}: {problem.got}") if error.file is not None else problem
 
 
-def _material(simulation: Simulation) -> Iterator[Problem]:
+def _material(simulation: Description) -> Iterator[Problem]:
     try:
         simulation.material.validate_domain(simulation.domain)
         _ = simulation.material_extremes
@@ -94,7 +97,7 @@ def _material(simulation: Simulation) -> Iterator[Problem]:
         yield refused(error, ("material",))
         return
     yield from implausible_values(simulation)
-    yield from attenuation_problems(simulation)
+    yield from _attenuation(simulation)
 
 
 def surface_heights(domain: Domain, points: list[Point]) -> list[float | None]:
@@ -212,7 +215,7 @@ def _misplacement_in_chunk(
     return f"{place} is at a pole, where East and North are not defined", "", "move it by a meter"
 
 
-def _sources(simulation: Simulation) -> Iterator[Problem]:
+def _sources(simulation: Description) -> Iterator[Problem]:
     faces, misplaced = simulation.boundaries.faces, 0
     for index, entry in enumerate(simulation.sources):
         path: tuple[str | int, ...] = ("sources", index)
@@ -240,7 +243,7 @@ def _sources(simulation: Simulation) -> Iterator[Problem]:
         yield Problem(("sources",), f"{misplaced - _MOST_OF_A_KIND} more sources are outside the domain")
 
 
-def _onset(simulation: Simulation, index: int, sources: Sequence[PointSource]) -> Iterator[Problem]:
+def _onset(simulation: Description, index: int, sources: Sequence[PointSource]) -> Iterator[Problem]:
     cut = max(source.time_function.onset_amplitude() for source in sources)
     if cut <= ONSET_LIMIT:
         return
@@ -267,7 +270,7 @@ def percent(part: float) -> str:
     return f"{100.0 * part:.0f}%" if part >= 0.1 else f"{100.0 * part:.2g}%"
 
 
-def _event_times(simulation: Simulation) -> Iterator[Problem]:
+def _event_times(simulation: Description) -> Iterator[Problem]:
     """Yield a problem if events have different origin times for time 0."""
     delay: float | None = None
     origin: str | None = None
@@ -300,7 +303,7 @@ def _event_times(simulation: Simulation) -> Iterator[Problem]:
                 return
 
 
-def _receivers(simulation: Simulation) -> Iterator[Problem]:
+def _receivers(simulation: Description) -> Iterator[Problem]:
     faces = simulation.boundaries.faces
     first: dict[str, Receiver] = {}
     twice = 0
@@ -365,7 +368,7 @@ def _misplaced_receivers(
         )
 
 
-def _resolution(simulation: Simulation) -> Iterator[Problem]:
+def _resolution(simulation: Description) -> Iterator[Problem]:
     solver = simulation.solver
     if solver.spacing is None or solver.max_frequency is None:
         return
@@ -386,7 +389,7 @@ def _resolution(simulation: Simulation) -> Iterator[Problem]:
         )
 
 
-def _outputs(simulation: Simulation) -> Iterator[Problem]:
+def _outputs(simulation: Description) -> Iterator[Problem]:
     output, domain = simulation.output, simulation.domain
     if output.sampling_interval is not None and output.sampling_interval > simulation.duration:
         yield Problem(
@@ -409,7 +412,7 @@ def _outputs(simulation: Simulation) -> Iterator[Problem]:
             )
 
 
-def _segy(simulation: Simulation) -> Iterator[Problem]:
+def _segy(simulation: Description) -> Iterator[Problem]:
     """Yield a problem if SEG-Y cannot store the sampling interval, or if it is missing."""
     output, path = simulation.output, ("output", "sampling_interval")
     if "segy" not in output.formats:
@@ -432,3 +435,28 @@ def _segy(simulation: Simulation) -> Iterator[Problem]:
         return
     hint = "shorten the duration, lower solver.max_frequency, or use miniseed or sac, which hold any interval"
     yield Problem(path, f"is not given, and no interval suits traces of {duration:g} s", allowed, hint)
+
+
+def _attenuation(simulation: Description) -> Iterator[Problem]:
+    """Yield a problem if the band of a material with attenuation is unknown, or far from the reference frequency."""
+    if not simulation.has_attenuation:
+        return
+    keys = simulation.material.attenuation or Attenuation()
+    band = keys.resolved_band(simulation.resolved_frequency)
+    if band is None:
+        yield Problem(
+            ("material", "attenuation", "band"),
+            "is not given, nor is solver.max_frequency, from which it follows",
+            "attenuation is approximated in a band of frequencies",
+            "give band: [low, high] in Hz, or solver.max_frequency",
+        )
+        return
+    low, high = band[0] / REFERENCE_REACH, band[1] * REFERENCE_REACH
+    reference = keys.resolved_reference(band)
+    if not low <= reference <= high:
+        yield Problem(
+            ("material", "attenuation", "reference_frequency"),
+            f"{reference:.12g} Hz is far outside the band, {band[0]:.6g} to {band[1]:.6g} Hz",
+            f"allowed: {low:.6g} to {high:.6g} Hz",
+            "Q is approximated in the band only, so that velocities far outside it are unknown",
+        )

@@ -14,7 +14,7 @@ from lithowave.readers.gridded_model import GriddedModel
 from lithowave.version import __version__
 
 if TYPE_CHECKING:
-    from lithowave.description.simulation import Simulation
+    from lithowave.description.entries import Description
 
 # In these a key without a value means "another way was chosen"; elsewhere null is a choice worth showing.
 _WITHOUT_EMPTY = ("domain", "material", "sources", "receivers")
@@ -27,7 +27,7 @@ class _Dumper(yaml.SafeDumper):
         return True
 
 
-def resolved_yaml(simulation: Simulation) -> str:
+def resolved_yaml(simulation: Description) -> str:
     """See :meth:`Simulation.to_yaml`."""
     key = simulation.material.python_key
     if key:
@@ -44,13 +44,13 @@ MODEL_FILE = "material_model.h5"
 """Name of the file in a run folder with a gridded model that was given as arrays in Python."""
 
 
-def stored_model(simulation: Simulation) -> GriddedModel | None:
+def stored_model(simulation: Description) -> GriddedModel | None:
     """Return the gridded model that a run must write to `MODEL_FILE`, because its description has arrays; else None."""
     dataset = simulation.material.dataset
     return None if dataset is None else dataset.models[0]
 
 
-def recorded_yaml(simulation: Simulation) -> str:
+def recorded_yaml(simulation: Description) -> str:
     """Return the YAML of :func:`resolved_yaml`, also for materials that only Python can express.
 
     Instead of a function it contains its name only. Arrays are replaced by the file `MODEL_FILE` next to the YAML file.
@@ -75,7 +75,7 @@ def _name(function: Any) -> str:
     return getattr(function, "__qualname__", type(function).__qualname__)
 
 
-def _yaml(data: dict[str, Any], simulation: Simulation) -> str:
+def _yaml(data: dict[str, Any], simulation: Description) -> str:
     for name in _WITHOUT_EMPTY:
         data[name] = _without_empty(data[name])
     data["boundaries"] = {key: value for key, value in data["boundaries"].items() if value is not None}

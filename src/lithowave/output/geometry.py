@@ -10,16 +10,16 @@ from lithowave.output.attributes import chunk_map, convergence, to_geographic
 from lithowave.sphere import RADIUS, angular_distance, azimuths, directions, propagation_azimuths
 
 if TYPE_CHECKING:
-    from lithowave.output.seismograms import Seismograms
+    from lithowave.output.seismogram_arrays import SeismogramArrays
 
 
-def epicenter(seismograms: Seismograms) -> np.ndarray:
+def epicenter(seismograms: SeismogramArrays) -> np.ndarray:
     """Return the origin (x, y, z) of distances, m: the centroid of the sources, or the first receiver."""
     centroid = seismograms.sources.centroid
     return np.asarray(seismograms.positions[0] if centroid is None else centroid)
 
 
-def on_sphere(seismograms: Seismograms) -> tuple[np.ndarray, np.ndarray, tuple[float, float]] | None:
+def on_sphere(seismograms: SeismogramArrays) -> tuple[np.ndarray, np.ndarray, tuple[float, float]] | None:
     """Return longitudes and latitudes (n_receivers,) and those of the epicenter in a chunk, degrees; None in a box."""
     chunk = chunk_map(seismograms.geographic_origin)
     if chunk is None:
@@ -28,14 +28,14 @@ def on_sphere(seismograms: Seismograms) -> tuple[np.ndarray, np.ndarray, tuple[f
     return *chunk.to_geographic(*seismograms.positions[:, :2].T), (float(longitude), float(latitude))
 
 
-def distance_unit(seismograms: Seismograms) -> tuple[float, str]:
+def distance_unit(seismograms: SeismogramArrays) -> tuple[float, str]:
     """Return the factor from m to the unit of distances in figures, and this unit: km, or degrees in a chunk."""
     if chunk_map(seismograms.geographic_origin) is None:
         return 1e-3, "km"
     return float(np.degrees(1.0 / RADIUS)), "°"
 
 
-def epicentral_distance(seismograms: Seismograms) -> np.ndarray:
+def epicentral_distance(seismograms: SeismogramArrays) -> np.ndarray:
     """Return the horizontal distances (n_receivers,) from the epicenter, m; in a chunk along great circles at the
     radius of the surface."""
     places = on_sphere(seismograms)
@@ -45,7 +45,7 @@ def epicentral_distance(seismograms: Seismograms) -> np.ndarray:
     return np.hypot(offset[:, 0], offset[:, 1])
 
 
-def is_earthquake(seismograms: Seismograms) -> bool:
+def is_earthquake(seismograms: SeismogramArrays) -> bool:
     """True if distances are epicentral: the sources have a shear mechanism and a geographic position."""
     moment = seismograms.sources.moments.sum(axis=0)
     volume = moment[:3].mean()
@@ -54,7 +54,7 @@ def is_earthquake(seismograms: Seismograms) -> bool:
     return bool(shear) and seismograms.geographic_origin is not None
 
 
-def offsets(seismograms: Seismograms) -> tuple[np.ndarray, str]:
+def offsets(seismograms: SeismogramArrays) -> tuple[np.ndarray, str]:
     """Return the positions (n_receivers,) of traces on the axis of a gather, m, and the name of this quantity.
 
     The offset of receivers on a line with the source is signed: positive towards East, on a line from South to North
@@ -93,7 +93,7 @@ def line_direction(points: np.ndarray, source: np.ndarray) -> np.ndarray | None:
     return direction * np.sign(main)
 
 
-def azimuth(seismograms: Seismograms) -> np.ndarray:
+def azimuth(seismograms: SeismogramArrays) -> np.ndarray:
     """Return the azimuths (n_receivers,) from the epicenter to the receivers, degrees from true North over East.
 
     Without a geographic origin, North is the axis y.
@@ -105,13 +105,13 @@ def azimuth(seismograms: Seismograms) -> np.ndarray:
     return (_grid_azimuth(seismograms) + of_grid) % 360.0
 
 
-def _grid_azimuth(seismograms: Seismograms) -> np.ndarray:
+def _grid_azimuth(seismograms: SeismogramArrays) -> np.ndarray:
     """Return the angles (n_receivers,) from the axis y over x of the directions from the epicenter, degrees."""
     x, y = (seismograms.positions[:, :2] - epicenter(seismograms)[:2]).T
     return np.degrees(np.arctan2(x, y))
 
 
-def radial_direction(seismograms: Seismograms) -> np.ndarray:
+def radial_direction(seismograms: SeismogramArrays) -> np.ndarray:
     """Return the angles (n_receivers,) from the component N over E of the direction away from the source, degrees.
 
     Where components are along true East and North, this is the back azimuth plus 180 degrees; in a box, the direction
@@ -124,7 +124,7 @@ def radial_direction(seismograms: Seismograms) -> np.ndarray:
     return (_grid_azimuth(seismograms) + of_grid) % 360.0
 
 
-def component(seismograms: Seismograms, name: str) -> np.ndarray:
+def component(seismograms: SeismogramArrays, name: str) -> np.ndarray:
     """Return (n_receivers, n_samples) of a component: E, N, Z, R (away from the source), T (right of R), P (pressure).
 
     R = E sin a + N cos a and T = E cos a - N sin a with a = `radial_direction`.
@@ -143,7 +143,7 @@ def component(seismograms: Seismograms, name: str) -> np.ndarray:
 
 
 def common_positions(
-    first: Seismograms, first_rows: list[int], second: Seismograms, second_rows: list[int]
+    first: SeismogramArrays, first_rows: list[int], second: SeismogramArrays, second_rows: list[int]
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return positions (n, 3), m, of receivers of two runs in the same coordinates.
 

@@ -27,8 +27,11 @@ from lithowave.output.attributes import (
     completed,
     geographic_origin,
     read_attributes,
+    to_geographic,
     write_attributes,
 )
+from lithowave.output.datasets import kept
+from lithowave.output.tables import require
 
 FILE_NAME = "peak_motion.h5"
 MEASURES = {
@@ -64,8 +67,6 @@ class PeakMotion:
         ------
         MissingPackageError : xarray is not installed.
         """
-        from lithowave.output.datasets import peak_motion_dataset
-
         return peak_motion_dataset(self)
 
 
@@ -146,3 +147,21 @@ def load_peak_motion(path: str | Path) -> PeakMotion:
             )
         except (KeyError, OSError) as error:
             raise OutputError(f"{path}: is damaged or not a file of peak motion: {error}") from error
+
+
+def peak_motion_dataset(peaks: PeakMotion) -> Any:
+    """See `PeakMotion.to_xarray`."""
+    require("xarray", "A Dataset")
+    from xarray import Dataset
+
+    variables = {
+        f"{name}_{measure}": (("y", "x"), values, {"units": UNITS[quantity], "long_name": f"{measure} {name}"})
+        for name, quantity, maps in (("pgv", "velocity", peaks.pgv), ("pgd", "displacement", peaks.pgd))
+        for measure, values in maps.items()
+    }
+    coordinates: dict[str, Any] = {"x": ("x", peaks.x, {"units": "m"}), "y": ("y", peaks.y, {"units": "m"})}
+    if peaks.geographic_origin is not None:
+        places = to_geographic(*np.meshgrid(peaks.x, peaks.y), peaks.geographic_origin)
+        for name, values, unit in zip(("longitude", "latitude"), places, ("east", "north"), strict=True):
+            coordinates[name] = (("y", "x"), values, {"units": f"degrees_{unit}"})
+    return Dataset(variables, coordinates, kept(peaks.attributes))

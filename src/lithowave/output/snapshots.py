@@ -20,6 +20,8 @@ from lithowave.backends.pending import PendingCopy
 from lithowave.errors import InputError, OutputError
 from lithowave.output import hdf5
 from lithowave.output.attributes import (
+    COMPONENTS,
+    TENSOR_COMPONENTS,
     UNITS,
     chunk_map,
     completed,
@@ -27,7 +29,9 @@ from lithowave.output.attributes import (
     read_attributes,
     write_attributes,
 )
+from lithowave.output.datasets import kept
 from lithowave.output.snapshot_parts import require_joined
+from lithowave.output.tables import require
 from lithowave.output.vtkhdf import FIELD_COMPONENTS, Storage, lay_out, plane_normal, stored_arrays
 from lithowave.output.vtkhdf_chunk import geometry_bytes, lay_out_chunk, write_geometry
 
@@ -306,8 +310,6 @@ class Snapshots:
         ------
         MissingPackageError : xarray is not installed.
         """
-        from lithowave.output.datasets import snapshot_dataset
-
         return snapshot_dataset(self, steps, self.fields if fields is None else fields)
 
     def close(self) -> None:
@@ -329,3 +331,26 @@ def load_snapshots(path: str | Path) -> Snapshots:
     OutputError : the file is missing, damaged or not a snapshot file, or exists in parts only (`snapshot_parts`).
     """
     return Snapshots(path)
+
+
+def snapshot_dataset(snapshots: Snapshots, steps: Sequence[int] | slice | None, fields: Sequence[str]) -> Any:
+    """See `Snapshots.to_xarray`."""
+    require("xarray", "A Dataset")
+    from xarray import Dataset
+
+    numbers = np.arange(len(snapshots))[slice(None) if steps is None else steps]
+    coordinates: dict[str, Any] = {"time": ("time", np.asarray(snapshots.times)[numbers], {"units": "s"})}
+    for axis in "zyx":
+        coordinates[axis] = (axis, snapshots.axis(axis), {"units": "m"})
+    variables = {}
+    for name in fields:
+        values = np.stack([snapshots.read(int(step), name) for step in numbers]) if len(numbers) else np.zeros(
+            (0, *snapshots.shape, *([FIELD_COMPONENTS[name]] if FIELD_COMPONENTS[name] > 1 else []))
+        )  # fmt: skip
+        axes = ("time", "z", "y", "x")
+        if FIELD_COMPONENTS[name] > 1:
+            label = "component" if FIELD_COMPONENTS[name] == 3 else "tensor_component"
+            coordinates[label] = (COMPONENTS if label == "component" else TENSOR_COMPONENTS).split(",")
+            axes = (*axes, label)
+        variables[name] = (axes, values, {"units": UNITS[name]})
+    return Dataset(variables, coordinates, kept(snapshots.attributes))

@@ -26,7 +26,7 @@ from lithowave.output.geometry import azimuth, epicentral_distance, radial_direc
 from lithowave.sphere import RADIUS
 
 if TYPE_CHECKING:
-    from lithowave.output.seismograms import Seismograms
+    from lithowave.output.seismogram_arrays import SeismogramArrays
 
 # Minimum sampling rate (Hz) of each band letter, in the variant with a corner period of 10 s or more.
 BANDS = (
@@ -122,13 +122,13 @@ def _name_problems(receiver: Any, format_name: str) -> Iterator[InputError]:
             )
 
 
-def _start_time(seismograms: Seismograms) -> Any:
+def _start_time(seismograms: SeismogramArrays) -> Any:
     from obspy import UTCDateTime
 
     return UTCDateTime(seismograms.start_time) if seismograms.start_time else UTCDateTime(0)
 
 
-def to_stream(seismograms: Seismograms) -> Any:
+def to_stream(seismograms: SeismogramArrays) -> Any:
     """Return all traces as an ObsPy Stream, receiver by receiver, E, N, Z; the data are shared, not copied.
 
     Traces of a run that is not complete have ``stats.lithowave.complete`` False.
@@ -160,7 +160,7 @@ def to_stream(seismograms: Seismograms) -> Any:
     return stream
 
 
-def write_miniseed(seismograms: Seismograms, directory: str | Path) -> list[Path]:
+def write_miniseed(seismograms: SeismogramArrays, directory: str | Path) -> list[Path]:
     """Write one file ``NET.STA.mseed`` with three traces per receiver; return the files.
 
     Raises
@@ -181,7 +181,7 @@ def write_miniseed(seismograms: Seismograms, directory: str | Path) -> list[Path
     return paths
 
 
-def write_sac(seismograms: Seismograms, directory: str | Path) -> list[Path]:
+def write_sac(seismograms: SeismogramArrays, directory: str | Path) -> list[Path]:
     """Write one file ``NET.STA.CHA.sac`` per component, with a location code ``NET.STA.LOC.CHA.sac``; return the files.
 
     Headers: the reference time is that of the first sample (SAC resolves 1 ms; `b` holds the rest), `o` is the origin
@@ -230,7 +230,7 @@ def write_sac(seismograms: Seismograms, directory: str | Path) -> list[Path]:
     return paths
 
 
-def _prepare(seismograms: Seismograms, directory: str | Path) -> Path:
+def _prepare(seismograms: SeismogramArrays, directory: str | Path) -> Path:
     if len(seismograms) and not len(seismograms.time):
         raise OutputError(f"{directory}: nothing to write: no sample has been recorded yet.")
     folder = Path(directory)
@@ -249,7 +249,7 @@ def _store(path: Path, content: BytesIO) -> Path:
     return path
 
 
-def _sac_event(seismograms: Seismograms) -> dict[str, Any]:
+def _sac_event(seismograms: SeismogramArrays) -> dict[str, Any]:
     start = _start_time(seismograms)
     microseconds = start.microsecond % 1000
     header: dict[str, Any] = {
@@ -277,7 +277,7 @@ def _sac_event(seismograms: Seismograms) -> dict[str, Any]:
     return header
 
 
-def _sac_places(seismograms: Seismograms) -> list[dict[str, Any]]:
+def _sac_places(seismograms: SeismogramArrays) -> list[dict[str, Any]]:
     """Return the headers with the position of each receiver."""
     headers: list[dict[str, Any]] = [
         {"user0": x, "user1": y, "user2": z, "stdp": 0.0 - z, "lcalda": False} for x, y, z in seismograms.positions

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from lithowave.description.axes_warnings import axes_line, axes_summary
 from lithowave.description.bounded_layers import BoundedLayers
 from lithowave.description.earth_medium import EarthMedium
-from lithowave.description.horizontal_axes import axes_line, axes_summary
 from lithowave.run.source_summary import source_summary
 from lithowave.solvers.interface import Plan
 

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from lithowave.output.figures import style
 from lithowave.verification.misfits import wavelet_misfit_maps
-
-if TYPE_CHECKING:
-    from lithowave.output.compare import Comparison
 
 MOST_NAMES = 40
 MOST_COLUMNS = 1000
@@ -19,7 +16,52 @@ MOST_COLUMNS = 1000
 LEAST_PERCENT = 1.0e-3
 
 
-def comparison_figure(comparison: Comparison, path: str | Path) -> Path:
+class ComparedRuns(Protocol):
+    """What figures and reports read of `output.compare.Comparison`, which draws itself by them."""
+
+    @property
+    def names(self) -> list[str]: ...
+    @property
+    def time(self) -> np.ndarray: ...
+    @property
+    def data_a(self) -> np.ndarray: ...
+    @property
+    def data_b(self) -> np.ndarray: ...
+    @property
+    def label_a(self) -> str: ...
+    @property
+    def label_b(self) -> str: ...
+    @property
+    def methods(self) -> tuple[str, str]: ...
+    @property
+    def quantity(self) -> str: ...
+    @property
+    def units(self) -> str: ...
+    @property
+    def relative_l2(self) -> np.ndarray: ...
+    @property
+    def component_l2(self) -> np.ndarray: ...
+    @property
+    def overall_l2(self) -> float: ...
+    @property
+    def max_frequency(self) -> float | None: ...
+    @property
+    def band(self) -> tuple[float, float] | None: ...
+    @property
+    def envelope_misfit(self) -> np.ndarray | None: ...
+    @property
+    def phase_misfit(self) -> np.ndarray | None: ...
+    @property
+    def notes(self) -> list[str]: ...
+    @property
+    def shortfalls(self) -> list[str]: ...
+    def largest(self, name: str) -> np.ndarray | None: ...
+    def worst_component(self) -> tuple[int, int] | None: ...
+    def rows(self) -> list[dict[str, Any]]: ...
+    def figure(self, path: str | Path) -> Path: ...
+
+
+def comparison_figure(comparison: ComparedRuns, path: str | Path) -> Path:
     """Draw `comparison` to `path` and return the path.
 
     Top: E, N, Z of the receivers with the largest, the median and the smallest misfit, the reference below the other
@@ -47,7 +89,7 @@ def comparison_figure(comparison: Comparison, path: str | Path) -> Path:
         return style.save(figure, path)
 
 
-def title(comparison: Comparison) -> str:
+def title(comparison: ComparedRuns) -> str:
     """Return the quantity, the frequencies, the total misfit and, if known, the methods of a comparison, and which run
     is incomplete."""
     below = f" below {comparison.max_frequency:g} Hz" if comparison.max_frequency else ""
@@ -58,7 +100,7 @@ def title(comparison: Comparison) -> str:
     return "\n".join([text, *comparison.shortfalls])
 
 
-def _draw_receiver(figure: Any, grid: Any, row: int, comparison: Comparison, index: int, last: bool) -> None:
+def _draw_receiver(figure: Any, grid: Any, row: int, comparison: ComparedRuns, index: int, last: bool) -> None:
     data_a, data_b = comparison.data_a[index], comparison.data_b[index]
     peak = max(float(np.abs(data_a).max()), float(np.abs(data_b).max()))
     factor, unit = style.readable_unit(peak, comparison.units)
@@ -103,7 +145,7 @@ def _draw_receiver(figure: Any, grid: Any, row: int, comparison: Comparison, ind
             panel.set_ylabel(f"{comparison.names[index]}\n({unit})")
 
 
-def _draw_maps(figure: Any, grid: Any, comparison: Comparison, index: int, component: int) -> None:
+def _draw_maps(figure: Any, grid: Any, comparison: ComparedRuns, index: int, component: int) -> None:
     """Draw TFEM and TFPM of one component, in percent, each with its own color scale."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
@@ -140,7 +182,7 @@ def _draw_maps(figure: Any, grid: Any, comparison: Comparison, index: int, compo
             panel.set_ylabel("Frequency (Hz)")
 
 
-def _draw_misfits(panel: Any, comparison: Comparison, order: np.ndarray) -> None:
+def _draw_misfits(panel: Any, comparison: ComparedRuns, order: np.ndarray) -> None:
     places = np.arange(len(order))
     for values, color, marker, label in (
         (comparison.relative_l2, style.INK, "o", "relative L2"),

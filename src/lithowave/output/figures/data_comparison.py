@@ -3,21 +3,41 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from lithowave.output.figures import style
-
-if TYPE_CHECKING:
-    from lithowave.output.data_comparison import DataComparison
 
 MOST_STATIONS = 10
 MOST_NAMES = 40
 COMPONENT_NAMES = {"E": "East", "N": "North", "Z": "Vertical", "R": "Radial", "T": "Transverse"}
 
 
-def data_figure(comparison: DataComparison, path: str | Path) -> Path:
+class ComparedData(Protocol):
+    """What figures read of `output.data_comparison.DataComparison`, which draws itself by them."""
+
+    @property
+    def band(self) -> tuple[float | None, float]: ...
+    @property
+    def components(self) -> str: ...
+    @property
+    def time(self) -> np.ndarray: ...
+    @property
+    def data_run(self) -> np.ndarray: ...
+    @property
+    def data_observed(self) -> np.ndarray: ...
+    @property
+    def quantity(self) -> str: ...
+    @property
+    def units(self) -> str: ...
+    @property
+    def stations(self) -> list[Any]: ...
+    @property
+    def shortfall(self) -> str: ...
+
+
+def data_figure(comparison: ComparedData, path: str | Path) -> Path:
     """Draw `comparison` to `path` and return the path.
 
     Top: the components of up to ten stations, from the largest to the smallest misfit, the run above the data; time
@@ -40,7 +60,7 @@ def data_figure(comparison: DataComparison, path: str | Path) -> Path:
         return style.save(figure, path)
 
 
-def title(comparison: DataComparison) -> str:
+def title(comparison: ComparedData) -> str:
     """Return the quantity, the filter and the number of stations, and whether the run is incomplete."""
     low, high = comparison.band
     band = f"below {high:g} Hz" if low is None else f"{low:g} to {high:g} Hz"
@@ -48,7 +68,7 @@ def title(comparison: DataComparison) -> str:
     return style.marked(text, comparison.shortfall)
 
 
-def _draw_station(figure: Any, grid: Any, row: int, comparison: DataComparison, index: int, last: bool) -> None:
+def _draw_station(figure: Any, grid: Any, row: int, comparison: ComparedData, index: int, last: bool) -> None:
     station = comparison.stations[index]
     pair = comparison.data_observed[index], comparison.data_run[index]
     peak = float(np.nanmax(np.abs(np.stack(pair))))
@@ -82,7 +102,7 @@ def _draw_station(figure: Any, grid: Any, row: int, comparison: DataComparison, 
             )  # fmt: skip
 
 
-def _draw_misfits(panel: Any, comparison: DataComparison, order: np.ndarray) -> None:
+def _draw_misfits(panel: Any, comparison: ComparedData, order: np.ndarray) -> None:
     stations = [comparison.stations[index] for index in order]
     places = np.arange(len(stations))
     for values, marker, color, label in (

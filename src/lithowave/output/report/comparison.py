@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from lithowave.output.figures import style
+from lithowave.output.figures.comparison import ComparedRuns
 from lithowave.output.report.page import (
     Html,
     Page,
@@ -22,13 +22,10 @@ from lithowave.output.report.page import (
     selection,
 )
 
-if TYPE_CHECKING:
-    from lithowave.output.compare import Comparison
-
 MAX_VALUES, MAX_RECEIVERS = 800_000, 90
 
 
-def report_comparison(comparison: Comparison, path: str | Path) -> Path:
+def report_comparison(comparison: ComparedRuns, path: str | Path) -> Path:
     """Write an HTML file about a comparison of two runs, and return its path.
 
     Raises
@@ -64,7 +61,7 @@ def report_comparison(comparison: Comparison, path: str | Path) -> Path:
     return page.write(path)
 
 
-def _add_traces(page: Page, comparison: Comparison) -> None:
+def _add_traces(page: Page, comparison: ComparedRuns) -> None:
     """Add the plot of both traces at a receiver; the receiver with the largest misfit is first."""
     order = np.argsort(-comparison.relative_l2, kind="stable")
     room = int(np.clip(MAX_VALUES // (6 * len(comparison.time)), 1, MAX_RECEIVERS))

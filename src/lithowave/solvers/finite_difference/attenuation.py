@@ -42,7 +42,6 @@ from lithowave.rheology.body import RelaxationBody, fit_body
 
 if TYPE_CHECKING:
     from lithowave.description.simulation import Simulation
-    from lithowave.solvers.finite_difference.plan import FiniteDifferencePlan
 
 NODES = 8
 """Nodes of a cube, and mechanisms of the body in the coarse mode."""
@@ -243,9 +242,13 @@ def _fit(given: Anelasticity, requested: str) -> GridAttenuation:
     return found
 
 
-def attenuation_warnings(plan: FiniteDifferencePlan, simulation: Simulation) -> Iterator[str]:
-    """Yield warnings about a coarse grid with strong attenuation, and about a time step that is much shorter."""
-    found = plan.attenuation
+def attenuation_warnings(
+    found: GridAttenuation | None, fastest: float, simulation: Simulation
+) -> Iterator[str]:
+    """Yield warnings about a coarse grid with strong attenuation, and about a time step that is much shorter.
+
+    fastest : vp of waves of high frequency, m/s.
+    """
     if found is None:
         return
     smallest = 1.0 / found.largest_loss
@@ -255,10 +258,10 @@ def attenuation_warnings(plan: FiniteDifferencePlan, simulation: Simulation) -> 
             f"(relative L2 norm of seismograms) with {SMALLEST_COARSE_QUALITY:g}, and grows as 1/Q^2. Use full."
         )
     described = simulation.material_extremes["vp_max"]
-    if plan.extremes.fastest > (1.0 + _SHORTER_STEP) * described:
+    if fastest > (1.0 + _SHORTER_STEP) * described:
         yield (
-            f"material: attenuation shortens the time step by {1.0 - described / plan.extremes.fastest:.0%}: waves of "
-            f"high frequency have vp = {plan.extremes.fastest:.5g} m/s instead of {described:.5g} m/s. A higher "
+            f"material: attenuation shortens the time step by {1.0 - described / fastest:.0%}: waves of "
+            f"high frequency have vp = {fastest:.5g} m/s instead of {described:.5g} m/s. A higher "
             "material.attenuation.reference_frequency or a narrower band reduces the difference."
         )
 

@@ -14,7 +14,7 @@ from lithowave.solvers.finite_difference.closures import SIZES
 from lithowave.solvers.finite_difference.exchange import Subdomain
 
 if TYPE_CHECKING:
-    from lithowave.solvers.finite_difference.plan import FiniteDifferencePlan
+    from lithowave.solvers.finite_difference.grid_plan import GridPlan
 
 # Additional work of a point for each absorbing layer that contains it, in updates of an interior point, measured with
 # and without layers (`lithowave bench --case interior --case full`; docs/parallel.md).
@@ -30,7 +30,7 @@ def min_slice_nodes(order: int) -> int:
 
 
 def make_subdomain(
-    plan: FiniteDifferencePlan, backend: Any, ranks: tuple[int, int], parts: Sequence[int] | None
+    plan: GridPlan, backend: Any, ranks: tuple[int, int], parts: Sequence[int] | None
 ) -> Subdomain:
     """Return the subdomain of one rank.
 
@@ -44,7 +44,7 @@ def make_subdomain(
     return Subdomain(_blocks(plan, backend.name, size, parts), rank, plan.halo)
 
 
-def _blocks(plan: FiniteDifferencePlan, backend_name: str, size: int, parts: Sequence[int] | None) -> BlockPartition:
+def _blocks(plan: GridPlan, backend_name: str, size: int, parts: Sequence[int] | None) -> BlockPartition:
     grid, minimum, work = plan.grid.whole, min_slice_nodes(plan.order), LAYER_WORK[backend_name]
     if parts is not None:
         if np.prod(parts) != size:
@@ -63,7 +63,7 @@ def _blocks(plan: FiniteDifferencePlan, backend_name: str, size: int, parts: Seq
     return blocks
 
 
-def shares(plan: FiniteDifferencePlan, backend_name: str, size: int, parts: Sequence[int] | None) -> list[RankWorkload]:
+def shares(plan: GridPlan, backend_name: str, size: int, parts: Sequence[int] | None) -> list[RankWorkload]:
     """Return the workload of each rank for this number of ranks."""
     blocks = _blocks(plan, backend_name, size, parts)
     work = blocks.work(LAYER_WORK[backend_name])

@@ -30,7 +30,7 @@ from lithowave.solvers.finite_difference.fields import VELOCITIES
 from lithowave.solvers.finite_difference.tiles import around
 
 if TYPE_CHECKING:
-    from lithowave.solvers.finite_difference.plan import FiniteDifferencePlan
+    from lithowave.solvers.finite_difference.grid_plan import GridPlan
 
 LARGEST = 1 / 12  # nu dt / h^2 in one application, at which the shortest waves vanish
 
@@ -43,7 +43,7 @@ class Smoothing:
     times: int
 
 
-def smoothing_of(plan: FiniteDifferencePlan) -> Smoothing | None:
+def smoothing_of(plan: GridPlan) -> Smoothing | None:
     """Return the smoothing of a plan, None if it needs none."""
     grid, layer = plan.grid, plan.layer
     cells = max(itertools.chain(*grid.whole.layers))
@@ -56,7 +56,7 @@ def smoothing_of(plan: FiniteDifferencePlan) -> Smoothing | None:
     return Smoothing(rate / times, times)
 
 
-def smoothed_boxes(plan: FiniteDifferencePlan) -> list[NodeRanges]:
+def smoothed_boxes(plan: GridPlan) -> list[NodeRanges]:
     """Return boxes that cover the own nodes of a rank in absorbing layers, in its grid."""
     grid, own = plan.grid, plan.own
     local = [(low - first, end - first) for (low, end), first in zip(own, grid.first, strict=True)]
@@ -67,7 +67,7 @@ def smoothed_boxes(plan: FiniteDifferencePlan) -> list[NodeRanges]:
     return around(inner, local)
 
 
-def _profiles(plan: FiniteDifferencePlan, strength: float) -> list[np.ndarray]:
+def _profiles(plan: GridPlan, strength: float) -> list[np.ndarray]:
     """Return q nu dt / h^2 along each axis, at nodes and half nodes (2, nodes)."""
     grid, found = plan.grid, []
     for axis in range(3):
@@ -84,7 +84,7 @@ def _profiles(plan: FiniteDifferencePlan, strength: float) -> list[np.ndarray]:
     return found
 
 
-def _limits(plan: FiniteDifferencePlan, component: int) -> tuple[int, ...]:
+def _limits(plan: GridPlan, component: int) -> tuple[int, ...]:
     """Return the first and the last neighbor along x, y, z that a component has: those within closed faces."""
     grid, found = plan.grid, []
     for axis, letter in enumerate(AXES):
@@ -106,7 +106,7 @@ class LayerSmoothing:
     """
 
     def __init__(
-        self, plan: FiniteDifferencePlan, backend: Any, kernels: Any, exchange: Callable[[dict[str, Any]], None] | None
+        self, plan: GridPlan, backend: Any, kernels: Any, exchange: Callable[[dict[str, Any]], None] | None
     ) -> None:
         self.smoothing, self.backend, self.kernels, self._exchange = smoothing_of(plan), backend, kernels, exchange
         self._graphs: dict[int, Callable[[], None]] = {}

@@ -18,11 +18,12 @@ from lithowave.solvers.finite_difference.attenuation import (
 )
 from lithowave.solvers.finite_difference.fields import VELOCITIES
 from lithowave.solvers.finite_difference.medium import Planes, medium_planes, speeds
+from lithowave.solvers.finite_difference.passes import column_shift
 from lithowave.solvers.finite_difference.quantization import Quantization, quantize
 
 if TYPE_CHECKING:
     from lithowave.description.simulation import Simulation
-    from lithowave.solvers.finite_difference.plan import FiniteDifferencePlan
+    from lithowave.solvers.finite_difference.grid_plan import GridPlan
 
 
 class GridMaterial:
@@ -37,7 +38,7 @@ class GridMaterial:
     plan : grid and storage. simulation : material. ranks : ranks that agree on the quantization.
     """
 
-    def __init__(self, plan: FiniteDifferencePlan, simulation: Simulation, backend: Any, ranks: Ranks) -> None:
+    def __init__(self, plan: GridPlan, simulation: Simulation, backend: Any, ranks: Ranks) -> None:
         self.fields = plan.law_fields
         elastic = unrelaxed_simulation(simulation)
 
@@ -50,7 +51,7 @@ class GridMaterial:
             self.quantizations = quantize(planes(), self.fields.material, ranks)
         self.stores_codes = bool(self.quantizations) and backend.stores_codes
         dtype, shape = np.uint16 if self.stores_codes else backend.dtype, plan.padded_shape()
-        shift = plan.column_shift
+        shift = column_shift(plan)
         self.arrays = {field.name: backend.field(shape, plan.halo, dtype, shift) for field in self.fields.material}
         before: Planes | None = None
         for k, values in enumerate(planes()):
@@ -63,10 +64,10 @@ class GridMaterial:
             self._store_mechanisms(plan, plan.attenuation, simulation)
 
     def _store_mechanisms(
-        self, plan: FiniteDifferencePlan, attenuation: GridAttenuation, simulation: Simulation
+        self, plan: GridPlan, attenuation: GridAttenuation, simulation: Simulation
     ) -> None:
         backend, planes = self.backend, plan.padded_shape()[0]
-        self.fractions = backend.field(plan.memory_shape(), plan.halo, np.uint32, plan.column_shift)
+        self.fractions = backend.field(plan.memory_shape(), plan.halo, np.uint32, column_shift(plan))
         recent: deque[tuple[int, np.ndarray]] = deque(maxlen=PLANES_KEPT)
         for k, codes in enumerate(code_planes(attenuation, simulation, plan.grid, plan.halo)):
             before = next((index for index, known in recent if known is codes), None)

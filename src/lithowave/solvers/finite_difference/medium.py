@@ -21,14 +21,14 @@ from lithowave.solvers.finite_difference.effective_medium import (
     slab_between,
 )
 from lithowave.solvers.finite_difference.fields import Field, LawFields
+from lithowave.solvers.finite_difference.grid_plan import PLANES
 
 if TYPE_CHECKING:
     from lithowave.description.simulation import Simulation
 
 READING_REACH = 16  # nodes beyond a subdomain that weights of its sources and receivers may use
 
-# Double-precision planes in use while a thread averages a plane with the isotropic law, and their memory at most.
-PLANES, PLANES_BYTES = 20, 1 << 30
+PLANES_BYTES = 1 << 30  # of `PLANES`, at most
 
 Planes = dict[str, np.ndarray]  # values of one plane (y, x) by name of the array
 

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from lithowave.description.anelasticity import Anelasticity
 from lithowave.description.media import LayeredMedium
 from lithowave.errors import InputError
-from lithowave.mesh.grid import AXES, Grid, NodeRanges, build_grid
+from lithowave.mesh.grid import AXES, Grid, build_grid
 from lithowave.parallel.ranks import SINGLE_RANK, Ranks
-from lithowave.solvers.clock import Schedule, make_schedule
+from lithowave.solvers.clock import make_schedule
 from lithowave.solvers.common.layer_warnings import grid_warnings
 from lithowave.solvers.common.near_source_warnings import COARSE_GRID, GRID, WIDE_GRID, near_source_warnings
 from lithowave.solvers.common.plan_lines import Line, face_line, resolution_line, time_lines
@@ -22,7 +21,6 @@ from lithowave.solvers.common.resampling import corrected_frequency, correction_
 from lithowave.solvers.common.soft_ground import is_soft, soft_ground_warnings, viscosity, viscosity_warnings
 from lithowave.solvers.common.static_fields import displacement_warnings
 from lithowave.solvers.finite_difference.attenuation import (
-    GridAttenuation,
     attenuation_warnings,
     choose_attenuation,
     unrelaxed_simulation,
@@ -31,14 +29,14 @@ from lithowave.solvers.finite_difference.choose_law import choose_law
 from lithowave.solvers.finite_difference.closures import SIZES
 from lithowave.solvers.finite_difference.coefficients import derivative_norm, interior_coefficients, taylor_coefficients
 from lithowave.solvers.finite_difference.cpml import SOFT_REFLECTION, LayerParameters, axis_layers
-from lithowave.solvers.finite_difference.exchange import Subdomain
-from lithowave.solvers.finite_difference.fields import FIELDS, LAWS, STRESSES, LawFields
+from lithowave.solvers.finite_difference.fields import FIELDS, LAWS, STRESSES
 from lithowave.solvers.finite_difference.grid_partition import make_subdomain
+from lithowave.solvers.finite_difference.grid_plan import PLANES, GridPlan, MaterialExtremes
 from lithowave.solvers.finite_difference.interface_warnings import interface_warnings
 from lithowave.solvers.finite_difference.layer_smoothing import smoothed_boxes, smoothing_of
 from lithowave.solvers.finite_difference.line_weights import HALF_WIDTH
-from lithowave.solvers.finite_difference.medium import PLANES, averages_concurrently, planes_at_once
-from lithowave.solvers.finite_difference.passes import column_shift, pass_box
+from lithowave.solvers.finite_difference.medium import averages_concurrently, planes_at_once
+from lithowave.solvers.finite_difference.passes import Box, column_shift, inner_box, margins, possible, touches
 from lithowave.solvers.finite_difference.snapshot_grids import select_snapshot_grid
 from lithowave.solvers.finite_difference.source_interfaces import find_interfaces
 
@@ -51,51 +49,15 @@ SAMPLED_PLANES = {"isotropic": PLANES, "transverse": 205, "orthorhombic": 490}
 # Field indices, point indices and weights of the 8 x 8 x 8 grid points that a receiver reads for three velocities;
 # three times this with stress.
 RECEIVER_BYTES = 3 * 8**3 * 24
+MIN_FRACTION = 0.66  # minimum fraction of the grid: around the box two passes are slower than one
 GREATEST_CONTRAST = 8.5  # of vs, above which no long run has shown that waves do not grow
 POINTS_OF_LAYER = 6.0  # per wavelength of the highest frequency that the layers assume without max_frequency
 FRACTION_BYTES = 4  # of a mechanism at a node
 
 
 @dataclass(frozen=True)
-class MaterialExtremes:
-    """Extremes of the material and their locations: the largest vp limits the time step, the smallest vs the grid."""
-
-    fastest: float
-    fastest_place: str
-    slowest: float
-    slowest_place: str
-
-
-@dataclass(frozen=True)
-class FiniteDifferencePlan:
-    """Discretization parameters, fixed before any array is allocated.
-
-    grid : grid of this rank, ghost points included. faces : kind of each face of the global grid, ``x_min`` ..
-    ``z_max``. coefficients : stencils along x, y, z. passes : passes over the grid in a step, ``one`` or ``two``.
-    law : constitutive law, a name in `fields.LAWS`.
-    law_reason : why it was chosen. averaged_planes : planes in memory while the medium is averaged. attenuation :
-    mechanisms of the nodes; None in elastic media. concurrent : threads average several planes at once. equal_columns :
-    True if all columns of nodes have the same material. subdomain : subdomain of this rank; None for one rank.
-    """
-
-    grid: Grid
-    schedule: Schedule
-    order: int
-    coefficients: tuple[np.ndarray, np.ndarray, np.ndarray]
-    faces: dict[str, str]
-    layer: LayerParameters
-    extremes: MaterialExtremes
-    max_frequency: float | None
-    value_bytes: int
-    passes: str = "auto"
-    moduli: str = "full"
-    law: str = "isotropic"
-    law_reason: str = ""
-    averaged_planes: int = PLANES
-    attenuation: GridAttenuation | None = None
-    concurrent: bool = False
-    equal_columns: bool = False
-    subdomain: Subdomain | None = None
+class FiniteDifferencePlan(GridPlan):
+    """The plan of `lithowave.solvers.interface.Plan`: sizes, reports and warnings of a grid; see `GridPlan`."""
 
     unit: ClassVar[str] = "points"
     memory_hint: ClassVar[str] = (
@@ -124,47 +86,6 @@ class FiniteDifferencePlan:
         if self.attenuation is None:
             return f"order {self.order}, {law}"
         return f"order {self.order}, {law}, {'coarse' if self.attenuation.coarse else 'full'} memory variables"
-
-    @property
-    def point_count(self) -> int:
-        """Points of the global grid, absorbing layers included."""
-        return self.grid.whole.point_count
-
-    @property
-    def own(self) -> NodeRanges:
-        """Nodes of the global grid that this rank owns."""
-        return self.subdomain.own if self.subdomain else [(0, count) for count in self.grid.shape]
-
-    @property
-    def halo(self) -> int:
-        """Width of the halo around the grid, in cells."""
-        return self.order // 2
-
-    def padded_shape(self) -> tuple[int, int, int]:
-        """Shape (z, y, x) of a field array."""
-        nx, ny, nz = (count + 2 * self.halo for count in self.grid.shape)
-        return nz, ny, nx
-
-    @property
-    def column_shift(self) -> int:
-        """Columns by which the first memory line of a field begins before the grid."""
-        return column_shift(self)
-
-    def memory_shape(self) -> tuple[int, int, int]:
-        """Shape (z, y, x) of an array of memory variables: the grids of all stored mechanisms."""
-        nz, ny, nx = self.padded_shape()
-        return nz * self.law_fields.mechanisms, ny, nx
-
-    @property
-    def law_fields(self) -> LawFields:
-        """Arrays of the law, with those of attenuation."""
-        law = LAWS[self.law]
-        return law if self.attenuation is None else law.attenuating(self.attenuation.stored, self.attenuation.coarse)
-
-    @property
-    def anelasticity(self) -> Anelasticity | None:
-        """Attenuation of the material with the mechanisms that the grid uses; None if it is elastic."""
-        return self.attenuation and self.attenuation.anelasticity
 
     def layer_values(self) -> int:
         """Number of memory variables of the absorbing layers: six for each of their points; one more if velocities are
@@ -295,7 +216,8 @@ class FiniteDifferencePlan:
         return [
             *self._layer_warnings(simulation), *grid_warnings(self, simulation),
             *near_source_warnings(simulation, size, errors, simulation.domain.z[1], self.faces["z_max"] == "free"),
-            *interface_warnings(simulation, self.grid), *attenuation_warnings(self, simulation),
+            *interface_warnings(simulation, self.grid),
+            *attenuation_warnings(self.attenuation, self.extremes.fastest, simulation),
             *correction_warnings(simulation, self.schedule),
         ]  # fmt: skip
 
@@ -364,6 +286,28 @@ def plan(
         subdomain = make_subdomain(made, backend, (ranks.rank, ranks.size), simulation.compute.parts)
         made = replace(made, grid=subdomain.grid(), subdomain=subdomain)
     return replace(made, passes=_passes(made, simulation, backend, (previous or {}).get("passes")))
+
+
+def pass_box(plan: FiniteDifferencePlan, backend: Any, forces: Sequence[Any]) -> tuple[Box | None, str]:
+    """Return the box for one pass, away from layers, faces and forces, or None and the reason.
+
+    forces : positions, m. With ``passes: auto``, one pass must also fit into memory and be faster.
+    """
+    if plan.passes == "two":
+        return None, "two passes are requested"
+    if plan.law_fields.mechanisms > 1:
+        return None, "it needs at most one relaxation mechanism per node (solver.memory_variables: coarse)"
+    if not getattr(backend, "copy_engine", False) or not possible(backend.precision, plan.order, plan.law_fields):
+        return None, "it needs a CUDA device of compute capability 9.0, single precision and order 2 or 4"
+    if plan.passes == "auto" and replace(plan, passes="one").memory_bytes(backend) > backend.free_memory():
+        return None, "the second set of fields does not fit into the device's memory"
+    box = inner_box(margins(plan), plan.grid.shape, column_shift(plan))
+    fraction = math.prod(max(0, end - first) for first, end in box) / plan.grid.point_count
+    if fraction < (MIN_FRACTION if plan.passes == "auto" else 0.01):
+        return None, "layers and faces leave too small a fraction of the grid"
+    if any(touches(plan, box, position) for position in forces):
+        return None, "a force acts inside the box (moment tensors are allowed there)"
+    return box, ""
 
 
 def _passes(plan: FiniteDifferencePlan, simulation: Simulation, backend: Any, previous: str | None) -> str:

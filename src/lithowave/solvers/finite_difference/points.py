@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 
@@ -42,11 +42,17 @@ from lithowave.solvers.finite_difference.surface_reading import (
     read_vertical,
 )
 
-if TYPE_CHECKING:
-    from lithowave.solvers.finite_difference.interface_reading import InterfaceReading
-
 AT_SURFACE = 1.5  # cells from the free surface
 AT_ONCE = 512  # positions whose weights are computed together, so that they remain in the cache
+
+
+class Sides(Protocol):
+    """How points beside interfaces are read: see `interface_reading.InterfaceReading`."""
+
+    present: np.ndarray
+    kinks: np.ndarray
+
+    def blocks(self, blocks: Blocks) -> list[Blocks]: ...
 
 
 @dataclass(frozen=True)
@@ -120,7 +126,7 @@ class PointStencil:
 
     def receivers(
         self, fields: Sequence[str], positions: np.ndarray, clearance: np.ndarray | None = None,
-        sides: InterfaceReading | None = None,
+        sides: Sides | None = None,
     ) -> PointWeights:  # fmt: skip
         """Return weights that read fields at positions (n, 3), m; point p of field f is number f n + p.
 
@@ -129,7 +135,7 @@ class PointStencil:
         """
         return self._weights(fields, positions, clearance, sides, self.own, as_source=False)
 
-    def sources(self, field: str, positions: np.ndarray, sides: InterfaceReading | None = None) -> PointWeights:
+    def sources(self, field: str, positions: np.ndarray, sides: Sides | None = None) -> PointWeights:
         """Return weights, 1/m^3, that spread a unit point source at positions (n, 3), m, over a field.
 
         A force on a velocity acts on the points that a receiver reads. See `moments` for moment tensors.
@@ -193,7 +199,7 @@ class PointStencil:
 
     def _weights(
         self, fields: Sequence[str], positions: np.ndarray, clearance: np.ndarray | None,
-        sides: InterfaceReading | None, ranges: NodeRanges, as_source: bool,
+        sides: Sides | None, ranges: NodeRanges, as_source: bool,
     ) -> PointWeights:  # fmt: skip
         """Return the weights of fields at positions (n, 3), m, in ranges of nodes; those of sources per volume."""
         places = self._places(positions)
@@ -213,7 +219,7 @@ class PointStencil:
 
     def _reading(
         self, field: str, places: np.ndarray, numbers: np.ndarray, clearance: np.ndarray,
-        sides: InterfaceReading | None,
+        sides: Sides | None,
     ) -> Iterator[Blocks]:  # fmt: skip
         """Yield the blocks of weights that read a field at places[numbers], in cells; those of a place in order."""
         surface, top, velocity = self.surface, self.grid.whole.shape[2] - 1, field[0] == "v"

@@ -13,6 +13,7 @@ from lithowave.solvers.common.source_amplitudes import AmplitudeTable, SourceAmp
 from lithowave.solvers.finite_difference.coefficients import face_closure
 from lithowave.solvers.finite_difference.faces import ClosedFace, closed_faces, unsigned
 from lithowave.solvers.finite_difference.moments import MomentList
+from lithowave.solvers.finite_difference.passes import column_shift
 from lithowave.solvers.finite_difference.point_lists import SourceList
 from lithowave.solvers.finite_difference.points import PointStencil
 from lithowave.solvers.finite_difference.source_interfaces import SourceColumns
@@ -90,7 +91,7 @@ class StepRegions:
             return
         velocities = subdomain.velocities()
         self.velocity = self._region([velocities], stress=False)
-        inner = subdomain.inner(subdomain.sent_width, backend.aligned_columns, plan.column_shift)
+        inner = subdomain.inner(subdomain.sent_width, backend.aligned_columns, column_shift(plan))
         self.outer_velocity = self._region(around(inner, velocities), stress=False)
         self.inner_velocity = self._region(_if_any(inner), stress=False)
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from lithowave.solvers.finite_difference.exchange import FieldMessage
 from lithowave.solvers.finite_difference.fields import VELOCITIES
-from lithowave.solvers.finite_difference.passes import pass_box
+from lithowave.solvers.finite_difference.plan import pass_box
 from lithowave.solvers.finite_difference.regions import Region, box_table
 from lithowave.solvers.finite_difference.step import Fields, Step
 from lithowave.solvers.finite_difference.sweep import Sweep, plan_sweep

@@ -17,6 +17,7 @@ from lithowave.solvers.finite_difference.faces import TANGENTS, UNIT, unsigned
 from lithowave.solvers.finite_difference.fields import FIELDS, VELOCITIES, state_arrays
 from lithowave.solvers.finite_difference.material import GridMaterial
 from lithowave.solvers.finite_difference.moments import MomentList
+from lithowave.solvers.finite_difference.passes import column_shift
 from lithowave.solvers.finite_difference.plan import FiniteDifferencePlan
 from lithowave.solvers.finite_difference.point_lists import SourceList
 from lithowave.solvers.finite_difference.points import PointStencil
@@ -61,7 +62,7 @@ class Step:
 
     def new_fields(self) -> Fields:
         """Return arrays of zeros for velocities, stresses and memory variables."""
-        plan, shift = self.plan, self.plan.column_shift
+        plan, shift = self.plan, column_shift(self.plan)
         field = partial(self.backend.field, halo=plan.halo, shift=shift)
         found = {name: field(plan.padded_shape()) for name in FIELDS}
         return found | {name: field(plan.memory_shape()) for name in plan.law_fields.memory}
