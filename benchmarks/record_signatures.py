@@ -23,11 +23,12 @@ from typing import Any
 
 from numba.core import event
 
-from lithowave import Simulation
 from lithowave.backends import compile_processes
+from lithowave.default_case import default_simulation
+from lithowave.run.launch import run_simulation
 from lithowave.solvers.discontinuous_galerkin import element_kernels as galerkin_kernels
 from lithowave.solvers.spectral_element import element_kernels as spectral_kernels
-from preparation_phases import METHODS, description
+from preparation_phases import METHODS
 
 
 class Compilations(event.Listener):
@@ -80,9 +81,8 @@ def record(variant: str, file: Path) -> None:
     for module in (spectral_kernels, galerkin_kernels):
         compilations.watch(module)
     with tempfile.TemporaryDirectory() as directory, event.install_listener("numba:compile", compilations):
-        path = Path(directory) / "case.yaml"
-        path.write_text(description(variant, 6.0, 3.0, Path(directory) / "out"), encoding="utf-8")
-        Simulation.from_file(path, {"compute.backend": "cpu"}).run(overwrite=True)
+        simulation = default_simulation(METHODS[variant], "elastic", (6, 6, 3), 0.2, {"backend": "cpu"})
+        run_simulation(simulation, Path(directory) / "out")
     file.write_text(json.dumps(sorted(compilations.entries, key=lambda one: -one["seconds"])), encoding="utf-8")
 
 

@@ -18,7 +18,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from lithowave.bench import measure_bandwidth
 from lithowave.default_case import default_simulation
 from lithowave.run.launch import run_simulation
 from lithowave.solvers.common.timing import call_time
@@ -73,7 +72,7 @@ def main() -> None:
             measured(lambda: step.kernels.update_velocity.into(velocities, *step.velocity_arguments(old, table))),
         )
 
-    bandwidth = measure_bandwidth(backend)["copy"] / 1e12
+    bandwidth = backend.bandwidths()["copy"] / 1e12
     print(f"{backend.device}, copy {bandwidth:.2f} TB/s; box {box} of {solver.grid.shape}")
     print(f"step {1e3 * call_time(scheme.advance, backend):.3f} ms")
     print(f"around {measured(partial(advance_around, step, stress, velocity, old, new)):.3f} ms")

@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 
 from lithowave.backends import make_backend
-from lithowave.bench import measure_bandwidth
 from lithowave.solvers.common.timing import call_time
 from lithowave.solvers.finite_difference import grid_update, tiles
 from lithowave.solvers.finite_difference.bench_cases import make_tasks
@@ -46,7 +45,7 @@ def main() -> None:
     backend = make_backend("cuda", arguments.precision)
     if arguments.direct:
         backend.copy_engine = False
-    copy = measure_bandwidth(backend)["copy"]
+    copy = backend.bandwidths()["copy"]
     case, cells = ("full", {"layer_cells": arguments.layers}) if arguments.layers else ("interior", {})
     [task] = make_tasks(backend, [case], [(arguments.size,) * 3], [arguments.order], "two", **cells)
     plan, solver = task.plan, task.solver(uniform_simulation(task.plan))

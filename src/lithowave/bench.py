@@ -16,8 +16,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from lithowave.backends import make_backend
 from lithowave.default_case import RATE_CASES, SIZES, VARIANTS, measure_variant
 from lithowave.description.solver import METHODS as METHOD_KEYS
@@ -27,10 +25,8 @@ from lithowave.run.launch import run_simulation
 from lithowave.run.machine_rates import BENCH, store_rate
 from lithowave.run.progress import rate_key
 from lithowave.solvers import METHODS, load_bench_cases
-from lithowave.solvers.common.timing import best_time
 from lithowave.solvers.interface import BenchTask
 
-BANDWIDTH_ELEMENTS = 48_000_000
 DEFAULT = "default"
 """Case of entire runs at their defaults, by all methods."""
 
@@ -85,7 +81,7 @@ def run_benchmarks(
     records: list[Record] = []
     for precision in precisions:
         device = make_backend(backend, precision, threads)
-        bandwidth = measure_bandwidth(device)
+        bandwidth = device.bandwidths()
         for method in chosen:
             own = load_bench_cases(method)
             wanted = [case for case in cases or own.USUAL_CASES if case in own.CASES]
@@ -210,21 +206,6 @@ def _refuse_foreign_orders(method: str, orders: Sequence[int]) -> None:
     for order in orders:
         if orders_of(method) and order not in orders_of(method):
             raise InputError("--order", f"{order} is not an order of {method}", f"allowed: {_choices(method)}")
-
-
-def measure_bandwidth(backend: Any) -> dict[str, float]:
-    """Return bandwidths in bytes/s for arrays much larger than the caches: ``copy`` and, on a CPU, ``update``."""
-    if backend.own_memory:
-        return {"copy": backend.copy_bandwidth()}
-    from lithowave.bandwidth import copy, update
-
-    first = np.ones(BANDWIDTH_ELEMENTS * 4 // backend.dtype.itemsize, backend.dtype)
-    second = np.full_like(first, 0.5)
-    factor = backend.scalar(1e-6)
-    return {
-        "copy": 2 * first.nbytes / best_time(lambda: copy(first, second), 5),
-        "update": 3 * first.nbytes / best_time(lambda: update(first, second, factor), 5),
-    }
 
 
 class TaskTooLargeError(Exception):

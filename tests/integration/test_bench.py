@@ -17,7 +17,7 @@ import lithowave.bench as bench
 from cuda_emulation import EmulatedCudaBackend
 from finite_difference_plans import plan_on_grid
 from lithowave import default_case
-from lithowave.backends import make_backend
+from lithowave.backends import bandwidth, make_backend
 from lithowave.cli.printing import print_benchmarks
 from lithowave.default_case import default_simulation
 from lithowave.description.simulation import Simulation
@@ -47,8 +47,8 @@ class Device(EmulatedCudaBackend):
 
     room = 1 << 40
 
-    def copy_bandwidth(self) -> float:
-        return 4e12
+    def bandwidths(self) -> dict[str, float]:
+        return {"copy": 4e12}
 
     def free_memory(self) -> int:
         return self.room
@@ -56,11 +56,10 @@ class Device(EmulatedCudaBackend):
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bench, "BANDWIDTH_ELEMENTS", 100_000)
+    monkeypatch.setattr(bandwidth, "ELEMENTS", 100_000)
     monkeypatch.setattr(timing, "DEVICE_SECONDS", 0.0)
     monkeypatch.setattr(timing, "FEWEST_CALLS", 1)
-    for module in (bench, timing):
-        monkeypatch.setattr(module, "best_time", lambda function, *_: BEST_TIME(function, 1))
+    monkeypatch.setattr(timing, "best_time", lambda function, *_: BEST_TIME(function, 1))
     monkeypatch.setattr(discontinuous_galerkin, "call_time", lambda call, device, minimum: CALL_TIME(call, device))
 
 

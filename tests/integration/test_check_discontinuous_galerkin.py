@@ -128,7 +128,7 @@ def test_the_report_has_numbers(tmp_path: Path) -> None:
     assert sum(one["elements"] for one in plan["clusters"]) == plan["element_count"]
     assert plan["local_time_steps"] and plan["local_time_step_gain"] > 1
     first, *others = (one["time_step_s"] for one in plan["clusters"])
-    assert first == plan["time_step_s"] <= plan["time_step_limit_s"]
+    assert first == plan["time_step_s"] == pytest.approx(0.98 * plan["time_step_limit_s"])
     assert others[-1] == pytest.approx(plan["largest_time_step_s"])
     assert others == pytest.approx([first * 2**n for n in range(1, len(others) + 1)])
     assert 0 <= plan["steps"] - 0.2 / plan["largest_time_step_s"] < 6  # four steps after the last sample

@@ -126,10 +126,14 @@ def test_processes_start_only_if_kernels_are_missing(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(compile_processes.subprocess, "Popen", Process)
     monkeypatch.setattr(compile_processes, "stop_at_exit", lambda process: None)
     monkeypatch.setattr(compile_processes, "started", [])
+    monkeypatch.setattr(compile_processes, "complete", set())
     monkeypatch.setattr(compile_processes, "is_stored", lambda *_: True)
     compile_processes.start(SELECTION, 3)
     assert not commands
     monkeypatch.setattr(compile_processes, "is_stored", lambda *_: False)
+    compile_processes.start(SELECTION, 3)  # a process looks once
+    assert not commands
+    compile_processes.complete.clear()
     compile_processes.start(SELECTION, 0)
     assert not commands
     compile_processes.start(SELECTION, 3)

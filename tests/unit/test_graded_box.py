@@ -79,6 +79,16 @@ def test_columns_are_narrower_at_the_surface_if_wider_ones_then_fit_below() -> N
     assert plan.element_count < 0.55 * uniform.element_count
 
 
+def test_cells_that_are_narrower_than_required_are_higher() -> None:
+    """They have at most the volume of a cube of the required size, and 1.14 times its height."""
+    for depth, rows in ((2.0, 2), (2.27, 2), (2.29, 3)):  # with columns 0.875 wide
+        plan = graded_box((0, 42), (0, 42), [0, -depth, -20], [1, 1.75])
+        assert np.diff(plan.x) == pytest.approx(0.875)
+        assert [slab.kind for slab in plan.slabs[0]] == ["even"] * rows
+    plan = graded_box((0, 40), (0, 40), [0, -2.1], [1])  # columns as wide as required
+    assert len(plan.slabs[0]) == 3
+
+
 @pytest.mark.parametrize(
     ("interfaces", "sizes"),
     [

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from hexahedra_geometry import reference_nodes
 from lithowave import Simulation
 from lithowave.backends import make_backend
 from lithowave.mesh.bisection import around, refined
@@ -16,6 +17,8 @@ from lithowave.mesh.tetrahedra import face_neighbors
 from lithowave.mesh.tetrahedral_boxes import tetrahedral_box
 from lithowave.solvers import load_method
 from lithowave.solvers.spectral_element.absorption import layer_points
+from lithowave.solvers.spectral_element.element_layout import device_layout
+from lithowave.solvers.spectral_element.element_statistics import is_affine, map_coefficients
 from lithowave.solvers.spectral_element.geometry import determinant, jacobian_matrix
 from lithowave.solvers.spectral_element.gll import gll_weights
 from lithowave.solvers.spectral_element.plan import SpectralElementPlan
@@ -132,3 +135,21 @@ def test_cost_of_attenuation() -> None:
     all_elements = processor_time(lambda: carried_moduli(plan.mesh, plan.materials, 4, every, 1))
     # Measured: 0.1; at least 2 with the moduli of each element, once for the choice and once for the tables.
     assert processor_time(prepare) < 0.5 * all_elements
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_points_are_arranged_as_components(device: str) -> None:
+    layout, random = device_layout(device, 3), np.random.default_rng(1)
+    values = random.integers(0, 2**31, (50, 4, 4, 4), np.int32)
+    slots = random.permutation(np.append(np.arange(50), np.full(9, -1)))
+    found = layout.of_points(values, slots, 2**31 - 1)
+    assert (found == layout.of_components(values[:, None], slots, 2**31 - 1).squeeze(layout.component_axis)).all()
+
+
+@pytest.mark.parametrize("nodes", [8, 27])
+def test_parallelepipeds_have_no_higher_powers(nodes: int) -> None:
+    corners = reference_nodes(nodes)
+    maps = np.random.default_rng(2).normal(size=(6, 3, 3))
+    positions = np.einsum("ecd,nd->enc", maps, corners) + 1e3
+    positions[3:, 6] += 1e-6
+    assert is_affine(map_coefficients(positions)).tolist() == [True] * 3 + [False] * 3

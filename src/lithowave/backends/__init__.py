@@ -11,8 +11,7 @@ from lithowave.backends import cuda_driver
 from lithowave.errors import InputError, MissingPackageError, ResourceError
 
 if TYPE_CHECKING:
-    from lithowave.backends.cpu import CpuBackend
-    from lithowave.backends.cuda import CudaBackend
+    from lithowave.backends.interface import Backend
 
 
 def first_device(_count: int) -> int:
@@ -26,7 +25,7 @@ def make_backend(
     threads: int | None = None,
     choose_device: Callable[[int], int] = first_device,
     processes: int = 1,
-) -> CpuBackend | CudaBackend:
+) -> Backend:
     """Return the backend of this name; ``auto`` selects CUDA if CuPy is installed and a device responds, else the CPU.
 
     Parameters

@@ -34,6 +34,7 @@ SAMPLES = 4  # kernels that show whether a cache is complete
 MOST = 8  # processes
 FEWEST = 4  # kernels for each of them
 started: list[subprocess.Popen] = []  # by this process
+complete: set[Selection] = set()  # whose kernels this process has found in the cache
 
 
 @dataclass(frozen=True)
@@ -70,11 +71,14 @@ class Selection:
 @global_compiler_lock  # other threads may compile, and may start runs
 def start(selection: Selection, count: int) -> None:
     """Start up to this many processes once, if the cache lacks kernels of a run."""
-    if started or numba.config.DISABLE_JIT:
+    if started or selection in complete or numba.config.DISABLE_JIT:
         return
     entries = selection.listed()
     count = min(count, MOST, len(entries) // FEWEST)
-    if count < 1 or all(is_stored(*loaded(*entry)) for entry in entries[:: max(1, len(entries) // SAMPLES)]):
+    if count < 1:
+        return
+    if all(is_stored(*loaded(*entry)) for entry in entries[:: max(1, len(entries) // SAMPLES)]):
+        complete.add(selection)
         return
     command = [sys.executable, "-P", "-m", __name__, json.dumps(asdict(selection))]
     for _ in range(count):

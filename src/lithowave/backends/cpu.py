@@ -33,6 +33,7 @@ class CpuBackend:
 
     name = "cpu"
     stores_codes = False
+    copy_engine = False
     own_memory = False  # arrays are in main memory
     device_count = 0  # devices with separate memory
     aligned_columns = 1  # rows of fields may be split at any column
@@ -138,6 +139,12 @@ class CpuBackend:
 
         peak = multiply_add_peak(self.precision, self.threads)
         return {"operations_rate": rate, "multiply_add_peak": peak, "peak_fraction": rate / peak}
+
+    def bandwidths(self) -> dict[str, float]:
+        """Return the measured bytes per second of copies and updates of arrays much larger than the caches."""
+        from lithowave.backends.bandwidth import memory_bandwidths
+
+        return memory_bandwidths(self.dtype)
 
     def synchronize(self) -> None:
         """Wait until the device has completed all work: on a CPU it has."""

@@ -313,8 +313,8 @@ class CudaBackend:
         """Return this rate of operations per second; the peak of the device is not measured."""
         return {"operations_rate": rate}
 
-    def copy_bandwidth(self, size: int = 4 << 30, repeats: int = 8) -> float:
-        """Measure the bytes read and written per second by a copy within device memory."""
+    def bandwidths(self, size: int = 4 << 30, repeats: int = 8) -> dict[str, float]:
+        """Return the measured bytes per second that a copy within device memory reads and writes."""
         size = min(size, self.free_memory() // 3)
         source, target = self._zeroed(size), self._allocate(size)
         with device_errors(), self.stream:
@@ -326,7 +326,7 @@ class CudaBackend:
             end.record(self.stream)
             end.synchronize()
             seconds = self.cupy.cuda.get_elapsed_time(begin, end) * 1e-3
-        return 2 * size * repeats / seconds
+        return {"copy": 2 * size * repeats / seconds}
 
     def facts(self) -> dict[str, Any]:
         """Return the entries of run.json on the device."""

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from lithowave.backends.cuda_driver import device_errors
-from lithowave.backends.pending import PendingCopy
+from lithowave.backends.pending import HostMirror, PendingCopy
 from lithowave.errors import SelfCheckError
 
 SMALLEST = 4096
@@ -211,7 +211,7 @@ class Staging:
         return pinned_array(buffer, shape, dtype), event
 
 
-class PinnedHostMirror:
+class PinnedHostMirror(HostMirror):
     """Page-locked `lithowave.backends.pending.HostMirror`, whose copies overlap with other work."""
 
     def __init__(self, backend: Any, array: Any) -> None:

@@ -1,33 +1,103 @@
-"""Backend members that a run uses, apart from the kernels of its solver."""
+"""The backends: what solvers and runs use of a device on which arrays are stored and kernels run."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from types import SimpleNamespace
 from typing import Any, Protocol
 
 import numpy as np
+
+from lithowave.backends.pending import HostMirror, PendingCopy
+
+Array = Any
+"""An array of a backend: of NumPy on a CPU, of CuPy on a CUDA device."""
 
 
 class Backend(Protocol):
     """A device on which arrays are stored and kernels run; implemented by `CpuBackend` and `CudaBackend`.
 
     name : ``cpu`` or ``cuda``. device : name of the processor or GPU. precision : ``single`` or ``double``.
-    dtype : type of a floating-point value of the run. own_memory : True if the arrays are not in main memory.
-    shared : True if other ranks use the same device. device_count : devices with their own memory on this machine.
+    dtype : type of a floating-point value of the run. threads : of the loops on the host. own_memory : True if the
+    arrays are not in main memory. shared : True if other ranks use the same device. device_count : devices with their
+    own memory on this machine. stores_codes : True if kernels read the material as 16-bit codes. copy_engine : True if
+    kernels may use bulk copies of boxes. aligned_columns : columns at which a row of a field is divided among kernels.
+    sample_points : grid points of a short measurement.
     """
 
     name: str
     device: str
     precision: str
     dtype: np.dtype
+    threads: int
     own_memory: bool
     shared: bool
     device_count: int
+    stores_codes: bool
+    copy_engine: bool
+    aligned_columns: int
+    sample_points: int
+
+    def kernels(self, package: str, *modules: str, **sizes: Any) -> SimpleNamespace:
+        """Return the kernels of a solver package for these sizes; modules : those with CPU kernels."""
+
+    def compile_ahead(self, package: str, **sizes: Any) -> None:
+        """Begin to compile the kernels of a package that a run needs, if a device compiles them before they run."""
+
+    def zeros(self, shape: int | tuple[int, ...], dtype: Any = None) -> Array:
+        """Return an array of zeros; default type: the precision of the run."""
+
+    def field(self, shape: tuple[int, int, int], halo: int, dtype: Any = None, shift: int = 0) -> Array:
+        """Return zeros (z, y, x), with rows padded and placed as the kernels of a device read them."""
+
+    def field_strides(self, shape: tuple[int, int, int], halo: int) -> tuple[int, int, int]:
+        """Return the strides of a `field` of this shape, in elements."""
+
+    def field_bytes(self, shape: tuple[int, int, int], halo: int) -> int:
+        """Return the memory of a `field` of this shape, padding included, bytes."""
+
+    def upload(self, array: Any, dtype: Any = None) -> Array:
+        """Return the array on this device; default type: the precision of the run."""
+
+    def download(self, array: Array) -> np.ndarray:
+        """Return the array in main memory, after all work queued so far is complete."""
+
+    def assign(self, array: Array, host: Any) -> None:
+        """Assign ``array[...] = host`` in device order."""
+
+    def fetch(self, array: Array, temporary: bool = False) -> PendingCopy:
+        """Start a copy of the present values to main memory; temporary : True if nothing changes the array later."""
+
+    def mirror(self, array: Array) -> HostMirror:
+        """Return an image of the array in main memory, which other processes can read."""
+
+    def scalar(self, value: float) -> np.floating:
+        """Return a number in the precision of the run."""
+
+    def capture_graph(self, function: Callable[[], None]) -> Callable[[], None]:
+        """Return a function that does the same in fewer launches, on the conditions of `CudaBackend`."""
+
+    def on_side_stream(self, behind: bool = True) -> AbstractContextManager[None]:
+        """Queue the enclosed work so that it may overlap with later work; behind : after all work queued so far."""
+
+    def join_side_stream(self) -> None:
+        """Make later work wait for the work of the side stream."""
+
+    def side_by_side(self, queues: Sequence[Sequence[Callable[[], None]]]) -> None:
+        """Call the functions of independent lists, each list in order."""
 
     def free_memory(self) -> int:
         """Return the bytes of the device's memory that a run could allocate now."""
 
     def facts(self) -> dict[str, Any]:
         """Return the entries of run.json on the device; ``threads`` on a CPU."""
+
+    def peak_facts(self, rate: float) -> dict[str, float]:
+        """Return a rate of operations per second, and its ratio to the measured peak, where a peak is measured."""
+
+    def bandwidths(self) -> dict[str, float]:
+        """Return the measured bytes per second of copies of arrays much larger than the caches, and of other loops."""
 
     def synchronize(self) -> None:
         """Wait until the device has completed all work.
@@ -36,3 +106,34 @@ class Backend(Protocol):
         ------
         ResourceError : the device has failed.
         """
+
+
+class DeviceBackend(Backend, Protocol):
+    """A backend whose kernels are launched from programs, and whose memory other processes may reach.
+
+    identity : of the device, equal in all processes. capability, multiprocessors : of the device.
+    spared_multiprocessors : those that persistent kernels leave to other work. stream : of the work queued now.
+    """
+
+    identity: str
+    capability: tuple[int, int]
+    multiprocessors: int
+    spared_multiprocessors: int
+    stream: Any
+
+    def program(self, package: str, file: str, defines: Any, generated: Mapping[str, str] = ...) -> Any:
+        """Return the program of a source file, compiled once per set of definitions."""
+
+    def tensor_map(
+        self, array: Array, first_column: int, box: tuple[int, int], whole_lines: bool = True
+    ) -> np.ndarray:
+        """Return a descriptor for bulk copies of boxes."""
+
+    def can_export(self) -> bool:
+        """Return True if other processes can write into memory of this device."""
+
+    def export(self, size: int) -> Any:
+        """Return zeroed memory of this many bytes into which other processes can write."""
+
+    def peers(self) -> Any:
+        """Return the access to memory that other processes have exported."""

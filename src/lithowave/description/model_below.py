@@ -203,7 +203,8 @@ def _geometry(simulation: Description) -> Geometry | None:
 
 
 def _columns(simulation: Description, geometry: Geometry) -> Iterator[Column]:
-    """Yield columns of the model, down to one depth of the domain below it, or half of the largest distance.
+    """Yield the different columns of the model, down to one depth of the domain below it, or half of the largest
+    distance.
 
     In a chunk, depths and velocities are those of a flat Earth with the same travel times.
     """
@@ -229,7 +230,9 @@ def _columns(simulation: Description, geometry: Geometry) -> Iterator[Column]:
     factor, first = np.ones(levels.size), int(np.searchsorted(depth, height * (1.0 - _BESIDE)))
     if domain.chunk is not None:
         factor, depth = RADIUS / (RADIUS + levels), -RADIUS * np.log1p(-depth / RADIUS)
-    for vp, vs, rho in values:
+    for number, (vp, vs, rho) in enumerate(values):
+        if any(np.array_equal(values[number], other) for other in values[:number]):  # all of a model of flat layers
+            continue
         speeds = factor * np.stack([vp, np.where(vs > 0.0, vs, vp)])
         yield Column(
             depth, first, speeds[:, :-1].reshape(2, -1, 2), rho[:-1].reshape(-1, 2), np.append(speeds[:, -1], rho[-1])

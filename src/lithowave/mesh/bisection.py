@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from lithowave.backends.host_threads import over_parts
+from lithowave.backends.loops import exact_part
 from lithowave.mesh.shared_faces import hash_pair
 from lithowave.mesh.tetrahedra import EDGES, PART, TetrahedralMesh, face_neighbors, face_vertices, make_mesh
 from lithowave.parallel.ranks import SINGLE_RANK, Ranks
@@ -36,10 +37,20 @@ class Bisection:
 
     def cut(self, simplices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the child elements (p, 3 or 4) of triangles or tetrahedra, and their parents (p,), ascending."""
-        near = self.is_end[simplices].sum(axis=1) > 1  # others have no edge that is bisected
-        owner, apart = np.flatnonzero(near), np.flatnonzero(~near)
-        done, parents = [simplices[apart]], [apart]
-        rest = simplices[owner]
+        near = np.empty(len(simplices), bool)  # others have no edge that is bisected
+        over_parts(lambda part: find_ends(simplices[part], self.is_end, 2, near[part]), len(simplices), PART)
+        owner = np.flatnonzero(near)
+        children, owners = self._children(simplices[owner], owner)
+        counts = np.ones(len(simplices), np.int64)
+        counts[owner] = np.bincount(np.searchsorted(owner, owners), minlength=len(owner))
+        parents = np.repeat(np.arange(len(simplices)), counts)
+        found = simplices[parents]
+        found[near[parents]] = children
+        return found, parents
+
+    def _children(self, rest: np.ndarray, owner: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the child elements of some simplices with the indices `owner`, and these of each, ascending."""
+        done, parents = [rest[:0]], [owner[:0]]
         while len(rest):
             first, pair = self._first_edges(rest)
             whole = first < 0
@@ -146,5 +157,16 @@ def around(mesh: TetrahedralMesh, elements: np.ndarray, ranks: Ranks = SINGLE_RA
     """Return the elements of this rank that share a vertex with a given element of any rank, including these."""
     own = mesh.keys_of_vertices
     keys = np.concatenate(ranks.all_gather(np.unique(own[mesh.elements[elements]])))
-    near = np.isin(own, keys)
-    return np.flatnonzero(near[mesh.elements].any(axis=1))
+    near, found = np.isin(own, keys), np.empty(mesh.element_count, bool)
+    over_parts(lambda part: find_ends(mesh.elements[part], near, 1, found[part]), mesh.element_count, PART)
+    return np.flatnonzero(found)
+
+
+@exact_part
+def find_ends(simplices, is_end, least, found):  # pragma: no cover - compiled
+    """Set found (n,) True for simplices of which at least this number of vertices is marked."""
+    for row in range(len(simplices)):
+        count = 0
+        for corner in range(simplices.shape[1]):
+            count += is_end[simplices[row, corner]]
+        found[row] = count >= least

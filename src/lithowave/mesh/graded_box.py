@@ -18,6 +18,7 @@ from lithowave.mesh.hexahedral_box import (
 )
 
 LESS = 1e-9  # relative differences of sizes that are rounding errors
+TALLEST = 1.14  # largest height of cells over the size of their layer
 GAIN = 1.1  # minimum reduction of the cost for which columns are narrower than required at the surface
 
 
@@ -31,8 +32,9 @@ def graded_box(
     """Return the plan of a layered box whose columns are wider by powers of two in layers that permit it.
 
     x, y : extent of the box, m. interfaces : from the top surface to the bottom, one more than layers; each a z, m, or
-    a function z(x, y) of arrays. sizes : largest edge of the elements of each layer, m. outside : number of elements at
-    the bottom that will be added beyond faces (x_min, x_max, y_min, ...), for the cost.
+    a function z(x, y) of arrays. sizes : edge of the largest cubes of each layer, m; narrower cells may be up to
+    TALLEST times as high, if their volume is not larger. outside : number of elements at the bottom that will be added
+    beyond faces (x_min, x_max, y_min, ...), for the cost.
 
     At an interface, or between two rows of elements, 2 x 2 columns merge into one directly, without elements in
     between: `tetrahedral_boxes.split_hexahedra` makes the tetrahedra there conforming. Columns are at most as wide as
@@ -48,10 +50,10 @@ def graded_box(
     thicknesses = layer_thicknesses(x, y, interfaces, tuple(math.ceil(extent / widest[0]) for extent in extents))
     for layer, (thickness, size) in enumerate(zip(thicknesses, sizes, strict=True)):
         require_few_slabs(layer, thickness, size)
-    rows = [math.ceil(thickness / size - 1e-6) for thickness, size in zip(thicknesses, sizes, strict=True)]
-    heights = [thickness / count for thickness, count in zip(thicknesses, rows, strict=True)]
 
     def made(width: float) -> tuple[float, BoxPlan]:
+        rows = _rows(width, widest, thicknesses, sizes)
+        heights = [thickness / count for thickness, count in zip(thicknesses, rows, strict=True)]
         slabs, levels = _slabs(width, widest, rows, heights)
         columns = [math.ceil(extent / width / 2**levels - 1e-6) * 2**levels for extent in extents]
         lines = [np.linspace(*ends, count + 1) for ends, count in zip((x, y), columns, strict=True)]
@@ -71,6 +73,17 @@ def _widths(widest: np.ndarray) -> list[float]:
     """Return widths at the surface with which columns of some layer are as wide as possible, in descending order."""
     found = {size / 2 ** math.ceil(math.log2(size / widest[0]) - LESS) for size in widest.tolist()}
     return sorted((width for width in found if width < widest[0] * (1 - LESS)), reverse=True)
+
+
+def _rows(width: float, widest: np.ndarray, thicknesses: Sequence[float], sizes: Sequence[float]) -> list[int]:
+    """Return the rows of cells of each layer: cells that are narrower than required may be higher."""
+    found = []
+    for thickness, size, most in zip(thicknesses, sizes, widest.tolist(), strict=True):
+        while 2.0 * width <= most * (1 + LESS):
+            width *= 2.0
+        height = min(TALLEST * size, size**3 / width**2)
+        found.append(math.ceil(thickness / height - 1e-6))
+    return found
 
 
 def _slabs(

@@ -25,6 +25,7 @@ EDGES = np.array([[0, 1], [0, 2], [0, 3], [1, 2], [1, 3], [2, 3]], dtype=np.int6
 FIRST, SECOND = (0, 2, 1), (1, 0, 2)
 
 PART = 8192  # elements per batch, whose data stay in the cache
+BLOCK = 256  # contiguous elements with a common bounding box
 PACKED = 2**21  # three vertex indices below this fit into 63 bits
 
 
@@ -65,6 +66,17 @@ class TetrahedralMesh:
     def neighbors(self) -> np.ndarray:
         """(m, 4) for each local face 4 x neighbor + the neighbor's local face; -1 at the exterior."""
         return face_neighbors(self.elements, self.same)
+
+    @cached_property
+    def block_bounds(self) -> np.ndarray:
+        """Lower and upper ends (blocks, 2, 3), m, of the box around each `BLOCK` contiguous elements."""
+        found = np.empty((-(-self.element_count // BLOCK), 2, 3))
+        over_parts(
+            lambda part: bound_blocks(part.start, part.stop, self.vertices, self.elements, found),
+            len(found),
+            max(1, PART // BLOCK),
+        )
+        return found
 
     def with_neighbors(self, neighbors: np.ndarray) -> TetrahedralMesh:
         """Return the mesh with these neighbors; those on other ranks have indices from m on."""
@@ -477,3 +489,17 @@ def cross(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 def dot(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Return the scalar products of vectors [axis, ...]."""
     return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
+
+
+@exact_part
+def bound_blocks(first, end, vertices, elements, found):  # pragma: no cover - compiled
+    """Compute `TetrahedralMesh.block_bounds` of the blocks from first to end."""
+    for block in range(first, end):
+        rows = elements[block * BLOCK : (block + 1) * BLOCK]
+        for axis in range(3):
+            low = high = vertices[rows[0, 0], axis]
+            for row in range(len(rows)):
+                for corner in range(4):
+                    position = vertices[rows[row, corner], axis]
+                    low, high = min(low, position), max(high, position)
+            found[block, 0, axis], found[block, 1, axis] = low, high

@@ -13,6 +13,7 @@ import sys
 import time
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -291,7 +292,8 @@ def fingerprint(description: str) -> str:
     """Return a hash of the description, without output folder, device, threads and ranks; it identifies checkpoints."""
     import yaml
 
-    content = yaml.safe_load(description) or {}
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # of libyaml, if it is installed
+    content = yaml.load(description, loader) or {}
     free = {"output": ("directory", "checkpoint"), "compute": ("backend", "threads", *PARALLEL)}
     for part, keys in free.items():
         for key in keys:
@@ -305,7 +307,7 @@ def provenance(input_files: list[Path]) -> dict[str, Any]:
         "lithowave": __version__,
         "commit": source_commit(),
         "python": platform.python_version(),
-        "packages": package_versions(),
+        "packages": dict(package_versions()),
         "host": platform.node(),
         "system": platform.platform(),
         "processor": processor_name(),
@@ -316,6 +318,7 @@ def provenance(input_files: list[Path]) -> dict[str, Any]:
     }
 
 
+@cache  # a process keeps the packages that it has imported
 def package_versions() -> dict[str, str]:
     """Return the versions of the installed packages that affect results."""
     found = {}
@@ -341,6 +344,7 @@ def file_hash(path: Path) -> str:
     return digest.hexdigest()
 
 
+@cache  # a process keeps the modules that it has imported
 def source_commit() -> str | None:
     """Return the commit of the source tree, with ``+`` if it has changes; None for an installed package."""
     root = Path(__file__).resolve().parents[3]

@@ -8,7 +8,6 @@ one, which are the steps of the run. A *tick* is a step of cluster 0.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,13 +15,16 @@ import numpy as np
 from lithowave.backends.host_threads import over_parts
 from lithowave.backends.loops import exact_part
 from lithowave.mesh.shared_faces import SharedFaces
+from lithowave.parallel.ranks import Ranks
 from lithowave.solvers.clock import Schedule, make_schedule
 
 MAX_CLUSTERS = 9  # steps of cluster 0 for which amplitudes are computed at a time
 PART = 65_536  # elements that a thread examines at a time
 MIN_GAIN = 1.2  # minimum reduction of element updates for using LTS by default
 STEPS_BETWEEN_SAMPLES = 40  # steps in a period of max_frequency, at least
-PARTS_OF_LIMIT = (1.0, 0.92, 0.85, 0.78)  # steps of cluster 0 over its limit, of which a shorter one may promote many
+LEVELS = 128  # steps of cluster 0 per factor of two that are compared: a shorter one may promote many elements
+STEP_COST = 0.03  # exponent of the step of cluster 0 in the rating of clusters: each tick takes time in addition
+MOST_TRIED = 8  # of these steps, for which elements of neighboring clusters are compared
 
 
 @dataclass(frozen=True)
@@ -187,48 +189,73 @@ def make_clusters(
     """
     shared = SharedFaces() if shared is None else shared
     ranks = shared.ranks
-    ends = ranks.smallest(float(limits.min())), ranks.largest(float(limits.max()))
-    everywhere = make_schedule(ends[0], duration, safety, time_step, sampling_interval)
+    smallest = ranks.smallest(float(limits.min()))
+    everywhere = make_schedule(smallest, duration, safety, time_step, sampling_interval)
     if local is False:
         return single_cluster(limits, everywhere, shared)
-    found, count = None, ranks.total(len(limits))
-    tried = _candidates(ends, everywhere, duration, safety, time_step, sampling_interval, max_frequency)
-    for schedule, shortest in tried:
-        most = 1 + round(math.log2(schedule.time_step / shortest))
-        raw = raw_clusters(safety * limits if time_step is None else limits, shortest, most)
-        cluster = limit_cluster_jumps(raw, neighbors, shared)
-        totals = _totals(cluster[: len(limits)], most, shared)
-        sizes = np.array(totals or np.bincount(cluster, minlength=most))
-        if not sizes[0] or not sizes[-1]:
-            continue  # fewer clusters give the same gain
+    found, best, count = None, 0.0, ranks.total(len(limits))
+    usable = limits if time_step is not None else safety * limits
+    longest = math.inf if max_frequency is None else 1.0 / (STEPS_BETWEEN_SAMPLES * max_frequency)
+    if time_step is None:
+        tried = _candidates(level_counts(limits, smallest, ranks), longest / everywhere.time_step)
+    else:
+        tried = [(math.inf, most, 1.0) for most in range(2, MAX_CLUSTERS + 1) if time_step * 2 ** (most - 1) <= longest]
+    for bound, most, part in tried:
+        if bound <= best * (1 + 1e-9):
+            break
+        shortest = part * everywhere.time_step
+        cluster = limit_cluster_jumps(raw_clusters(usable, shortest, most), neighbors, shared)
+        own = cluster[: len(limits)]
+        most = 1 + int(ranks.largest(int(own.max(initial=0))))
+        totals = _totals(own, most, shared)
+        sizes = np.array(totals or np.bincount(own, minlength=most))
+        if most == 1 or not sizes[0]:
+            continue  # the step of all elements is not shorter
+        ticks = 1 << (most - 1)
+        if time_step is None:
+            shortest = min(ranks.smallest(longest_step(usable, own)), longest / ticks)
         gain = count / everywhere.time_step * shortest / float((sizes * 0.5 ** np.arange(most)).sum())
-        if found is None or gain > found.gain * (1 + 1e-9):
+        rating = gain * (shortest / everywhere.time_step) ** STEP_COST
+        if rating > best * (1 + 1e-9):
+            best = rating
+            schedule = make_schedule(everywhere.limit * ticks, duration, safety, shortest * ticks, sampling_interval)
             found = Clustering(schedule, shortest, cluster, gain, totals)
     if found is None or (local is None and found.gain < MIN_GAIN):
         return single_cluster(limits, everywhere, shared)
     return found
 
 
-def _candidates(
-    ends: tuple[float, float],
-    everywhere: Schedule,
-    duration: float,
-    safety: float,
-    time_step: float | None,
-    interval: float | None,
-    max_frequency: float | None,
-) -> Iterator[tuple[Schedule, float]]:
-    """Return candidate schedules and time steps of cluster 0: the longest possible step for each number of clusters.
+def level_counts(limits: np.ndarray, smallest: float, ranks: Ranks) -> np.ndarray:
+    """Return the number of elements of all ranks by level: LEVELS times the binary logarithm of their largest stable
+    step over the smallest one of all ranks, s."""
+    most = LEVELS * MAX_CLUSTERS - 1
 
-    ends : minimum and maximum of the largest stable time steps, s.
+    def count(part: slice) -> np.ndarray:
+        levels = (LEVELS * np.log2(limits[part] / smallest) + 1e-6).astype(np.int64)
+        return np.bincount(np.minimum(levels, most), minlength=most + 1)
+
+    return ranks.total(sum(over_parts(count, len(limits), PART), np.zeros(most + 1, np.int64)))
+
+
+def longest_step(limits: np.ndarray, cluster: np.ndarray) -> float:
+    """Return the longest step of cluster 0, s, that these stable steps of elements in these clusters permit."""
+    parts = over_parts(lambda part: float((limits[part] * 0.5 ** cluster[part]).min()), len(limits), PART)
+    return min(parts, default=math.inf)
+
+
+def _candidates(counts: np.ndarray, longest: float) -> list[tuple[float, int, float]]:
+    """Return upper bounds of the rating, numbers of clusters, and steps of cluster 0, relative to its largest step.
+
+    counts : see `level_counts`. longest : step of the largest cluster that is allowed, relative to the same step. The
+    candidates are those of the highest bounds, in descending order.
     """
-    longest = safety * ends[1]
-    for count in range(2, MAX_CLUSTERS + 1):
-        ticks = 1 << (count - 1)
-        for part in PARTS_OF_LIMIT if time_step is None else (1.0,):
-            shortest = time_step or part * safety * ends[0]
-            step = shortest * ticks
-            if max_frequency is not None and step > 1.0 / (STEPS_BETWEEN_SAMPLES * max_frequency):
-                return
-            if step <= 2 * longest:
-                yield make_schedule(everywhere.limit * ticks, duration, safety, step, interval), shortest
+    levels, parts = np.flatnonzero(counts), np.arange(LEVELS)
+    highest = np.minimum(np.floor(np.log2(longest) + parts / LEVELS), MAX_CLUSTERS - 1).astype(np.int64)
+    clusters = np.minimum((levels + parts[:, None]) // LEVELS, highest[:, None])
+    updates = 2.0 ** (parts / LEVELS) * (0.5**clusters @ counts[levels])
+    # Between two candidates, shorter steps only cost more.
+    better = np.flatnonzero((np.diff(updates, prepend=np.inf) < 0) & (highest > 0))
+    ratings = counts.sum() / updates[better] * 2.0 ** ((1 + STEP_COST - STEP_COST * better) / LEVELS)
+    order = np.argsort(-ratings, kind="stable")[:MOST_TRIED]
+    steps = 2.0 ** (-better / LEVELS)
+    return list(zip(ratings[order].tolist(), (1 + highest[better[order]]).tolist(), steps[order].tolist(), strict=True))

@@ -36,9 +36,9 @@ class GlobalMeshStatistics:
     layer_updates : of their updates per step of the largest cluster; relaxing : of those with attenuation.
     relaxation_bytes : of their memory variables. faces : outer faces by kind. quality : the
     values of `MEASURES` outside of the layer, and worst_element. worst : element there with the minimum ratio of
-    insphere radius to edge. limit : element that sets the shortest time step, s; relaxed : because of relaxation.
-    resolution : element of the domain with the minimum points per wavelength at 1 Hz. bounds : ends of the mesh along
-    x, y and z, m. memory_bytes : bytes of the arrays of all ranks.
+    insphere radius to edge. limit : element that sets the shortest time step, s, with the clusters of the run; relaxed
+    : because of relaxation. resolution : element of the domain with the minimum points per wavelength at 1 Hz. bounds :
+    ends of the mesh along x, y and z, m. memory_bytes : bytes of the arrays of all ranks.
     """
 
     elements: int
@@ -108,14 +108,15 @@ def _own(plan: Any) -> GlobalMeshStatistics:
     quality["worst_element"] = described(mesh, worst) | {
         "element": mesh.element_id(worst), "measure": "radius_ratio", "value": quality["radius_ratio"]
     }  # fmt: skip
-    limit = lowest(plan.limits, keys)
+    steps = plan.limits * 0.5 ** plan.clustering.cluster[:count]  # of cluster 0 that each element permits
+    limit = lowest(steps, keys)
     relaxed = bool(plan.limits[limit] >= step_limits(plan.materials, count)[limit])
     return GlobalMeshStatistics(
         count, int(plan.materials.anisotropic[:count].sum()), int(plan.materials.is_fluid[:count].sum()),
         int(plan.layer.inside.sum()), int(plan.clustering.element_updates[:count][plan.layer.inside].sum()),
         int(plan.relaxing.sum()), relaxation_bytes(plan),
         {kind: len(faces) for kind, faces in plan.faces.items()}, quality,
-        extreme(measures["radius_ratio"], fastest), extreme(plan.limits, fastest), extreme(points, slowest),
+        extreme(measures["radius_ratio"], fastest), extreme(steps, fastest), extreme(points, slowest),
         tuple((float(axis.min()), float(axis.max())) for axis in mesh.vertices.T), plan.memory_bytes(), relaxed,
     )  # fmt: skip
 

@@ -8,12 +8,12 @@ import numpy as np
 
 from lithowave.backends.host_threads import over_parts
 from lithowave.backends.loops import exact_part
-from lithowave.mesh.tetrahedra import TetrahedralMesh
+from lithowave.mesh.tetrahedra import BLOCK, TetrahedralMesh
 from lithowave.solvers.elements.point_cells import PointCells
 from lithowave.solvers.elements.point_location import PointLocations
 
 TOLERANCE = 1e-7  # barycentric coordinates by which a point in an element may be outside of it
-PART = 16384  # elements that are examined at a time
+PART = 64  # blocks of elements that are examined at a time
 
 
 def locate_points(mesh: TetrahedralMesh, positions: np.ndarray, tolerance: float = TOLERANCE) -> PointLocations:
@@ -47,23 +47,35 @@ def _search(mesh: TetrahedralMesh, positions: np.ndarray, tolerance: float) -> P
     """Return the elements within `tolerance` of each point."""
     if not len(positions) or not mesh.element_count:
         return PointLocations.none()
-    cells = PointCells.of(positions)
+    cells, blocks = PointCells.of(positions), _blocks_near(mesh, positions, tolerance)
 
     def examine(part: slice) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        elements = mesh.elements[part]
+        some = (BLOCK * blocks[part, None] + np.arange(BLOCK)).ravel()
+        some = some[some < mesh.element_count]
+        elements = mesh.elements[some]
         low, high = np.empty((len(elements), 3)), np.empty((len(elements), 3))
         _bound(elements, mesh.vertices, tolerance + 1e-9, low, high)
         element, point = cells.inside(low, high)
         reference = np.empty((len(point), 3))
         _invert(elements, mesh.vertices, positions, element, point, reference)
         there = excess_of(reference) <= tolerance
-        return point[there], part.start + element[there], reference[there]
+        return point[there], some[element[there]], reference[there]
 
-    parts = over_parts(examine, mesh.element_count, PART)
+    parts = over_parts(examine, len(blocks), PART)
+    if not parts:
+        return PointLocations.none()
     point, element, reference = (np.concatenate(part) for part in zip(*parts, strict=True))
     order = np.lexsort((element, point))
     point, element = point[order], element[order]
     return PointLocations(point, element, reference[order], np.zeros(len(order)), mesh.keys_of_elements[element])
+
+
+def _blocks_near(mesh: TetrahedralMesh, positions: np.ndarray, tolerance: float) -> np.ndarray:
+    """Return the blocks of elements whose box, enlarged as those of elements, touches the box around the points."""
+    low, high = mesh.block_bounds[:, 0], mesh.block_bounds[:, 1]
+    margin = (tolerance + 1e-9) * (high - low)
+    apart = (low - margin > positions.max(axis=0)) | (high + margin < positions.min(axis=0))
+    return np.flatnonzero(~apart.any(axis=1))
 
 
 @exact_part

@@ -297,7 +297,7 @@ def pass_box(plan: FiniteDifferencePlan, backend: Any, forces: Sequence[Any]) ->
         return None, "two passes are requested"
     if plan.law_fields.mechanisms > 1:
         return None, "it needs at most one relaxation mechanism per node (solver.memory_variables: coarse)"
-    if not getattr(backend, "copy_engine", False) or not possible(backend.precision, plan.order, plan.law_fields):
+    if not backend.copy_engine or not possible(backend.precision, plan.order, plan.law_fields):
         return None, "it needs a CUDA device of compute capability 9.0, single precision and order 2 or 4"
     if plan.passes == "auto" and replace(plan, passes="one").memory_bytes(backend) > backend.free_memory():
         return None, "the second set of fields does not fit into the device's memory"

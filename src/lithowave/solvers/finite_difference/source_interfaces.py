@@ -100,6 +100,8 @@ def _find(
     levels = positions[:, 2:] + spacing * np.arange(-REACH, REACH + 0.5 / PROBES, 1.0 / PROBES)
     steps = np.abs(np.diff(logarithms(slice(None), levels))).max(axis=0)
     row, column = np.nonzero(steps > np.log(JUMP))
+    if not len(row):
+        return
     low, high = levels[row, column], levels[row, column + 1]
     for _ in range(BISECTIONS):
         middle = 0.5 * (low + high)

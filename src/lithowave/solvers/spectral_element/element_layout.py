@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from lithowave.backends.host_threads import over_parts
+from lithowave.backends.loops import exact_part
 
 PART = 256  # blocks of points that are arranged at a time
 ELEMENTS = 4096  # elements whose values are arranged at a time
@@ -71,7 +72,19 @@ class ElementLayout:
 
     def of_points(self, values: np.ndarray, slots: np.ndarray, fill: float) -> np.ndarray:
         """Arrange values (elements, k, j, i) as an array of points; slots : element of each slot, -1 if empty."""
-        return self.of_components(values[:, None], slots, fill).squeeze(self.component_axis)
+        blocks = self.block_count(len(slots))
+        arranged = np.empty(self.point_shape(len(slots)), values.dtype)
+        padded = np.full(blocks * self.elements, -1, np.int64)
+        padded[: len(slots)] = slots
+        filling, rows = values.dtype.type(fill), values.reshape(len(values), -1)
+
+        def arrange(part: slice) -> None:
+            own = arranged[part].reshape(part.stop - part.start, -1)
+            place = padded[part.start * self.elements : part.stop * self.elements].reshape(len(own), -1)
+            arrange_points(rows, place, self.points**2, self.lanes, filling, own)
+
+        over_parts(arrange, blocks, PART)
+        return arranged
 
     def _arranged(self, values: np.ndarray, slots: np.ndarray, fill: float) -> np.ndarray:
         n, blocks = self.points, self.block_count(len(slots))
@@ -172,6 +185,24 @@ class ElementLayout:
 
         over_parts(arrange, blocks, -(-ELEMENTS // self.elements))
         return arranged
+
+
+@exact_part
+def arrange_points(values, slots, square, lanes, fill, arranged):  # pragma: no cover - compiled
+    """Arrange values (elements, points) in blocks (blocks, size); see `ElementLayout`. slots : (blocks, elements) of a
+    block. square : points of an element with one k."""
+    points = values.shape[1]
+    for block in range(len(slots)):
+        if lanes:
+            arranged[block] = fill
+        for place in range(slots.shape[1]):
+            element = slots[block, place]
+            for point in range(points):
+                if lanes:
+                    target = point // square * lanes + place * square + point % square
+                else:
+                    target = point * slots.shape[1] + place
+                arranged[block, target] = values[element, point] if element >= 0 else fill
 
 
 def device_layout(device: str, degree: int) -> ElementLayout:

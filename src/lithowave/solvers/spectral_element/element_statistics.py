@@ -36,17 +36,26 @@ def map_coefficients(nodes: np.ndarray) -> np.ndarray:
 
 def is_affine(coefficients: np.ndarray) -> np.ndarray:
     """True for each element that is a parallelepiped."""
-    q = coefficients.shape[-1]
-    powers = np.flatnonzero(np.tile((np.indices((q, q, q)).sum(axis=0) > 1).ravel(), 3))
     found = np.empty(len(coefficients), bool)
-
-    def compare(some: slice) -> None:
-        size = np.abs(coefficients[some]).reshape(-1, 3 * q**3)
-        found[some] = size[:, powers].max(axis=1) <= 1e-9 * size.max(axis=1)
-
-    over_parts(compare, len(found), PART)
+    over_parts(lambda some: compare_powers(coefficients[some], found[some]), len(found), PART)
     return found
 
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def compare_powers(coefficients, affine):  # pragma: no cover - compiled
+    """Compute whether the coefficients of higher powers of maps vanish in comparison with the others."""
+    q = coefficients.shape[2]
+    for element in range(len(coefficients)):
+        largest, curved = 0.0, 0.0
+        for component in range(3):
+            for r in range(q):
+                for s in range(q):
+                    for t in range(q):
+                        size = abs(coefficients[element, component, r, s, t])
+                        largest = max(largest, size)
+                        if r + s + t > 1:
+                            curved = max(curved, size)
+        affine[element] = curved <= 1e-9 * largest
 
 
 @lru_cache
@@ -63,12 +72,13 @@ class ElementStatistics:
     """Sums and extremes over all elements.
 
     mass : mass of each point, kg; of a fluid, with 1 / kappa instead of rho, m^3/Pa. frequency2 : bound of the largest
-    eigenvalue of each element, 1/s^2. jacobian : minimum determinant in each element, m^3.
+    eigenvalue of each element, 1/s^2. jacobian : minimum determinant in each element, m^3. affine : see `is_affine`.
     """
 
     mass: np.ndarray
     frequency2: np.ndarray
     jacobian: np.ndarray
+    affine: np.ndarray
 
 
 @njit(cache=True, nogil=True, fastmath={"contract"}, error_model="numpy")
@@ -237,7 +247,7 @@ def compute_element_statistics(
     degree, q = numbers.shape[1] - 1, 2 if mesh.nodes is None else 3
     numbers = numbers.reshape(len(numbers), -1)
     mass, coefficients = np.zeros(point_count), np.empty((len(numbers), 3, q, q, q))
-    frequency2, jacobian = np.empty(len(numbers)), np.empty(len(numbers))
+    frequency2, jacobian, affine = (np.empty(len(numbers), dtype) for dtype in (float, float, bool))
     powers, weights = power_tables(gll_points(degree), q), gll_weights(degree)
     # The masses of a point are added in the order of its elements for any number of threads: each part of the elements
     # adds those of points that no earlier part has; the others follow when the earlier parts are complete.
@@ -246,6 +256,7 @@ def compute_element_statistics(
 
     def measure(some: slice) -> tuple[int, ...]:
         coefficients[some] = map_coefficients(mesh.element_nodes(some))
+        affine[some] = is_affine(coefficients[some])
         later = tuple(np.empty(numbers[some].size, dtype) for dtype in (np.int64, float, float))
         volumes, inertia = np.empty(numbers[some].shape), materials.inertia(some)
         _measure(
@@ -256,4 +267,4 @@ def compute_element_statistics(
 
     for later in parts_in_order(measure, len(numbers), PART):
         _add_masses(*later, mass)
-    return coefficients, ElementStatistics(mass, largest_eigenvalue(degree) * frequency2, jacobian)
+    return coefficients, ElementStatistics(mass, largest_eigenvalue(degree) * frequency2, jacobian, affine)

@@ -13,7 +13,6 @@ from lithowave.mesh.numbering import largest_numbers
 from lithowave.solvers.spectral_element.absorbing_layer import ALIGNED, DAMPED
 from lithowave.solvers.spectral_element.block_colors import color_greedily
 from lithowave.solvers.spectral_element.element_layout import ElementLayout
-from lithowave.solvers.spectral_element.element_statistics import is_affine
 from lithowave.solvers.spectral_element.gravity import GRAVITY_VALUES, gravity_values
 from lithowave.solvers.spectral_element.layer_codes import dependence
 from lithowave.solvers.spectral_element.materials import ElementMaterials
@@ -116,16 +115,16 @@ UPPER_NUMBER = np.maximum(UPPER_NUMBER, UPPER_NUMBER.T)
 
 
 def element_kinds(
-    coefficients: np.ndarray, materials: ElementMaterials, layers: np.ndarray, sets: np.ndarray, gravity: bool = False
+    curved: str, affine: np.ndarray, materials: ElementMaterials, layers: np.ndarray, sets: np.ndarray,
+    gravity: bool = False,
 ) -> tuple[list[ElementKind], np.ndarray]:
     """Return the kinds of elements in a mesh, and the index of each element's kind in that list.
 
-    coefficients : coefficients of the maps, see `element_statistics.map_coefficients`. layers : code of each element
-    (see `ElementKind.layer`). sets : see `relaxation.choose_sets`. gravity : of all elements.
+    curved : map of the elements that are not affine. layers : code of each element (see `ElementKind.layer`). sets :
+    see `relaxation.choose_sets`. gravity : of all elements.
     """
-    curved = "trilinear" if coefficients.shape[-1] == 2 else "triquadratic"
     anisotropic = materials.anisotropic[materials.number]
-    code = np.stack([materials.is_fluid, sets, layers, is_affine(coefficients), anisotropic], axis=1)
+    code = np.stack([materials.is_fluid, sets, layers, affine, anisotropic], axis=1)
     found, place = distinct_rows(code)
     kinds = []
     for fluid, number, layer, affine, anisotropic in found.tolist():
@@ -369,7 +368,10 @@ class ElementTables:
         plan, backend, arrangement = self.plan, self.backend, self.arrangement
         if not kind.mechanisms:
             return backend.zeros(0), backend.zeros(0), backend.zeros(0)
-        moduli, place = distinct_moduli(plan.mesh, plan.materials, plan.degree, members, kind.carriers, backend.dtype)
+        affine = plan.element_statistics.affine[members]
+        moduli, place = distinct_moduli(
+            plan.mesh, plan.materials, plan.degree, members, kind.carriers, backend.dtype, affine
+        )
         packed = arrangement.of_carriers(moduli, np.where(slots < 0, -1, place[slots]))
         shape = arrangement.carrier_shape(len(packed), moduli.shape[1], COMPONENTS * kind.mechanisms)
         steps = recursion(plan.materials.losses.body, plan.schedule.time_step)

@@ -107,11 +107,9 @@ def array_bytes(plan: Any, backend: Any) -> int:
 def members(plan: Any) -> Iterator[tuple[Any, int]]:
     """Yield each kind of elements and its number of elements, outer and inner elements separately."""
     kinds, place = plan.kinds
-    for number, kind in enumerate(kinds):
-        for outer in (True, False):
-            count = int(((place == number) & (plan.outer == outer)).sum())
-            if count:
-                yield kind, count
+    counts = np.bincount(2 * place + ~plan.outer)
+    for index in np.flatnonzero(counts).tolist():
+        yield kinds[index // 2], int(counts[index])
 
 
 def lean_bytes(degree: int, value_bytes: int, kind: Any) -> int:

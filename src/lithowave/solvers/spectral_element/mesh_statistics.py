@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from lithowave.backends.host_threads import over_parts
-from lithowave.mesh.numbering import EDGES
 from lithowave.mesh.quality_report import described, element_measures
 from lithowave.solvers.spectral_element import memory
 
@@ -100,6 +99,7 @@ def _own_facts(plan: Any) -> dict[str, Any]:
         names[kind.layer, kind.map == "affine", kind.anisotropic, kind_name(kind)] += count
         if kind.mechanisms:
             relaxing[memory.carrier_count(plan.degree, kind.carriers)] += count
+    measures = element_measures(plan.mesh, plan.degree)
     frequency2 = plan.element_statistics.frequency2
     worst = lowest_element(-frequency2, numbers)
     speed = float(plan.materials.speed(slice(worst, worst + 1)).max())
@@ -119,8 +119,8 @@ def _own_facts(plan: Any) -> dict[str, Any]:
         "relaxation_bytes": memory.relaxation_bytes(plan),
         "faces": {kind: len(faces) for kind, faces in plan.faces.items()},
         "limiting": (-float(frequency2[worst]), int(numbers[worst]), speed, plan.place_of(worst)),
-        "coarse": _coarsest(plan),
-        "quality": _own_quality(plan),
+        "coarse": _coarsest(plan, measures["longest_edge"]),
+        "quality": _own_quality(plan, measures),
         "memory_bytes": plan.memory_bytes(),
     }
 
@@ -132,15 +132,13 @@ def kind_name(kind: Any) -> str:
     return f"{kind.map} {'anisotropic' if kind.anisotropic else 'isotropic'}{' varying' if kind.varying else ''}"
 
 
-def _coarsest(plan: Any) -> tuple[float, int, float, str, bool]:
+def _coarsest(plan: Any, longest: np.ndarray) -> tuple[float, int, float, str, bool]:
     """Return the minimum points per wavelength in the domain at 1 Hz, the element's index, the velocity of the slowest
-    wave (m/s), the location, and whether it is a fluid."""
+    wave (m/s), the location, and whether it is a fluid. longest : edge of each element, m."""
     points = np.empty(plan.element_count)
 
     def count(some: slice) -> None:
-        nodes = plan.mesh.vertices[plan.mesh.elements[some]]
-        size = np.linalg.norm(nodes[:, EDGES[:, 1]] - nodes[:, EDGES[:, 0]], axis=-1).max(axis=1)
-        points[some] = plan.degree * plan.slowest(some) / size
+        points[some] = plan.degree * plan.slowest(some) / longest[some]
 
     over_parts(count, plan.element_count, PART)
     points[(plan.layer_masks > 0) | plan.added_elements()] = np.inf
@@ -149,15 +147,16 @@ def _coarsest(plan: Any) -> tuple[float, int, float, str, bool]:
     return float(points[where]), int(plan.mesh.numbers_in_whole[where]), speed, plan.place_of(where), fluid
 
 
-def _own_quality(plan: Any) -> tuple[dict[str, Any], str]:
+def _own_quality(plan: Any, measures: dict[str, np.ndarray]) -> tuple[dict[str, Any], str]:
     """Return the quality of this part outside an absorbing layer, and the location of the worst element.
 
     The quality has the worst value of each of `element_measures`; worst, the element with that value: element (its
     global index, the first of elements that are equal up to round-off), id, center (x, y, z), m; and worst_element, the
     element of the lowest min(jacobian_ratio, 1 - skewness), with this measure and its value.
+    measures : see `element_measures`; those of the layer are overwritten.
     """
     mesh, numbers = plan.mesh, plan.mesh.numbers_in_whole
-    measures, in_layer = element_measures(mesh, plan.degree), (plan.layer_masks > 0) | plan.added_elements()
+    in_layer = (plan.layer_masks > 0) | plan.added_elements()
     for name, values in measures.items():  # elements of a layer are never the worst
         values[in_layer] = -np.inf if name in LARGEST else np.inf
     report: dict[str, Any] = {"elements": mesh.element_count, "nodes_per_element": mesh.node_indices.shape[1]}

@@ -9,7 +9,6 @@ import numpy as np
 from lithowave.mesh.shared_points import CORNERS_OF, boundary_entities, matches
 from lithowave.solvers.common.workload import RankWorkload
 from lithowave.solvers.elements.element_description import kinds_of_faces
-from lithowave.solvers.spectral_element.element_statistics import is_affine
 from lithowave.solvers.spectral_element.mesh_partition import ACTIVE_AXES, DAMPED_POINT, LAYER_WORK, element_parts
 from lithowave.solvers.spectral_element.meshing import window_of_elements
 from lithowave.solvers.spectral_element.plan import SpectralElementPlan
@@ -59,7 +58,7 @@ def _parts(simulation: Simulation, plan: SpectralElementPlan, count: int) -> np.
 def _work(plan: SpectralElementPlan, device: str) -> np.ndarray:
     """Return the work of each element: by the kind of its mapping, and its damped points."""
     mesh, degree = plan.mesh, plan.degree
-    work = np.where(is_affine(plan.coefficients), 1.0, CURVED_WORK[device][mesh.node_indices.shape[1]])
+    work = np.where(plan.element_statistics.affine, 1.0, CURVED_WORK[device][mesh.node_indices.shape[1]])
     if plan.layer is None:
         np.add.at(work, plan.faces["absorbing"][:, 0], (degree + 1) ** 2 * DAMPED_POINT)
     return work + LAYER_WORK * ACTIVE_AXES[plan.layer_masks]

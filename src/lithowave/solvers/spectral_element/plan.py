@@ -168,7 +168,8 @@ class SpectralElementPlan(ElementPlan):
     def kinds(self) -> tuple[list[ElementKind], np.ndarray]:
         """Kinds of elements, and the index of each element's kind among them."""
         gravity = self.gravity is not None
-        return element_kinds(self.coefficients, self.materials, self.layer_codes, self.relaxation_sets, gravity)
+        curved, affine = "trilinear" if self.mesh.nodes is None else "triquadratic", self.element_statistics.affine
+        return element_kinds(curved, affine, self.materials, self.layer_codes, self.relaxation_sets, gravity)
 
     @property
     def domain_count(self) -> int:
@@ -468,7 +469,7 @@ def make_plan(
     keys[keys < 0] = np.iinfo(np.int64).max  # points without elements on this rank
     border.combine(keys, ranks, np.minimum)
     with phase("memory variables"):
-        sets = collective_call(ranks, lambda: choose_sets(mesh, model.materials, degree, storage))
+        sets = collective_call(ranks, lambda: choose_sets(mesh, model.materials, degree, storage, statistics.affine))
     masks, damping = np.zeros(mesh.element_count, np.int64), None
     coupled = np.zeros(count)
     coupled[np.concatenate([points.interface.solid, points.interface.fluid])] = 1.0

@@ -114,6 +114,7 @@ COMPONENTS = 6
 """Memory variables of a mechanism: xx, yy, zz, yz, xz, xy."""
 
 PART, MAPS = 500, 4096  # elements that are processed at a time; whose maps are compared at a time
+FEW = 8  # sources, to which all distances are computed
 
 
 @dataclass(frozen=True)
@@ -263,11 +264,12 @@ def carry(
 
 
 def distinct_moduli(
-    mesh: Any, materials: Any, degree: int, elements: np.ndarray, number: int, dtype: Any
-) -> tuple[np.ndarray, np.ndarray]:
+    mesh: Any, materials: Any, degree: int, elements: np.ndarray, number: int, dtype: Any,
+    affine: np.ndarray | None = None,
+) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
     """Return the distinct Y_j kappa - 2/3 Y_j mu and Y_j mu, Pa, of the points of a set, (distinct, points, 2 n), and
-    the index of those of each element among them."""
-    chosen, place = representatives(mesh, materials, elements)
+    the index of those of each element among them. affine : see `representatives`."""
+    chosen, place = representatives(mesh, materials, elements, affine)
     found = np.empty((len(chosen), carrier_count(degree, number), materials.losses.body.mechanisms, 2), dtype)
 
     def compute(some: slice) -> None:
@@ -278,20 +280,23 @@ def distinct_moduli(
     return found.reshape(*found.shape[:2], -1), place
 
 
-def representatives(mesh: Any, materials: Any, elements: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def representatives(
+    mesh: Any, materials: Any, elements: np.ndarray, affine: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
     """Return one element for each distinct result of `carried_moduli`, up to round-off, for some elements, and the
     place of the one of each element among them.
 
     The result depends on ratios of volumes within an element only: it is the same for all parallelepipeds of a
-    material.
+    material. affine : True for each of `elements` that is one; default: from their nodes.
     """
     if materials.varying:
         return elements, np.arange(len(elements))
-    straight = over_parts(
-        lambda some: is_affine(map_coefficients(mesh.element_nodes(elements[some]))), len(elements), MAPS
-    )
-    key = np.concatenate([np.zeros(0, np.int64), materials.number[elements]])
-    curved = np.flatnonzero(~np.concatenate([np.zeros(0, bool), *straight]))
+    if affine is None:
+        found = over_parts(
+            lambda some: is_affine(map_coefficients(mesh.element_nodes(elements[some]))), len(elements), MAPS
+        )
+        affine = np.concatenate([np.zeros(0, bool), *found])
+    key, curved = materials.number[elements].astype(np.int64), np.flatnonzero(~affine)
     key[curved] = len(materials.rho) + np.arange(len(curved))
     present = np.zeros(len(materials.rho) + len(curved), bool)
     present[key] = True
@@ -305,16 +310,21 @@ def around(mesh: Any, elements: np.ndarray, positions: np.ndarray) -> np.ndarray
     """Return True for elements that contain or touch the element of a position (n, 3), and for some next to these."""
     if not len(positions):
         return np.zeros(len(elements), bool)
-    from scipy.spatial import cKDTree
-
     nodes = mesh.element_nodes(elements)
-    low, high = nodes.min(axis=1), nodes.max(axis=1)
-    distance, _ = cKDTree(positions).query(0.5 * (low + high), p=np.inf)
-    return distance <= (1.5 + 1e-6) * (high - low).max(axis=1)
+    low, high = (np.array([find(nodes[..., axis], axis=1) for axis in range(3)]) for find in (np.min, np.max))
+    center, reach = 0.5 * (low + high), (1.5 + 1e-6) * (high - low).max(axis=0)
+    if len(positions) > FEW:
+        from scipy.spatial import cKDTree
+
+        return cKDTree(positions).query(center.T, p=np.inf)[0] <= reach
+    return np.any([np.abs(center - place[:, None]).max(axis=0) <= reach for place in positions], axis=0)
 
 
-def choose_sets(mesh: Any, materials: Any, degree: int, storage: Storage = NO_SOURCES) -> np.ndarray:
-    """Return the index in `carrier_sets`, from 1, of the set of each element; 0 without attenuation.
+def choose_sets(
+    mesh: Any, materials: Any, degree: int, storage: Storage = NO_SOURCES, affine: np.ndarray | None = None
+) -> np.ndarray:
+    """Return the index in `carrier_sets`, from 1, of the set of each element; 0 without attenuation. affine : of all
+    elements, see `representatives`.
 
     Raises
     ------
@@ -329,7 +339,7 @@ def choose_sets(mesh: Any, materials: Any, degree: int, storage: Storage = NO_SO
     for number in range(1, len(sets) + 1):
         if not len(rest):
             break
-        strength = _strength(mesh, materials, degree, rest, number)
+        strength = _strength(mesh, materials, degree, rest, number, None if affine is None else affine[rest])
         # With all points, the limit is that of the medium itself.
         fits = strength < (largest if number < len(sets) else 1.0)
         chosen[rest[fits]] = number
@@ -339,9 +349,11 @@ def choose_sets(mesh: Any, materials: Any, degree: int, storage: Storage = NO_SO
     return chosen
 
 
-def _strength(mesh: Any, materials: Any, degree: int, elements: np.ndarray, number: int) -> np.ndarray:
+def _strength(
+    mesh: Any, materials: Any, degree: int, elements: np.ndarray, number: int, affine: np.ndarray | None
+) -> np.ndarray:
     """Return the largest sum of Y_j in each element at a carrying point of a set, with its anisotropy."""
-    some, place = representatives(mesh, materials, elements)
+    some, place = representatives(mesh, materials, elements, affine)
     strength = over_parts(
         lambda part: carried_moduli(mesh, materials, degree, some[part], number)[1], len(some), PART
     )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lithowave.backends.host_threads import over_parts
+from lithowave.backends.host_threads import parts_in_order
 from lithowave.parallel.halo import Halo, single_rank_halo
 from lithowave.phases import phase
 from lithowave.solvers.array_sections import ArraySection, RowSelection, Selection
@@ -90,19 +90,23 @@ class SpectralElementSolver(ElementSolver):
 
     def _allocate(self) -> None:
         plan, backend = self.plan, self.backend
-        shape = (plan.total_points + 1, 4)
-        start, mass = np.empty(shape, backend.dtype), plan.element_statistics.mass
+        shape, mass = (plan.total_points + 1, 4), plan.element_statistics.mass
         # The first access to `moves` is collective, and not for the threads below.
-        momentum, factors, moves = np.zeros(shape, backend.dtype), self._velocity_factors(), plan.moves
+        factors, moves = self._velocity_factors(), plan.moves
+        self.displacement, self.momentum = backend.zeros(shape), backend.zeros(shape)
 
-        def begin(part: slice) -> None:
-            start[part, :3] = 0.0
-            start[part, 3] = moves[part] * plan.schedule.time_step**2 / mass[part]
-            momentum[part, 3] = factors[part]
+        def begin(part: slice) -> tuple[slice, Any]:
+            own = self.displacement[part], self.momentum[part]
+            if backend.own_memory:
+                own = np.zeros((2, part.stop - part.start, 4), backend.dtype)
+            own[0][:, 3] = moves[part] * plan.schedule.time_step**2 / mass[part]
+            own[1][:, 3] = factors[part]
+            return part, own
 
-        over_parts(begin, plan.total_points, PART)
-        start[-1] = 0.0
-        self.displacement, self.momentum = backend.upload(start), backend.upload(momentum)
+        for part, values in parts_in_order(begin, plan.total_points, PART):
+            if backend.own_memory:  # in parts: fresh memory for all values takes longer than the copies
+                backend.assign(self.displacement[part], values[0])
+                backend.assign(self.momentum[part], values[1])
 
     def _velocity_factors(self) -> np.ndarray:
         """Return the velocity (points,) of a plane wave for a unit of the rate of the unknown: 1, or 1 / (rho c)."""

@@ -40,6 +40,7 @@ from lithowave.backends.loops import exact_part
 from lithowave.mesh.numbering import CORNERS
 from lithowave.parallel.ranks import SINGLE_RANK, Ranks
 from lithowave.physics.elasticity import stiffness_tensor
+from lithowave.solvers.spectral_element.element_statistics import is_affine, map_coefficients
 from lithowave.solvers.spectral_element.geometry import jacobian_matrix, metric
 from lithowave.solvers.spectral_element.gll import derivative_matrix, gll_weights
 from lithowave.solvers.spectral_element.materials import UPPER
@@ -49,7 +50,8 @@ NEXT_LEVEL = 2.0**-0.125  # of the bounds, between classes
 SAMPLE, SAMPLE_POINTS = 4, 500  # elements of a class in half of the sample, at least 2; their points at high degrees
 ITERATIONS = 40
 PART = 4096  # elements that a thread compares at a time
-PART_POINTS = 1000  # GLL points of the elements that a thread computes at a time, without their neighbors
+BATCH_POINTS = 4000  # GLL points of the elements whose laws are in memory at a time, without their neighbors
+LAWS = 64  # elements whose laws a thread computes at a time
 MARGIN = 1.03  # on eigenvalues: elements outside the sample may have a larger ratio
 DIFFERENT = 96  # elements with similar bounds and different surroundings, up to which all are computed
 
@@ -281,30 +283,32 @@ class Patch:
         return hashlib.sha256(b"".join((np.round(part, 6) + 0.0).tobytes() for part in parts)).digest()
 
     def laws(self, some: np.ndarray, degree: int) -> tuple[np.ndarray, ...]:
-        """Return the stiffness in reference coordinates (elements, k, j, i, c, d, c, d) of elements of one medium, the
-        force of a component along xi_d for the derivative of a component along xi_d, their volumes and masses
-        (elements, k, j, i), and their stiffness (elements,).
+        """Return the stiffness in reference coordinates (elements, 3 c + d, 3 c + d, points) of elements of one medium,
+        the force of a component along xi_d for the derivative of a component along xi_d, their volumes and masses
+        (elements, points), and their stiffness (elements,).
 
-        The first is per volume, and has one point along k, j and i if it is the same at all points of each element.
+        The first is per volume, and has one point if it is the same at all points of each element.
         """
-        n, weights = degree + 1, gll_weights(degree)
-        inverse, jacobian = metric(jacobian_matrix(self.nodes[some], degree))
-        volume = jacobian * np.einsum("k,j,i->kji", weights, weights, weights)
-        matrix = np.zeros((*self.moduli[some].shape[:2], 6, 6))
-        matrix[..., UPPER[0], UPPER[1]] = matrix[..., UPPER[1], UPPER[0]] = self.moduli[some]
+        coefficients = map_coefficients(self.nodes[some])
+        if self.moduli.shape[1] == 1 and is_affine(coefficients).all():
+            matrix = np.stack([coefficients[:, :, *place] for place in ((0, 0, 1), (0, 1, 0), (1, 0, 0))], axis=-1)
+            matrix = matrix[:, None]
+        else:
+            matrix = jacobian_matrix(self.nodes[some], degree).reshape(len(some), -1, 3, 3)
+        inverse, jacobian = metric(matrix)
+        weights = gll_weights(degree)
+        volume = jacobian * np.einsum("k,j,i->kji", weights, weights, weights).reshape(-1)
+        moduli = np.zeros((*self.moduli[some].shape[:2], 6, 6))
+        moduli[..., UPPER[0], UPPER[1]] = moduli[..., UPPER[1], UPPER[0]] = self.moduli[some]
         if self.is_fluid[some[0]]:
             tensor = (np.eye(3) / self.rho[some][..., None, None])[..., None, :, None, :]
-            inertia = 1.0 / matrix[..., 0, 0]
+            inertia = 1.0 / moduli[..., 0, 0]
         else:
-            tensor, inertia = stiffness_tensor(matrix), self.rho[some]
-        axes = tensor.shape[2:]
-        uniform = tensor.shape[1] == 1 and np.ptp(inverse, axis=(1, 2, 3)).max() <= 1e-9 * np.abs(inverse).max()
-        m = 1 if uniform else n
-        tensor = np.broadcast_to(tensor, (len(some), m**3, *axes)).reshape(len(some), m, m, m, *axes)
-        inverse = inverse[:, :m, :m, :m]
-        law = np.einsum("ekjidm,ekjicmal,ekjibl->ekjicdab", inverse, tensor, inverse, optimize=True)
-        stiffness = (np.einsum("ekjicdcd->ekji", tensor) * volume).sum(axis=(1, 2, 3))
-        return law, volume, volume * np.broadcast_to(inertia, (len(some), n**3)).reshape(volume.shape), stiffness
+            tensor, inertia = stiffness_tensor(moduli), self.rho[some]
+        size = 3 * tensor.shape[2]
+        law = np.einsum("epdm,epcmal,epbl->ecdabp", inverse, tensor, inverse, optimize=True)
+        stiffness = (np.einsum("epcdcd->ep", tensor) * volume).sum(axis=1)
+        return np.ascontiguousarray(law).reshape(len(some), size, size, -1), volume, volume * inertia, stiffness
 
 
 def shared_eigenvalues(patch: Patch, rows: np.ndarray, degree: int) -> np.ndarray:
@@ -314,15 +318,12 @@ def shared_eigenvalues(patch: Patch, rows: np.ndarray, degree: int) -> np.ndarra
     near = _elements_around(patch.keys[:, k, j, i], rows)
     # Elements that are equal, with equal neighbors, are computed once.
     _, first, same = np.unique([patch.fingerprint(some) for some in near], return_index=True, return_inverse=True)
-    found = np.empty(len(first))
+    found, size = np.empty(len(first)), max(1, BATCH_POINTS // (degree + 1) ** 3)
     for fluid in (True, False):
         members = np.flatnonzero(patch.is_fluid[rows[first]] == fluid)
-
-        def compute(part: slice, members: np.ndarray = members) -> None:
-            some = first[members[part]]
-            found[members[part]] = _largest_eigenvalues(patch, [near[number] for number in some], degree)
-
-        over_parts(compute, len(members), max(1, PART_POINTS // (degree + 1) ** 3))
+        for begin in range(0, len(members), size):
+            batch = members[begin : begin + size]
+            found[batch] = _largest_eigenvalues(patch, [near[number] for number in first[batch]], degree)
     return found[same]
 
 
@@ -352,27 +353,34 @@ def _largest_eigenvalues(patch: Patch, near: list[np.ndarray], degree: int) -> l
     by its neighbors."""
     derivative, outside = derivative_matrix(degree), _outside(degree)
     members, place = np.unique(np.concatenate(near), return_inverse=True)
-    laws, volumes, masses, stiffness = patch.laws(members, degree)
-    keys, bounds, size = patch.keys[members][:, *outside.T], [], laws.shape[4]
-    scales = 1.0 / np.sqrt(masses * patch.inertia[members]).reshape(len(members), -1)
-    start = np.random.default_rng(2).standard_normal((scales.shape[1], size))
-    on_faces = np.ravel_multi_index(tuple(outside.T), masses.shape[1:])
-    for some in np.split(place, np.cumsum([len(some) for some in near])[:-1]):
+    parts = over_parts(lambda part: patch.laws(members[part], degree), len(members), LAWS)
+    points = max(part[0].shape[3] for part in parts)
+    laws = np.concatenate([np.broadcast_to(part[0], (*part[0].shape[:3], points)) for part in parts])
+    volumes, masses, stiffness = (np.concatenate(arrays) for arrays in list(zip(*parts, strict=True))[1:])
+    keys, size = patch.keys[members][:, *outside.T], laws.shape[1] // 3
+    scales = 1.0 / np.sqrt(masses * patch.inertia[members].reshape(masses.shape))
+    start = np.ascontiguousarray(np.random.default_rng(2).standard_normal((scales.shape[1], size)).T)
+    on_faces = np.ravel_multi_index(tuple(outside.T), (degree + 1,) * 3)
+    elements = np.split(place, np.cumsum([len(some) for some in near])[:-1])
+
+    def bound(part: slice) -> float:
+        some = elements[part.start]
         change = _shared_stiffness(laws, volumes, stiffness, some, keys[some], outside, derivative)
-        law, scale, volume = laws[some[0]].reshape(-1, 3 * size, 3 * size), scales[some[0]], volumes[some[0]].ravel()
-        change = change.reshape(len(outside) * size, -1)
         diagonal, beside = np.empty(ITERATIONS), np.empty(ITERATIONS)
-        vector = start * (scale > 0)[:, None]
-        _iterate(law, volume, change, scale, on_faces, derivative, vector, diagonal, beside)
-        bounds.append(_largest_ritz_bound(diagonal, beside))
-    return bounds
+        vector = start * (scales[some[0]] > 0)
+        _iterate(
+            laws[some[0]], volumes[some[0]], change, scales[some[0]], on_faces, derivative, vector, diagonal, beside
+        )
+        return _largest_ritz_bound(diagonal, beside)
+
+    return over_parts(bound, len(elements), 1)
 
 
 def _shared_stiffness(
     laws: np.ndarray, volumes: np.ndarray, stiffness: np.ndarray, some: np.ndarray, keys: np.ndarray,
     outside: np.ndarray, derivative: np.ndarray,
 ) -> np.ndarray:  # fmt: skip
-    """Return K' - K of an element between points on its faces, (points, c, points, c).
+    """Return K' - K of an element between components at points on its faces, (point and component, the same).
 
     some : the element, followed by its neighbors; laws, volumes, stiffness : of all elements, see `Patch.laws`. keys :
     of the points on the faces of `some`. outside : places of these points.
@@ -380,111 +388,150 @@ def _shared_stiffness(
     order = np.argsort(keys[0])
     place = order[np.minimum(np.searchsorted(keys[0], keys, sorter=order), len(order) - 1)]
     place[keys[0][place] != keys] = -1
-    count, size = len(outside), laws.shape[4]
-    total, shares = np.zeros((count, size, count, size)), np.zeros((count, count))
-    _add_stiffness(laws, volumes, stiffness, some[:1], place[:1], outside, derivative, total, shares)
-    own, own_share = total.copy(), shares.copy()
-    _add_stiffness(laws, volumes, stiffness, some[1:], place[1:], outside, derivative, total, shares)
-    return total * (own_share / shares)[:, None, :, None] - own
+    count, size = len(outside), laws.shape[1] // 3
+    own, found = np.zeros((count, size, count, size)), np.zeros((count, size, count, size))
+    _add_shared(
+        laws, volumes, stiffness, some, place, outside, derivative, own, np.zeros((count, count)), found
+    )
+    return found.reshape(count * size, -1)
 
 
 @exact_part
-def _add_stiffness(laws, volumes, stiffness, some, place, outside, derivative, total, shares):  # pragma: no cover
-    """Add the stiffness of some elements between points on their faces, and the stiffness of those that have both.
+def _add_shared(
+    laws, volumes, stiffness, some, place, outside, derivative, own, shares, total
+):  # pragma: no cover - compiled
+    """Add K' - K to zeros (points, c, points, c); see `_shared_stiffness`. own, shares : zeros to be overwritten.
 
-    place : (elements, points), of each point among those of the result; -1 if it is not one of them.
+    place : (elements, points), of each point among those of the first element; -1 if it is not one of them.
     """
-    n, size, m = derivative.shape[0], laws.shape[4], laws.shape[1] - 1
+    count, size = len(outside), total.shape[1]
+    for number in range(len(some)):
+        e = some[number]
+        _add_stiffness(laws[e], volumes[e], place[number], outside, derivative, total if number else own)
+        for p in range(count):
+            for q in range(count if place[number, p] >= 0 else 0):
+                if place[number, q] >= 0:
+                    shares[place[number, p], place[number, q]] += stiffness[e]
+        if number == 0:
+            for p in range(count):
+                for c in range(size):
+                    for q in range(count):
+                        for g in range(size):
+                            total[p, c, q, g] = own[p, c, q, g]
+    for p in range(count):
+        for q in range(count):
+            share = stiffness[some[0]] / shares[p, q]
+            for c in range(size):
+                for g in range(size):
+                    total[p, c, q, g] = total[p, c, q, g] * share - own[p, c, q, g]
+
+
+@exact_part
+def _add_stiffness(law, volume, place, outside, derivative, total):  # pragma: no cover - compiled
+    """Add the stiffness of an element between points on its faces. place : of these points in the result, or -1."""
+    n, size, last = derivative.shape[0], total.shape[1], law.shape[2] - 1
     r = np.empty(3, np.int64)
-    for number, e in enumerate(some):
-        members = np.flatnonzero(place[number] >= 0)
-        for p in members:
-            for q in members:
-                a, b = place[number, p], place[number, q]
-                shares[a, b] += stiffness[e]
-                for d in range(3):  # place 2 - d along xi_d
-                    for f in range(3):
-                        same = True
-                        for axis in range(3):
-                            r[axis] = outside[p, axis]
-                            if axis not in (2 - d, 2 - f) and outside[p, axis] != outside[q, axis]:
-                                same = False
-                        if not same:
-                            continue
-                        for along in range(n) if d == f else range(outside[q, 2 - d], outside[q, 2 - d] + 1):
-                            r[2 - d] = along
-                            factor = derivative[r[2 - d], outside[p, 2 - d]] * derivative[r[2 - f], outside[q, 2 - f]]
-                            law, volume = (
-                                laws[e, min(r[0], m), min(r[1], m), min(r[2], m)],
-                                volumes[e, r[0], r[1], r[2]],
-                            )
-                            for c in range(size):
-                                for g in range(size):
-                                    total[a, c, b, g] += factor * (law[c, d, g, f] * volume)
+    for p in range(len(place)):
+        for q in range(len(place) if place[p] >= 0 else 0):
+            if place[q] < 0:
+                continue
+            apart = 0  # axes along which the points differ
+            for axis in range(3):
+                apart |= (outside[p, axis] != outside[q, axis]) << axis
+            if apart == 7:
+                continue
+            for d in range(3):  # place 2 - d along xi_d
+                for f in range(3):
+                    if apart & ~(1 << (2 - d) | 1 << (2 - f)):
+                        continue
+                    r[0], r[1], r[2] = outside[p, 0], outside[p, 1], outside[p, 2]
+                    begin, end = (0, n) if d == f else (outside[q, 2 - d], outside[q, 2 - d] + 1)
+                    for along in range(begin, end):
+                        r[2 - d] = along
+                        factor = derivative[r[2 - d], outside[p, 2 - d]] * derivative[r[2 - f], outside[q, 2 - f]]
+                        point = (r[0] * n + r[1]) * n + r[2]
+                        for c in range(size):
+                            for g in range(size):
+                                modulus = law[3 * c + d, 3 * g + f, min(point, last)]
+                                total[place[p], c, place[q], g] += factor * (modulus * volume[point])
 
 
 @exact_part
 def _norm(vector):  # pragma: no cover - compiled
-    """Return the Euclidean norm of (points, c)."""
+    """Return the Euclidean norm of (c, points)."""
     total = 0.0
-    for p in range(vector.shape[0]):
-        for c in range(vector.shape[1]):
-            total += vector[p, c] * vector[p, c]
+    for c in range(vector.shape[0]):
+        for p in range(vector.shape[1]):
+            total += vector[c, p] * vector[c, p]
     return np.sqrt(total)
+
+
+@exact_part
+def _add_differences(values, matrix, step, found):  # pragma: no cover - compiled
+    """Add the products of a matrix (n, n) and the values (points,) along the lines of points at distances `step`."""
+    n = len(matrix)
+    for begin in range(0, len(values), n * step):
+        for row in range(n):
+            for column in range(n):
+                factor, to, place = matrix[row, column], begin + row * step, begin + column * step
+                for i in range(step):
+                    found[to + i] += factor * values[place + i]
+
+
+@exact_part
+def _add_forces(law, volume, u, derivative, gradient, force, after):  # pragma: no cover - compiled
+    """Add K u to `after`. law : (3 c + d, 3 c + d, points or 1); gradient, force : to be overwritten."""
+    size, points = u.shape
+    n, transposed, gradient[:], force[:] = len(derivative), derivative.T, 0.0, 0.0
+    for c in range(size):
+        for d in range(3):
+            _add_differences(u[c], derivative, n**d, gradient[3 * c + d])
+    for row in range(3 * size):
+        for b in range(3 * size):
+            if law.shape[2] > 1:
+                for p in range(points):
+                    force[row, p] += law[row, b, p] * gradient[b, p]
+            elif law[row, b, 0] != 0.0:
+                for p in range(points):
+                    force[row, p] += law[row, b, 0] * gradient[b, p]
+        for p in range(points):
+            force[row, p] *= volume[p]
+        _add_differences(force[row], transposed, n ** (row % 3), after[row // 3])
 
 
 @exact_part
 def _iterate(law, volume, change, scale, outside, derivative, vector, diagonal, beside):  # pragma: no cover
     """Compute the tridiagonal matrix of Lanczos's iteration for an element: its diagonal, and the values beside it.
 
-    law : (points or 1, 3 c + d, 3 c + d), volume : (points,), see `Patch.laws`. change : (components at face points,
-    the same), see `_shared_stiffness`. scale : (points,), 1 / sqrt(M). outside : points on faces. vector : (points, c),
-    where the iteration starts; it is overwritten.
+    law, volume : see `Patch.laws`. change : see `_shared_stiffness`. scale : (points,), 1 / sqrt(M). outside : points
+    on faces. vector : (c, points), where the iteration starts; it is overwritten.
     """
-    n, (points, size), m = len(derivative), vector.shape, len(law) - 1
-    steps, norm = (1, n, n * n), _norm(vector)
-    last, u, after = np.zeros((points, size)), np.empty((points, size)), np.empty((points, size))
-    gradient, faces = np.empty(3 * size), np.empty(len(change))
+    size, points = vector.shape
+    last, u, after = np.zeros((size, points)), np.empty((size, points)), np.empty((size, points))
+    gradient, force = np.empty((3 * size, points)), np.empty((3 * size, points))
+    faces, norm = np.empty(len(change)), _norm(vector)
     for step in range(len(diagonal)):
-        for p in range(points):
-            for c in range(size):
-                vector[p, c] /= norm
-                u[p, c], after[p, c] = scale[p] * vector[p, c], 0.0
-        for p in range(points):
-            own = min(p, m)
-            for d in range(3):
-                place = p // steps[d] % n
-                first = p - place * steps[d]
-                for c in range(size):
-                    value = 0.0
-                    for t in range(n):
-                        value += derivative[place, t] * u[first + t * steps[d], c]
-                    gradient[3 * c + d] = value * volume[p]
-            for d in range(3):
-                place = p // steps[d] % n
-                first = p - place * steps[d]
-                for c in range(size):
-                    force = 0.0
-                    for b in range(3 * size):
-                        force += law[own, 3 * c + d, b] * gradient[b]
-                    for t in range(n):
-                        after[first + t * steps[d], c] += derivative[place, t] * force
-        faces[:] = 0.0
+        for c in range(size):
+            for p in range(points):
+                vector[c, p] /= norm
+                u[c, p] = scale[p] * vector[c, p]
+        faces[:], after[:] = 0.0, 0.0
+        _add_forces(law, volume, u, derivative, gradient, force, after)
         for row in range(len(faces)):  # the matrix is symmetric: its rows are its columns
-            value = u[outside[row // size], row % size]
+            value = u[row % size, outside[row // size]]
             for column in range(len(faces)):
                 faces[column] += change[row, column] * value
         for row in range(len(faces)):
-            after[outside[row // size], row % size] += faces[row]
+            after[row % size, outside[row // size]] += faces[row]
         factor, product = norm if step else 0.0, 0.0
-        for p in range(points):
-            for c in range(size):
-                after[p, c] = after[p, c] * scale[p] - factor * last[p, c]
-                product += after[p, c] * vector[p, c]
-        for p in range(points):
-            for c in range(size):
-                last[p, c] = vector[p, c]
-                vector[p, c] = after[p, c] - product * vector[p, c]
+        for c in range(size):
+            for p in range(points):
+                after[c, p] = after[c, p] * scale[p] - factor * last[c, p]
+                product += after[c, p] * vector[c, p]
+        for c in range(size):
+            for p in range(points):
+                last[c, p] = vector[c, p]
+                vector[c, p] = after[c, p] - product * vector[c, p]
         norm = _norm(vector)
         diagonal[step], beside[step] = product, norm
 
