@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 import tempfile
 import time
 import warnings
@@ -30,7 +31,9 @@ import lithowave as lw
 from lithowave.description.solver import METHODS
 from lithowave.errors import LithowaveWarning
 from lithowave.output.run_folder import package_versions, source_commit
-from lithowave.verification.full_space import full_space_moment
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
+from exact_solutions.full_space import full_space_moment
 
 SHORT = {"fd": "finite_difference", "se": "spectral_element", "dg": "discontinuous_galerkin"}
 CASES = ["fd:4:5,6,8,11,16", "fd:6:6,8,12", "fd:8:5,8,12", "se:4:4,5,6,7,9,11", "se:6:4,5.5,7", "dg:4:5,6,8",

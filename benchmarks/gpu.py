@@ -21,7 +21,7 @@ from typing import Any
 from lithowave.backends import make_backend
 from lithowave.bench import run_benchmarks
 from lithowave.cli.printing import print_benchmarks
-from lithowave.solvers.finite_difference.measure import synthetic_plan
+from lithowave.solvers.finite_difference.bench_cases import make_tasks
 
 Record = dict[str, Any]
 RUN_SIZE = 512
@@ -69,7 +69,8 @@ def largest(arguments: argparse.Namespace, keep: Callable[[list[Record]], None])
     backend = make_backend("cuda", "single")
     free = backend.free_memory()
     candidates = range(arguments.first, MOST, STEP)
-    fitting = [size for size in candidates if synthetic_plan((size,) * 3, 4, "single").memory_bytes(backend) <= free]
+    tasks = make_tasks(backend, ["interior"], [(size,) * 3 for size in candidates])
+    fitting = [task.shape[0] for task in tasks if task.plan.memory_bytes(backend) <= free]
     for size in reversed(fitting):
         records = run_benchmarks(
             ("interior",), [(size,) * 3], backend="cuda", passes=arguments.passes, report=tell

@@ -10,14 +10,13 @@ the top is free. What wins goes into `RING` or `LAYERED_RING` of `tiles.py`.
 from __future__ import annotations
 
 import argparse
-import dataclasses
 
 from lithowave.backends import make_backend
 from lithowave.solvers.common.timing import call_time
 from lithowave.solvers.finite_difference import grid_update, tiles
+from lithowave.solvers.finite_difference.bench_cases import make_tasks
 from lithowave.solvers.finite_difference.fields import LAWS
-from lithowave.solvers.finite_difference.measure import fill_with_noise, synthetic_plan
-from lithowave.solvers.finite_difference.solver import FiniteDifferenceSolver
+from lithowave.solvers.finite_difference.measure import uniform_simulation
 
 STEP_WORDS = LAWS["isotropic"].step_words()
 VELOCITY_WORDS = 13
@@ -47,10 +46,9 @@ def main() -> None:
     if arguments.direct:
         backend.copy_engine = False
     copy = backend.bandwidths()["copy"]
-    plan = synthetic_plan((arguments.size,) * 3, arguments.order, arguments.precision, arguments.layers,
-                          free_top=arguments.layers > 0)  # fmt: skip
-    solver = FiniteDifferenceSolver(dataclasses.replace(plan, passes="two"), None, backend)
-    fill_with_noise(solver)
+    case, cells = ("full", {"layer_cells": arguments.layers}) if arguments.layers else ("interior", {})
+    [task] = make_tasks(backend, [case], [(arguments.size,) * 3], [arguments.order], "two", **cells)
+    plan, solver = task.plan, task.solver(uniform_simulation(task.plan))
     item = backend.dtype.itemsize
     key = (arguments.precision, arguments.order)
     print(f"{backend.device}, copy {copy / 1e12:.3f} TB/s, {arguments}")

@@ -11,8 +11,9 @@ import pytest
 
 from lithowave.description.gridded_medium import GriddedMedium
 from lithowave.errors import InputError
+from lithowave.readers.array_files import open_arrays
 from lithowave.readers.classic_netcdf import read_classic_netcdf
-from lithowave.readers.gridded_model import GriddedModel, read_gridded_model
+from lithowave.readers.gridded_model import GriddedModel, local_model
 from lithowave.readers.units import DENSITY, LENGTH, SPEED, si_factor
 
 
@@ -37,6 +38,11 @@ def written(directory, content, name="file"):
 def test_units_of_files(text, kind, factor):
     found = si_factor(text, kind)
     assert found is None if factor is None else found == pytest.approx(factor, rel=1e-12)
+
+
+def read_gridded_model(path):
+    with open_arrays(path) as entries:
+        return local_model(entries, path)
 
 
 X, Y, Z = np.array([0.0, 100.0, 300.0]), np.array([-50.0, 50.0]), np.array([-400.0, -300.0, -100.0, 0.0])

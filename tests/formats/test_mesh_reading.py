@@ -12,6 +12,7 @@ import h5py
 import numpy as np
 import pytest
 
+import hexahedra_geometry
 import lithowave as lw
 from gmsh_sections import gmsh_file
 from hexahedra_boxes import bend, cube, cubes, merged
@@ -55,7 +56,7 @@ def written(
 ) -> Path:
     """A file of the elements of a mesh, and of further cells by their kind."""
     kind = "hexahedron" if mesh.nodes is None else "hexahedron27"
-    nodes = mesh.elements if mesh.nodes is None else mesh.nodes[:, geometry.GMSH_TO_VTK]
+    nodes = mesh.elements if mesh.nodes is None else mesh.nodes[:, hexahedra_geometry.GMSH_TO_VTK]
     cells = [(kind, nodes), *(more or {}).items()]
     data = {}
     if tags is not None:
@@ -108,7 +109,7 @@ def test_the_27_nodes_of_gmsh_come_in_their_order(name: str) -> None:
     """Each lay in the middle between the right corners, and all Jacobians are what Gmsh itself computes."""
     mesh = read_hexahedral_mesh(DATA / name)
     before = unmoved(mesh)
-    straight = geometry.shape_functions(geometry.reference_nodes(27), 8) @ before[:, :8]
+    straight = geometry.shape_functions(hexahedra_geometry.reference_nodes(27), 8) @ before[:, :8]
     np.testing.assert_allclose(before, straight, atol=1e-12)
     with np.load(DATA / "hex27_jacobians.npz") as gmsh:
         np.testing.assert_array_equal(mesh.ids, gmsh["element"])
@@ -181,7 +182,7 @@ def test_ids_and_groups_of_all_formats(form: str, tmp_path: Path) -> None:
 
 
 def test_orders_of_nodes() -> None:
-    np.testing.assert_array_equal(FROM_VTK, geometry.VTK_TO_GMSH)
+    np.testing.assert_array_equal(FROM_VTK, hexahedra_geometry.VTK_TO_GMSH)
     assert sorted(FROM_EXODUS) == list(range(27))
     assert len({tuple(sorted(side)) for side in [*EXODUS_SIDES.tolist(), *FACES.tolist()]}) == 6
 
@@ -301,7 +302,7 @@ def test_other_cells(tmp_path: Path) -> None:
 
 def test_hexahedra_of_twenty_nodes(tmp_path: Path) -> None:
     mesh = curved(TWO, bend)
-    file = meshio.Mesh(mesh.vertices, [("hexahedron20", mesh.nodes[:, geometry.GMSH_TO_VTK][:, :20])])
+    file = meshio.Mesh(mesh.vertices, [("hexahedron20", mesh.nodes[:, hexahedra_geometry.GMSH_TO_VTK][:, :20])])
     meshio.gmsh.write(tmp_path / "box.msh", file, fmt_version="2.2", binary=False)
     text = refusal(tmp_path / "box.msh")
     assert "2 hexahedra of 20 nodes" in text and "SecondOrderIncomplete" in text

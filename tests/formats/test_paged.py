@@ -9,8 +9,9 @@ import h5py
 import numpy as np
 import pytest
 
+from checkpoints import write_checkpoint
 from lithowave.errors import OutputError
-from lithowave.output.checkpoint import FILE_NAME, open_checkpoint, write_checkpoint
+from lithowave.output.checkpoint import FILE_NAME, open_checkpoint
 from lithowave.output.hdf5 import ContiguousDataset, changing, creating, open_file, preallocate, replacing
 from lithowave.output.paged import PAGE, PagedFile
 

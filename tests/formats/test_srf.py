@@ -446,7 +446,7 @@ def test_the_file_that_is_damaged_below_is_valid(tmp_path):
     (tmp_path / "a.srf").write_text(filled(damaged_text().splitlines()))
     fault = read_srf(tmp_path / "a.srf")
     assert fault.count == 2 and fault.released_slip[0, 0] == pytest.approx(0.0125)
-    assert (fault.duration, fault.hypocenter, fault.shallowest_depth) == (pytest.approx(0.7), 0, 1500.0)
+    assert (fault.duration, fault.hypocenter, fault.depth.min()) == (pytest.approx(0.7), 0, 1500.0)
 
 
 @pytest.mark.parametrize("name", DAMAGED)

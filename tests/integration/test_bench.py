@@ -15,6 +15,7 @@ import pytest
 
 import lithowave.bench as bench
 from cuda_emulation import EmulatedCudaBackend
+from finite_difference_plans import plan_on_grid
 from lithowave import default_case
 from lithowave.backends import bandwidth, make_backend
 from lithowave.cli.printing import print_benchmarks
@@ -26,7 +27,6 @@ from lithowave.solvers import METHODS, load_bench_cases, load_method
 from lithowave.solvers.common import timing
 from lithowave.solvers.discontinuous_galerkin import bench_cases as discontinuous_galerkin
 from lithowave.solvers.finite_difference import bench_cases as finite_difference
-from lithowave.solvers.finite_difference.measure import synthetic_plan
 from lithowave.solvers.finite_difference.plan import plan
 from lithowave.solvers.spectral_element import bench_cases as spectral_element
 from reference_backend import CPU
@@ -138,7 +138,7 @@ def test_records_on_a_device(device: None, precision: str) -> None:
 
 
 def test_what_does_not_fit_is_left_out(device: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    small = synthetic_plan((40, 40, 40), 4, "single").memory_bytes(Device("single"))
+    small = plan_on_grid((40, 40, 40), 4, "single").memory_bytes(Device("single"))
     monkeypatch.setattr(Device, "room", 2 * small)
     told: list[str] = []
     sizes = [(80, 80, 80), (40, 40, 40)]
@@ -332,7 +332,7 @@ def test_gpu_table(device: None, script: Any, tmp_path: Path, capsys: Any, monke
 
 def test_gpu_largest(device: None, script: Any, capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     gpu = script("gpu")
-    room = synthetic_plan((80, 80, 80), 4, "single").memory_bytes(Device("single"))
+    room = plan_on_grid((80, 80, 80), 4, "single").memory_bytes(Device("single"))
     monkeypatch.setattr(Device, "room", room)
     monkeypatch.setattr(gpu, "make_backend", lambda *_: Device())
     (record,) = gpu.main(["--largest", "--first", "40"])
@@ -450,7 +450,7 @@ def test_the_ideal_loop_of_the_default_case_has_the_kernels_of_the_run(method: s
     made = load_method(method).plan(case, CPU)
     name, options = default_case.RATE_CASES[method, attenuating]
     law = {"law": made.law} if method == "finite_difference" else {}
-    [task] = load_bench_cases(method).make_tasks(CPU, [name], [(8, 8, 8)], **options, **law)
+    [task] = load_bench_cases(method).make_tasks(CPU, [name], [(12, 12, 12)], **options, **law)
     assert task.plan.unit_kind == made.unit_kind
     assert 0 < made.domain_count < made.unit_count and task.plan.domain_count == task.plan.unit_count
 

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 import lithowave as lw
+from finite_difference_plans import plan_on_grid
 from lithowave.errors import InputError
 from lithowave.mesh.grid import build_grid
 from lithowave.solvers.clock import make_schedule
 from lithowave.solvers.finite_difference.kernels import tiling
 from lithowave.solvers.finite_difference.line_weights import line_weights
-from lithowave.solvers.finite_difference.measure import synthetic_plan
 from lithowave.solvers.finite_difference.plan import plan
 from reference_backend import CPU
 from verification_tools import make, record, relative_l2, velocities
@@ -40,10 +40,10 @@ def half_space(spacing: float, source: list[float], receivers: list[list[float]]
 
 
 def test_memory_of_a_point() -> None:
-    bytes_per_point = synthetic_plan((200, 200, 200), 4, "single").memory_bytes() / 200**3
+    bytes_per_point = plan_on_grid((200, 200, 200), 4, "single").memory_bytes() / 200**3
     record("memory", bytes_per_point_order_4=bytes_per_point, limit=56)
     assert bytes_per_point <= 56
-    assert synthetic_plan((200, 200, 200), 8, "single").memory_bytes() / 200**3 <= 56
+    assert plan_on_grid((200, 200, 200), 8, "single").memory_bytes() / 200**3 <= 56
 
 
 def test_planned_memory_is_what_the_solver_holds() -> None:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import lithowave as lw
+from exact_solutions.full_space import full_space_moment
 from fake_ranks import on_ranks
 from fake_solver import SCHEDULE, STEPS, part_of_a_run, simulation_of
 from lithowave.description.acquisition import Acquisition
@@ -23,7 +24,6 @@ from lithowave.output.snapshots import load_snapshots
 from lithowave.parallel.ranks import SINGLE_RANK
 from lithowave.solvers.clock import Clock, Schedule
 from lithowave.solvers.interface import PendingFields
-from lithowave.verification.full_space import full_space_moment
 from verification_tools import ABSORBING_TOP, record, relative_l2
 
 VP, VS, RHO = 5000.0, 2900.0, 2600.0

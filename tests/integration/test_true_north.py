@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import lithowave as lw
+from exact_solutions.full_space import full_space_force, full_space_moment
 from lithowave.errors import OutputError
 from lithowave.faults import planar_rupture
 from lithowave.output.geometry import azimuth, component, radial_direction
@@ -16,7 +17,6 @@ from lithowave.output.recorders import _require_axes
 from lithowave.output.waveforms import write_sac
 from lithowave.projection import convergence, projection_text, transformer, turned
 from lithowave.readers.srf import write_srf
-from lithowave.verification.full_space import full_space_force, full_space_moment
 
 PLACE = (-117.0, 37.0)
 NEAR, FAR = PLACE, (-118.69, 37.0)  # origins: at the place, where grid North is true, and 150 km from it

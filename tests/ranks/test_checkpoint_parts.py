@@ -14,10 +14,11 @@ import h5py
 import numpy as np
 import pytest
 
+from checkpoints import write_checkpoint
 from fake_ranks import on_ranks
 from lithowave.errors import OutputError
 from lithowave.output import checkpoint as module
-from lithowave.output.checkpoint import FILE_NAME, FOLDER, open_checkpoint, write_checkpoint
+from lithowave.output.checkpoint import FILE_NAME, FOLDER, open_checkpoint
 from lithowave.parallel.ranks import SINGLE_RANK
 from lithowave.solvers.array_sections import ArraySection, Hyperslab, RowSelection
 

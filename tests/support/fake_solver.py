@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 import lithowave as lw
+from checkpoints import write_checkpoint
 from fake_ranks import on_ranks
 from lithowave.description.acquisition import Acquisition
 from lithowave.output.background import ImmediateJobs
-from lithowave.output.checkpoint import open_checkpoint, write_checkpoint
+from lithowave.output.checkpoint import open_checkpoint
 from lithowave.output.recorders import Recorder, make_recorders, record_lag
 from lithowave.parallel.ranks import Ranks
 from lithowave.solvers.clock import Clock, Schedule

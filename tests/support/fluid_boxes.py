@@ -8,16 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from lithowave.description.anisotropy import isotropic_stiffness
+from exact_solutions.fluid_solid import InterfaceField, Medium
 from lithowave.description.domain import FACES
 from lithowave.mesh.hexahedra import HexahedralMesh, curved
 from lithowave.mesh.hexahedral_box import layered_box
+from lithowave.physics.elasticity import isotropic_stiffness, lame_moduli
 from lithowave.solvers.clock import Schedule
 from lithowave.solvers.spectral_element.absorbing_layer import AbsorbingLayer
 from lithowave.solvers.spectral_element.materials import ElementMaterials
 from lithowave.solvers.spectral_element.meshing import MeshedModel
 from lithowave.solvers.spectral_element.plan import SpectralElementPlan, make_plan
-from lithowave.verification.fluid_solid import InterfaceField, Medium
 from spectral_element_boxes import point_positions, several_materials, side_points
 
 SIZE = 1000.0  # m
@@ -47,7 +47,7 @@ def two_layers(count: int, shape: str, floor: Callable[..., np.ndarray] | float 
 
 def media_of(number: np.ndarray, media: tuple[Medium, ...]) -> ElementMaterials:
     """number : of each element's medium."""
-    stiffness = [isotropic_stiffness(one.vp, one.vs, one.rho) for one in media]
+    stiffness = [isotropic_stiffness(*lame_moduli(one.vp, one.vs, one.rho)) for one in media]
     found = several_materials(number, stiffness, [one.rho for one in media], [False] * len(media))
     return replace(found, slowest=np.array([one.vs or one.vp for one in media]))
 

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from lithowave.backends import make_backend
-from lithowave.description.anisotropy import isotropic_stiffness, speed_range
+from lithowave.description.anisotropy import speed_range
 from lithowave.mesh.hexahedra import HexahedralMesh, curved
 from lithowave.mesh.hexahedral_box import layered_box
 from lithowave.mesh.shapes import lattice, shape_tables
+from lithowave.physics.elasticity import isotropic_stiffness, lame_moduli
 from lithowave.solvers.clock import Schedule
 from lithowave.solvers.spectral_element.faces import face_points
 from lithowave.solvers.spectral_element.gll import gll_points, lagrange_values
@@ -22,7 +23,7 @@ from lithowave.solvers.spectral_element.plan import SpectralElementPlan, make_pl
 from lithowave.solvers.spectral_element.solver import SpectralElementSolver
 
 VP, VS, RHO = 6000.0, 3464.0, 2700.0
-ROCK = isotropic_stiffness(VP, VS, RHO)
+ROCK = isotropic_stiffness(*lame_moduli(VP, VS, RHO))
 MAPS = ("affine", "trilinear", "triquadratic")
 
 # A field of displacements: time, s -> (points, 3), m.

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from lithowave.verification.full_space import full_space_moment
+from exact_solutions.full_space import full_space_moment
 
 ANY_SPEED = 500.0  # m/s, of S waves, which an explosion does not send: the formula is that of a solid
 

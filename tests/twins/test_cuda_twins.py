@@ -13,18 +13,18 @@ import pytest
 
 import lithowave as lw
 from cuda_devices import DEVICES, closeness, make_device, rounding
+from finite_difference_plans import plan_on_grid, uniform_solver
 from lithowave.backends import make_backend
 from lithowave.backends.cuda_source import kernel_signatures
 from lithowave.errors import InputError
-from lithowave.mesh.grid import Grid
 from lithowave.solvers.finite_difference import boundary_kernels, kernels, point_kernels
 from lithowave.solvers.finite_difference.arguments import ARGUMENTS
-from lithowave.solvers.finite_difference.attenuation import synthetic_attenuation
+from lithowave.solvers.finite_difference.attenuation import choose_attenuation
 from lithowave.solvers.finite_difference.cpml import axis_layers
 from lithowave.solvers.finite_difference.fields import FIELDS, LAWS
 from lithowave.solvers.finite_difference.grid_update import PACKAGE
 from lithowave.solvers.finite_difference.layer_smoothing import smoothing_of
-from lithowave.solvers.finite_difference.measure import synthetic_plan
+from lithowave.solvers.finite_difference.measure import uniform_simulation
 from lithowave.solvers.finite_difference.moments import bricks_of
 from lithowave.solvers.finite_difference.plan import plan
 from lithowave.solvers.finite_difference.schemes import OnePassScheme
@@ -52,10 +52,7 @@ def case_plan(case: str, order: int, precision: str) -> Any:
     layers = tuple(
         tuple(cells if faces[f"{axis}_{side}"] == "absorbing" else 0 for side in ("min", "max")) for axis in "xyz"
     )
-    if case == "interior":
-        faces = dict.fromkeys(ALL, "absorbing")
-    plan = synthetic_plan(shape, order, precision)
-    return dataclasses.replace(plan, grid=Grid(100.0, shape, (0.0, 0.0, 0.0), layers), faces=faces)
+    return plan_on_grid(shape, order, precision, layers, **faces)
 
 
 def in_soft_ground(plan: Any) -> Any:
@@ -158,8 +155,12 @@ def test_updates_with_attenuation(
 
 def attenuating(the_plan: Any, mode: str, law: str = "isotropic") -> Any:
     """A plan with attenuation; rates are high, so that the memory variables change in every step."""
-    found = synthetic_attenuation(mode == "coarse", 0.1 * the_plan.schedule.time_step)
-    return dataclasses.replace(the_plan, law=law, attenuation=found)
+    highest = 0.2 / the_plan.schedule.time_step
+    lossy = uniform_simulation(the_plan).with_overrides({
+        "material.homogeneous.qp": 50, "material.homogeneous.qs": 50, "solver.memory_variables": mode,
+        "material.attenuation": {"band": [0.01 * highest, highest]},
+    })  # fmt: skip
+    return dataclasses.replace(the_plan, law=law, attenuation=choose_attenuation(lossy))
 
 
 def compare_updates(kind: str, engine: str, case: Any, precision: str) -> None:
@@ -167,8 +168,8 @@ def compare_updates(kind: str, engine: str, case: Any, precision: str) -> None:
     if engine == "direct":
         device.copy_engine = False
     the_plan = dataclasses.replace(case, passes="two")
-    cuda = FiniteDifferenceSolver(the_plan, None, device)
-    cpu = FiniteDifferenceSolver(the_plan, None, make_backend("cpu", precision, 1))
+    cuda = uniform_solver(the_plan, device)
+    cpu = uniform_solver(the_plan, make_backend("cpu", precision, 1))
     fill([cuda, cpu], seed=case.order)
     for solver in (cuda, cpu):
         solver.step.advance_stress(solver.fields_by_name, solver.step.regions.stress)
@@ -185,8 +186,8 @@ def test_updates_in_any_order_of_threads(kind: str, seed: int) -> None:
     device = make_device(kind, "single", seed=seed)
     the_plan = in_soft_ground(dataclasses.replace(case_plan("surface", 4, "single"), passes="two"))
     assert smoothing_of(the_plan).times > 1
-    cuda = FiniteDifferenceSolver(the_plan, None, device)
-    cpu = FiniteDifferenceSolver(the_plan, None, make_backend("cpu", "single", 1))
+    cuda = uniform_solver(the_plan, device)
+    cpu = uniform_solver(the_plan, make_backend("cpu", "single", 1))
     fill([cuda, cpu], seed=seed)
     for solver in (cuda, cpu):
         solver.advance(0)
@@ -226,11 +227,9 @@ def test_material_of_equal_columns(kind: str, passes: str, monkeypatch: pytest.M
     monkeypatch.setitem(CASES, "surface", PASS_CASES["surface"])
     the_plan = dataclasses.replace(case_plan("surface", 4, "single"), law="transverse")
     device = make_device(kind, "single")
-    cuda = FiniteDifferenceSolver(dataclasses.replace(the_plan, passes=passes), None, device)
+    cuda = uniform_solver(dataclasses.replace(the_plan, passes=passes), device)
     cuda.step.kernels = device.kernels(PACKAGE, order=4, law=the_plan.law_fields, equal_columns=True)
-    cpu = FiniteDifferenceSolver(
-        dataclasses.replace(the_plan, passes="two"), None, make_backend("cpu", "single", 1)
-    )
+    cpu = uniform_solver(dataclasses.replace(the_plan, passes="two"), make_backend("cpu", "single", 1))
     fill([cuda, cpu], seed=4)
     inside = slice(2, -2)
     for solver in (cuda, cpu):
@@ -263,10 +262,8 @@ def test_one_pass_with_attenuation(
 def compare_one_pass(kind: str, case: Any, law: str) -> None:
     device = make_device(kind, "single", multiprocessors=3)
     the_plan = dataclasses.replace(case, passes="one", law=law)
-    cuda = FiniteDifferenceSolver(the_plan, None, device)
-    cpu = FiniteDifferenceSolver(
-        dataclasses.replace(the_plan, passes="two"), None, make_backend("cpu", "single", 1)
-    )
+    cuda = uniform_solver(the_plan, device)
+    cpu = uniform_solver(dataclasses.replace(the_plan, passes="two"), make_backend("cpu", "single", 1))
     assert isinstance(cuda.scheme, OnePassScheme)
     fill([cuda, cpu], seed=case.order)
     for step in range(5):
@@ -481,7 +478,7 @@ def test_wrong_calls_are_refused() -> None:
     with pytest.raises(TypeError, match="takes 13 arguments"):
         kernel.surface_peaks(1, 2, 3)
     the_plan = dataclasses.replace(case_plan("interior", 4, "single"), passes="two")
-    solver = FiniteDifferenceSolver(the_plan, None, device)
+    solver = uniform_solver(the_plan, device)
     solver.fields_by_name["vy"] = device.field(the_plan.padded_shape(), 2, np.float64)
     with pytest.raises(TypeError, match="vy"):
         solver.update_velocity()

@@ -14,6 +14,7 @@ import pytest
 
 from cuda_devices import DEVICES, closeness, make_device
 from lithowave.backends import make_backend
+from lithowave.physics.tensors import SWAPPED
 from lithowave.rheology.body import fit_body
 from lithowave.rheology.quality import QualityLaw
 from lithowave.solvers.common.kernel_arguments import named_arguments
@@ -22,7 +23,7 @@ from lithowave.solvers.discontinuous_galerkin.arguments import ARGUMENTS
 from lithowave.solvers.discontinuous_galerkin.basis import ORDERS, basis_values, mode_count
 from lithowave.solvers.discontinuous_galerkin.element_layout import ALIKE, FASTER, SLOWER
 from lithowave.solvers.discontinuous_galerkin.layer import AbsorbingLayer
-from lithowave.solvers.discontinuous_galerkin.materials import FROM_VOIGT, ElementMaterials
+from lithowave.solvers.discontinuous_galerkin.materials import ElementMaterials
 from lithowave.solvers.discontinuous_galerkin.measure import synthetic_plan
 from lithowave.solvers.discontinuous_galerkin.memory import array_bytes
 from lithowave.solvers.discontinuous_galerkin.plan import DiscontinuousGalerkinPlan
@@ -128,7 +129,7 @@ def test_layers_of_isotropic_media_described_by_moduli() -> None:
     """The laws of anisotropic media, with gains, are those of isotropic ones if their moduli are."""
     plan = layered_plan(ANISOTROPIC_ORDER, "double")
     own, every = plan.materials, np.arange(plan.element_count)
-    stiffness = own.matrix(every)[:, FROM_VOIGT][:, :, FROM_VOIGT]
+    stiffness = own.matrix(every)[:, SWAPPED][:, :, SWAPPED]
     speeds = {name: getattr(own, f"{name}_speed") * np.sqrt(own.rho) for name in ("fastest", "slowest")}
     same = replace(plan, materials=replace(own, number=every, stiffness=stiffness, **speeds))
     solvers = [make_solver(one) for one in (plan, same)]

@@ -147,18 +147,21 @@ def test_meshes_need_only_numpy_and_compiled_loops() -> None:
     assert offenders("mesh/", backends - {"lithowave.backends"} | others) == []
 
 
-def test_the_rheology_needs_only_numpy() -> None:
-    others = {name for name in MODULES if name.count(".") == 1} - {"lithowave.rheology"}
-    assert offenders("rheology/", DEVICES | others | {"scipy"}) == []
+@pytest.mark.parametrize("package", ["physics", "rheology"])
+def test_formulas_need_only_numpy(package: str) -> None:
+    others = {name for name in MODULES if name.count(".") == 1} - {f"lithowave.{package}"}
+    assert offenders(f"{package}/", DEVICES | others | {"scipy", "h5py"}) == []
 
 
 def test_finite_faults_need_only_numpy() -> None:
-    others = {name for name in MODULES if name.count(".") == 1} - {"lithowave.faults", "lithowave.errors"}
+    others = {name for name in MODULES if name.count(".") == 1}
+    others -= {"lithowave.faults", "lithowave.physics", "lithowave.errors"}
     assert offenders("faults/", DEVICES | others | {"scipy", "h5py"}) == []
 
 
 def test_radial_models_need_only_numpy() -> None:
-    others = {name for name in MODULES if name.count(".") == 1} - {"lithowave.earth", "lithowave.errors"}
+    others = {name for name in MODULES if name.count(".") == 1}
+    others -= {"lithowave.earth", "lithowave.physics", "lithowave.errors"}
     assert offenders("earth/", DEVICES | others | {"scipy", "h5py"}) == []
 
 

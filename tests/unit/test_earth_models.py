@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import lithowave as lw
+from exact_solutions.christoffel import christoffel_waves
 from lithowave.description.anisotropy import phase_speeds, rotated_stiffness, rotation_to, speed_range
 from lithowave.earth import NAMES, RADIUS, EarthLayer, RadialModel, reference_model, transverse_moduli, travel_times
 from lithowave.earth.radial_model import EarthProperties, PolynomialProfile
@@ -16,7 +17,6 @@ from lithowave.earth.transverse import love_moduli, phase_speed_range, voigt_ave
 from lithowave.errors import InputError
 from lithowave.readers.radial_models import read_radial_model
 from lithowave.solvers.spectral_element.transverse_materials import full_matrices
-from lithowave.verification.christoffel import christoffel_waves
 
 GRAVITY = 6.6743e-11  # m^3 / kg s^2
 

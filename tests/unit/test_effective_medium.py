@@ -10,8 +10,9 @@ import pytest
 
 import lithowave as lw
 from lithowave.backends import make_backend
-from lithowave.description.anisotropy import aligned_moduli, isotropic_stiffness, thomsen_stiffness
+from lithowave.description.anisotropy import aligned_moduli, thomsen_stiffness
 from lithowave.errors import InputError
+from lithowave.physics.elasticity import isotropic_stiffness, lame_moduli
 from lithowave.solvers.finite_difference.effective_medium import (
     at_node,
     between_nodes,
@@ -28,7 +29,7 @@ SOFT, STIFF = (1800.0, 600.0, 1900.0), (4000.0, 2200.0, 2500.0)
 
 
 def medium_of(vp: float, vs: float, rho: float) -> np.ndarray:
-    return np.array([*aligned_moduli(isotropic_stiffness(vp, vs, rho)), rho])
+    return np.array([*aligned_moduli(isotropic_stiffness(*lame_moduli(vp, vs, rho))), rho])
 
 
 def layered(top: float = -130.0) -> lw.Material:

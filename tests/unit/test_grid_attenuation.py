@@ -140,7 +140,7 @@ def test_the_mean_of_eight_nodes_has_the_modulus_of_the_body():
     """To second order in 1/Q; the fit leaves less than 2% of the attenuation for Q = 20."""
     for loss, limit in ((0.05, 0.02), (0.01, 0.005)):
         body = fit_body(QualityLaw(), (0.05, 5.0), NODES, (0.01, 0.05))
-        found = GridAttenuation(body, True, loss)
+        found = GridAttenuation(body, True, loss, None)
         omega = 2 * np.pi * np.geomspace(0.05, 5.0, 40)
         parts = body.rates / (body.rates + 1j * omega[:, None])
         parts = parts * [float(found.fraction(number, np.array(loss))) for number in range(NODES)]

@@ -8,11 +8,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from hexahedra_geometry import reference_nodes
 from lithowave.errors import InputError
 from lithowave.mesh.hexahedra import HexahedralMesh, check_jacobians, corner_jacobians, curved
 from lithowave.mesh.hexahedral_box import layered_box, plan_box
 from lithowave.mesh.numbering import FACES, exterior_faces, number_faces
-from lithowave.solvers.spectral_element.geometry import bad_elements, gll_positions, reference_nodes, shape_functions
+from lithowave.solvers.spectral_element.geometry import bad_elements, gll_positions, shape_functions
 from lithowave.solvers.spectral_element.gll import gll_points
 
 

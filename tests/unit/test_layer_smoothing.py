@@ -8,10 +8,9 @@ import itertools
 import numpy as np
 import pytest
 
+from finite_difference_plans import plan_on_grid
 from lithowave.backends import make_backend
-from lithowave.mesh.grid import Grid
 from lithowave.solvers.finite_difference.layer_smoothing import LARGEST, LayerSmoothing, smoothed_boxes, smoothing_of
-from lithowave.solvers.finite_difference.measure import synthetic_plan
 
 CELLS, SHAPE, VISCOSITY = 6, (31, 28, 24), 0.0156
 SIDES = {f"{axis}_{side}": "absorbing" for axis in "xyz" for side in ("min", "max")}
@@ -19,11 +18,9 @@ SIDES = {f"{axis}_{side}": "absorbing" for axis in "xyz" for side in ("min", "ma
 
 def plan(wavelengths: float = 8.0, cells: int = CELLS):
     """A grid with a free surface and layers at all other sides; wavelengths : cells per shortest wavelength."""
-    found = synthetic_plan(SHAPE, 4, "double")
-    layers = ((cells, cells), (cells, cells), (cells, 0))
+    found = plan_on_grid(SHAPE, 4, "double", ((cells, cells), (cells, cells), (cells, 0)), z_max="free")
     layer = dataclasses.replace(found.layer, viscosity=VISCOSITY, wavelength=100.0 * wavelengths)
-    grid = Grid(100.0, SHAPE, (0.0, 0.0, 0.0), layers)
-    return dataclasses.replace(found, grid=grid, layer=layer, faces=SIDES | {"z_max": "free"})
+    return dataclasses.replace(found, layer=layer)
 
 
 def smoothed(fields: np.ndarray, the_plan=None) -> np.ndarray:

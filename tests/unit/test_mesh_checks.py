@@ -10,6 +10,7 @@ from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import connected_components
 
 from hexahedra_boxes import apart, bend, cube, cubes, merged
+from hexahedra_geometry import reference_nodes
 from lithowave.errors import InputError
 from lithowave.mesh.hexahedra import HexahedralMesh, curved
 from lithowave.mesh.hexahedral_box import layered_box
@@ -88,7 +89,7 @@ def test_a_curved_element_folded_by_a_node_between_its_corners() -> None:
 def test_folds_between_the_sampled_points_are_found() -> None:
     """Of elements whose Jacobian is positive on 3 x 3 x 3 points but not between them."""
     shift = np.random.default_rng(3).normal(0, 0.1, (20000, 27, 3))
-    nodes = geometry.reference_nodes(27) + shift
+    nodes = reference_nodes(27) + shift
     coarse = geometry.determinant(geometry.jacobian_matrix(nodes, 2)).min(axis=(1, 2, 3))
     fine = geometry.determinant(geometry.jacobian_matrix(nodes, 7)).min(axis=(1, 2, 3))
     hidden = nodes[(coarse > 0) & (fine < -0.03)]
@@ -101,7 +102,7 @@ def test_folds_between_the_sampled_points_are_found() -> None:
 @pytest.mark.parametrize("count", [8, 27])
 def test_range_of_jacobians(count: int) -> None:
     shift = np.random.default_rng(4).normal(0, 0.03, (5000, count, 3))
-    nodes = geometry.reference_nodes(count) + shift
+    nodes = reference_nodes(count) + shift
     indices = np.arange(nodes.size // 3).reshape(-1, count)
     mesh = HexahedralMesh(nodes.reshape(-1, 3), indices[:, :8], np.zeros(5000), nodes=indices if count == 27 else None)
     expected = geometry.determinant(geometry.jacobian_matrix(nodes, 2)).reshape(5000, -1)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from hexahedra_boxes import bend, cubes, merged
+from hexahedra_geometry import quality
 from lithowave.mesh.hexahedra import HexahedralMesh, curved
 from lithowave.mesh.hexahedral_box import layered_box
-from lithowave.mesh.quality_report import element_measures, gll_points, quality_report
-from lithowave.solvers.spectral_element import geometry, gll
+from lithowave.mesh.quality_report import described, element_measures, gll_points
+from lithowave.solvers.spectral_element import gll
 
 
 def hill(x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -34,7 +34,7 @@ def test_points_are_those_of_the_elements(degree: int) -> None:
 
 def test_measures_agree_with_the_geometry(mesh: HexahedralMesh) -> None:
     nodes, found = mesh.element_nodes(), element_measures(mesh, 4)
-    expected, coarse = geometry.quality(nodes, 4), geometry.quality(nodes, 2)
+    expected, coarse = quality(nodes, 4), quality(nodes, 2)
     np.testing.assert_allclose(found["skewness"], expected.skewness, atol=1e-12)
     np.testing.assert_allclose(found["edge_ratio"], expected.edge_ratio, rtol=1e-12)
     np.testing.assert_allclose(found["point_distance"], expected.distance, rtol=1e-12)
@@ -42,43 +42,26 @@ def test_measures_agree_with_the_geometry(mesh: HexahedralMesh) -> None:
     np.testing.assert_allclose(found["jacobian"], coarse.jacobian, rtol=1e-12)
 
 
-def test_the_shortest_travel_time(mesh: HexahedralMesh) -> None:
-    speeds = np.random.default_rng(1).uniform(1000, 6000, mesh.element_count)
-    expected = geometry.shortest_travel_time(mesh.element_nodes(), 5, speeds)
-    report = quality_report(mesh, 5, speeds)
-    assert report["travel_time"] == pytest.approx(expected.min(), rel=1e-12)
-    assert report["worst"]["travel_time"]["element"] == expected.argmin()
-    assert quality_report(mesh, 5, 2000.0)["travel_time"] == pytest.approx(report["point_distance"] / 2000)
-    assert "travel_time" not in quality_report(mesh, 5)
+@pytest.mark.parametrize("curve", [False, True])
+def test_a_box_is_perfect(curve: bool) -> None:
+    mesh = merged(cubes((3, 2, 2)))
+    found = element_measures(curved(mesh, lambda x, y, z: (0, 0, 0)) if curve else mesh, 4)
+    for name in ("shortest_edge", "longest_edge", "edge_ratio"):
+        np.testing.assert_array_equal(found[name], np.ones(12))
+    np.testing.assert_allclose(found["jacobian"], 1 / 8)
+    np.testing.assert_allclose(found["jacobian_ratio"], 1)
+    np.testing.assert_allclose(found["skewness"], 0, atol=1e-12)
+    np.testing.assert_allclose(found["point_distance"], (1 - np.sqrt(3 / 7)) / 2)
 
 
-def test_a_box_is_perfect() -> None:
-    report = quality_report(merged(cubes((3, 2, 2))), 4)
-    assert (report["elements"], report["nodes_per_element"]) == (12, 8)
-    assert report["shortest_edge"] == report["longest_edge"] == report["edge_ratio"] == 1
-    assert report["jacobian"] == pytest.approx(1 / 8) and report["jacobian_ratio"] == pytest.approx(1)
-    assert report["skewness"] == pytest.approx(0, abs=1e-12)
-    assert report["point_distance"] == pytest.approx((1 - np.sqrt(3 / 7)) / 2)
-
-
-@pytest.mark.parametrize("nodes", [8, 27])
-def test_the_worst_element_is_named(nodes: int) -> None:
+def test_an_element_is_described() -> None:
     mesh = merged(cubes((3, 1, 1)))
     mesh.vertices[mesh.elements[2, 6]] -= [0.5, 0.3, 0.2]
-    mesh = replace(mesh, ids=np.array([101, 102, 103]))
-    mesh = curved(mesh, lambda x, y, z: (0, 0, 0)) if nodes == 27 else mesh
-    report = quality_report(mesh, 4, bins=4)
-    worst = report["worst_element"]
-    assert (worst["element"], worst["id"]) == (2, 103)
-    np.testing.assert_allclose(worst["centre"], np.array([2.5, 0.5, 0.5]) - np.array([0.5, 0.3, 0.2]) / 8)
-    assert worst["value"] == report[worst["measure"]]
-    for name in ("shortest_edge", "jacobian_ratio", "skewness", "point_distance"):
-        assert report["worst"][name]["id"] == 103
-    for histogram in report["histograms"].values():
-        assert sum(histogram["counts"]) == 3 and histogram["edges"] == [0, 0.25, 0.5, 0.75, 1]
-    assert json.loads(json.dumps(report)) == report
+    found = described(replace(mesh, ids=np.array([101, 102, 103])), 2)
+    assert (found["element"], found["id"]) == (2, 103)
+    np.testing.assert_allclose(found["centre"], np.array([2.5, 0.5, 0.5]) - np.array([0.5, 0.3, 0.2]) / 8)
 
 
 def test_degree_must_be_positive() -> None:
     with pytest.raises(ValueError, match="degree 1 or higher"):
-        quality_report(curved(merged(cubes((1, 1, 1))), bend), 0)
+        element_measures(curved(merged(cubes((1, 1, 1))), bend), 0)

@@ -12,11 +12,11 @@ from lithowave.backends import make_backend
 from lithowave.description.earth_medium import EarthMedium
 from lithowave.earth import reference_model, transverse_moduli
 from lithowave.earth.transverse import largest_softness, love_moduli, voigt_average
+from lithowave.physics.elasticity import isotropic_stiffness
 from lithowave.solvers.elements import radial_layers
 from lithowave.solvers.elements.cell_layers import cell_layers
 from lithowave.solvers.elements.model_warnings import averaged_discontinuities
 from lithowave.solvers.spectral_element.gll import gll_weights
-from lithowave.solvers.spectral_element.materials import isotropic_stiffness
 from lithowave.solvers.spectral_element.meshing import built_box
 from lithowave.solvers.spectral_element.plan import plan
 from lithowave.solvers.spectral_element.transverse_materials import full_matrices, rotate_moduli

@@ -11,12 +11,13 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 
 from lithowave.description.solver import Solver
 from lithowave.mesh.hexahedra import HexahedralMesh
+from lithowave.physics.elasticity import isotropic_stiffness, lame_moduli
 from lithowave.solvers.spectral_element.solver import SpectralElementSolver
-from spectral_element_boxes import ROCK, box_mesh, isotropic_stiffness, make_solver, one_material, several_materials
+from spectral_element_boxes import ROCK, box_mesh, make_solver, one_material, several_materials
 
 DEGREE, SAFETY = 3, Solver.model_fields["safety"].default
 RIGID = dict.fromkeys(("x_min", "x_max", "y_min", "y_max", "z_min"), "rigid")
-SOFT = isotropic_stiffness(1500.0, 500.0, 1800.0)
+SOFT = isotropic_stiffness(*lame_moduli(1500.0, 500.0, 1800.0))
 
 
 def exact_limit(solver: SpectralElementSolver) -> float:

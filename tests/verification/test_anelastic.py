@@ -6,10 +6,7 @@ import numpy as np
 import pytest
 
 import loh3
-from lithowave.rheology.body import fit_body
-from lithowave.rheology.quality import QualityLaw
-from lithowave.rheology.unrelaxed import unrelaxed_moduli
-from lithowave.verification.anelastic import (
+from exact_solutions.anelastic import (
     anelastic_force,
     anelastic_moment,
     constant_quality,
@@ -17,7 +14,10 @@ from lithowave.verification.anelastic import (
     phase_velocity,
     plane_wave,
 )
-from lithowave.verification.full_space import full_space_force, full_space_moment
+from exact_solutions.full_space import full_space_force, full_space_moment
+from lithowave.rheology.body import fit_body
+from lithowave.rheology.quality import QualityLaw
+from lithowave.rheology.unrelaxed import unrelaxed_moduli
 
 VP, VS, RHO = 6000.0, 3464.0, 2700.0
 SIGMA, DELAY = 0.11, 0.9

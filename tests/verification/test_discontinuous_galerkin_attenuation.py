@@ -12,11 +12,12 @@ from test_discontinuous_galerkin_absorption import speeds, thin_box
 from attenuating_space import RHO, VP, VS, full_space_error
 from jittered_boxes import periodic_box
 from lithowave.mesh.tetrahedra import TetrahedralMesh
+from lithowave.physics.elasticity import isotropic_stiffness, voigt_average
 from lithowave.rheology.body import RelaxationBody, fit_body
 from lithowave.rheology.quality import QualityLaw
 from lithowave.solvers.discontinuous_galerkin.basis import ORDERS, basis_values, mode_count, tetrahedron_rule
 from lithowave.solvers.discontinuous_galerkin.materials import ElementMaterials
-from lithowave.solvers.discontinuous_galerkin.relaxation import LARGEST_STEP, isotropic_stiffness, voigt_average
+from lithowave.solvers.discontinuous_galerkin.relaxation import LARGEST_STEP
 from lithowave.solvers.discontinuous_galerkin.solver import DiscontinuousGalerkinSolver
 from slow_variants import slow_except
 from tetrahedra_plans import box, noise, random_clusters, rocks, small_plan
@@ -161,7 +162,7 @@ def stored_energy(solver: DiscontinuousGalerkinSolver) -> float:
     def spring(moduli: np.ndarray, values: np.ndarray) -> float:
         return 0.5 * float(np.einsum("n,nak,nab,nbk->", measure, values, np.linalg.inv(moduli), values))
 
-    springs = [isotropic_stiffness(bulk * kappa, shear * mu) for bulk, shear in weights]
+    springs = [isotropic_stiffness(bulk * kappa - 2 / 3 * shear * mu, shear * mu) for bulk, shear in weights]
     total = 0.5 * float((measure * own.rho * (stress[:, 6:] ** 2).sum(axis=(1, 2))).sum())
     total += spring(stiffness, stress[:, :6, lower:])
     total += spring(stiffness - sum(springs), stress[:, :6, :lower] - parts.sum(axis=1))

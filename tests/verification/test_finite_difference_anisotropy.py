@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 import lithowave as lw
-from lithowave.description.anisotropy import VOIGT_PAIRS, thomsen_stiffness
+from exact_solutions.christoffel import AnisotropicWave, christoffel_waves
+from lithowave.description.anisotropy import thomsen_stiffness
+from lithowave.physics.tensors import VOIGT_PAIRS
 from lithowave.solvers.finite_difference.fields import FIELDS, STAGGER, VELOCITIES
-from lithowave.verification.christoffel import AnisotropicWave, christoffel_waves
 from slow_variants import slow_except
 from verification_tools import make, record
 

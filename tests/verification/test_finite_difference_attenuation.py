@@ -51,7 +51,7 @@ class HarmonicWave:
         found = self.plan.attenuation
         source = found.anelasticity.source.homogeneous
         self.body, self.losses = found.body, source.inverse_quality
-        self.weights = found.anelasticity.property_weights(source)
+        self.weights = tuple(self.body.weights(loss) for loss in self.losses)
         medium = found.anelasticity.material.homogeneous
         self.mu = RHO * medium.vs**2
         self.kappa = RHO * medium.vp**2 - 4 / 3 * self.mu

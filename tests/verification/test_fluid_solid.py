@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from lithowave.verification import plane_waves
-from lithowave.verification.fluid_solid import (
+from exact_solutions import plane_waves
+from exact_solutions.fluid_solid import (
     COMPONENTS,
     WAVES,
     AnalyticPulse,
@@ -21,7 +21,7 @@ from lithowave.verification.fluid_solid import (
     normal_incidence_coefficients,
     scattered_field,
 )
-from lithowave.verification.interface_waves import (
+from exact_solutions.interface_waves import (
     guided_wave,
     rayleigh_speed,
     rayleigh_wave,

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from lithowave.verification.full_space import full_space_force, full_space_moment
+from exact_solutions.full_space import full_space_force, full_space_moment
 
 VP, VS, RHO = 6000.0, 3464.0, 2700.0
 SIGMA, DELAY = 0.11, 0.9

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import lithowave as lw
-from lithowave.verification.full_space import full_space_force, full_space_moment
+from exact_solutions.full_space import full_space_force, full_space_moment
 from mpi_runs import largest_difference, on_ranks, write_description
 from slow_variants import slow_except
 from verification_tools import relative_l2

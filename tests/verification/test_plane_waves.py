@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lithowave.verification.plane_waves import VOIGT_PAIRS, pressure_wave, shear_wave
+from exact_solutions.plane_waves import VOIGT_PAIRS, pressure_wave, shear_wave
 
 VP, VS, RHO = 6000.0, 3464.0, 2700.0
 DIRECTION = (0.3, -0.8, 0.52)

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import lithowave as lw
-from lithowave.verification.full_space import full_space_force, full_space_moment
+from exact_solutions.full_space import full_space_force, full_space_moment
 from slow_variants import slow_except
 
 SOLID, WATER, SIGMA, DELAY = (3000.0, 1700.0, 2300.0), (1500.0, 0.0, 1000.0), 0.25, 1.25

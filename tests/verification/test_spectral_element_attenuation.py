@@ -14,10 +14,10 @@ from attenuating_space import FREQUENCY, PULSE, RHO, VP, VS, full_space, full_sp
 from bloch_waves import BlochWaves
 from gmsh_files import write_gmsh
 from lithowave.backends import make_backend
-from lithowave.description.anisotropy import isotropic_stiffness
 from lithowave.description.solver import RECOMMENDED_POINTS_BY_DEGREE
 from lithowave.errors import InputError
 from lithowave.mesh.hexahedral_box import layered_box
+from lithowave.physics.elasticity import isotropic_stiffness, lame_moduli
 from lithowave.rheology.body import fit_body
 from lithowave.rheology.quality import QualityLaw
 from lithowave.solvers.spectral_element import plan as make_plan
@@ -28,13 +28,19 @@ from lithowave.solvers.spectral_element.relaxation import (
     Losses,
     carrier_indices,
     choose_sets,
-    lame_moduli,
+    distinct_moduli,
     recursion,
 )
 from lithowave.solvers.spectral_element.solver import SpectralElementSolver
 from slow_variants import slow_except
 from spectral_element_boxes import ROCK, make_solver, one_material, point_positions
 from verification_tools import relative_l2, velocities
+
+
+def set_moduli(plan: Any, elements: np.ndarray, number: int) -> np.ndarray:
+    """Y_j kappa - 2/3 Y_j mu and Y_j mu of the points of a set, (elements, points, 2 n), Pa."""
+    moduli, place = distinct_moduli(plan.mesh, plan.materials, plan.degree, elements, number, float)
+    return moduli[place]
 
 
 def space(qp: float, qs: float, half_length: float, **solver: Any) -> lw.Simulation:
@@ -143,12 +149,12 @@ def bloch_errors(degree: int, quality: float, vp: float = VP) -> np.ndarray:
     The recommended number of points per wavelength of S waves, and waves twice as long.
     """
     size = degree / RECOMMENDED_POINTS_BY_DEGREE[degree] * VS / FREQUENCY
-    solver = column(1, size, quality, degree, isotropic_stiffness(vp, VS, RHO))
-    materials, body = solver.plan.materials, solver.plan.materials.losses.body
+    solver = column(1, size, quality, degree, isotropic_stiffness(*lame_moduli(vp, VS, RHO)))
+    body = solver.plan.materials.losses.body
     mu, kappa = RHO * VS**2, RHO * (vp**2 - 4 / 3 * VS**2)
     unit = RHO * size**2
     waves, points = BlochWaves(degree), carrier_indices(degree, 1)
-    moduli = lame_moduli(solver.plan.mesh, materials, degree, np.arange(1), 1, float).reshape(len(points), -1, 2)
+    moduli = set_moduli(solver.plan, np.arange(1), 1).reshape(len(points), -1, 2)
     errors = []
     for frequency in (FREQUENCY, 0.5 * FREQUENCY):
         omega = 2 * np.pi * frequency
@@ -234,7 +240,7 @@ def test_the_discrete_energy_decreases_by_the_work_of_the_dashpots(quality: floa
     points, body = carrier_indices(4, number), plan.materials.losses.body
     jacobian = size**3 / 8
     weight = np.einsum("k,j,i->kji", *3 * [gll_weights(4)]).ravel() * jacobian
-    moduli = lame_moduli(plan.mesh, plan.materials, 4, np.arange(count), number, float)
+    moduli = set_moduli(plan, np.arange(count), number)
     lam, mu = (moduli.reshape(count, len(points), 3, 2)[..., None, n] for n in range(2))
     step, (_, decay, _) = plan.schedule.time_step, recursion(body, plan.schedule.time_step).T
     mean = ((1 - decay) / (body.rates * step))[:, None]
@@ -346,7 +352,7 @@ def test_materials_of_all_forms_have_the_same_moduli(tmp_path: Path) -> None:
         assert "at all 125 points of 8 elements" in str(plan.lines())
         elements = np.arange(8)
         order = np.lexsort(plan.mesh.vertices[plan.mesh.elements].mean(axis=1).T.round(3))
-        moduli.append(lame_moduli(plan.mesh, plan.materials, 4, elements[order], 1, float))
+        moduli.append(set_moduli(plan, elements[order], 1))
         stiffness.append([np.mean(one) for one in plan.materials.isotropic_moduli(elements)])
     for other, own in zip(moduli[1:], stiffness[1:], strict=True):
         np.testing.assert_allclose(other, moduli[0], rtol=1e-6)

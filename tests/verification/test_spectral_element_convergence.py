@@ -8,7 +8,7 @@ from functools import lru_cache
 import numpy as np
 import pytest
 
-from lithowave.verification.plane_waves import pressure_wave, shear_wave
+from exact_solutions.plane_waves import pressure_wave, shear_wave
 from slow_variants import slow_except
 from spectral_element_boxes import (
     MAPS,

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import lithowave as lw
+from exact_solutions.fluid_solid import Harmonic, Medium, scattered_field
+from exact_solutions.full_space import full_space_moment
+from exact_solutions.interface_waves import scholte_wave
 from fluid_boxes import MUD, ROCK, SIZE, WATER, driven, energy, fluid_points, media_of, shake, start, two_layers
 from lithowave.errors import InputError
-from lithowave.verification.fluid_solid import Harmonic, Medium, scattered_field
-from lithowave.verification.full_space import full_space_moment
-from lithowave.verification.interface_waves import scholte_wave
 from slow_variants import slow_except
 from spectral_element_boxes import MAPS, make_solver, point_positions
 from verification_tools import ABSORBING_TOP, make, record, relative_l2, velocities

@@ -9,12 +9,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from lithowave.description.anisotropy import isotropic_stiffness, thomsen_stiffness
+from exact_solutions.plane_waves import PlaneWave, pressure_wave, shear_wave
+from lithowave.description.anisotropy import thomsen_stiffness
 from lithowave.mesh.hexahedra import HexahedralMesh
 from lithowave.mesh.hexahedral_box import layered_box
+from lithowave.physics.elasticity import isotropic_stiffness, lame_moduli
 from lithowave.solvers.spectral_element.materials import ElementMaterials
 from lithowave.solvers.spectral_element.solver import SpectralElementSolver
-from lithowave.verification.plane_waves import PlaneWave, pressure_wave, shear_wave
 from slow_variants import slow_except
 from spectral_element_boxes import (
     MAPS,
@@ -34,7 +35,7 @@ from spectral_element_boxes import (
 from verification_tools import draw, record, relative_l2
 
 SIZE = 1000.0
-SOFT = isotropic_stiffness(1500.0, 400.0, 1700.0)
+SOFT = isotropic_stiffness(*lame_moduli(1500.0, 400.0, 1700.0))
 TILTED = thomsen_stiffness(4000.0, 2200.0, 2500.0, epsilon=0.22, delta=0.08, gamma=0.15, axis=(0.4, -0.5, 0.75))
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import lithowave as lw
-from lithowave.verification.full_space import full_space_force, full_space_moment
+from exact_solutions.full_space import full_space_force, full_space_moment
 from slow_variants import slow_except
 from verification_tools import ABSORBING_TOP, draw, record, relative_l2, traces_against, velocities
 

@@ -222,15 +222,11 @@ def outward_shift(simulation: Simulation, frequency: float) -> float:
 
 
 def _grid_spacing(simulation: Simulation) -> float | None:
-    """Return the spacing of a uniform grid, m, which divides the depth extent; None for methods with elements."""
-    solver, wavelength = simulation.solver, simulation.shortest_wavelength
+    """Return the spacing of a uniform grid, m; None for methods with elements."""
+    solver, (bottom, top) = simulation.solver, simulation.domain.z
     if METHODS[solver.method].in_elements:
         return None
-    if solver.spacing is not None or wavelength is None:
-        return solver.spacing
-    depth = simulation.domain.z[1] - simulation.domain.z[0]
-    largest = wavelength / (solver.points_per_wavelength or solver.recommended_points)
-    return depth / math.ceil(depth / largest - 1e-9)
+    return solver.grid_spacing(simulation.material_extremes["slowest"], top - bottom)
 
 
 def _base(

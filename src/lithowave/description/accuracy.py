@@ -14,9 +14,7 @@ from collections.abc import Mapping
 LEVELS = ("draft", "standard", "fine")
 
 TARGETS: Mapping[str, float] = {"draft": 0.02, "standard": 0.003, "fine": 0.0005}
-"""Relative errors at which the levels aim; with finite differences, the standard level at `GRID_TARGET`."""
-
-GRID_TARGET = 0.005
+"""Relative errors at which the levels aim; with finite differences, the standard level at 0.005."""
 
 Table = Mapping[int, tuple[tuple[float, float], ...]]
 

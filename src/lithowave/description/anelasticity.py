@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lithowave.description.anisotropy import with_isotropic_change
 from lithowave.description.attenuation import Attenuation
 from lithowave.description.elastic_properties import ElasticProperties
 from lithowave.description.material import Material
@@ -17,6 +16,7 @@ from lithowave.description.media import DomainExtent
 from lithowave.description.quality_values import InverseQuality
 from lithowave.description.unrelaxed_medium import UnrelaxedMedium
 from lithowave.errors import InputError
+from lithowave.physics.elasticity import isotropic_stiffness
 from lithowave.rheology.body import RelaxationBody, fit_body
 from lithowave.rheology.unrelaxed import unrelaxed_moduli
 
@@ -85,11 +85,6 @@ class Anelasticity:
         bulk, shear = self.inverse_quality(x, y, z)
         return self.body.weights(bulk), self.body.weights(shear)
 
-    def property_weights(self, properties: ElasticProperties) -> tuple[np.ndarray, np.ndarray]:
-        """Return the weights Y_j of the bulk and of the shear modulus of a layer or group of ``source``, (n,) each."""
-        bulk, shear = properties.inverse_quality
-        return self.body.weights(bulk), self.body.weights(shear)
-
     @cached_property
     def deviation(self) -> float:
         """Largest relative deviation of Q from its law, over the band and the range of Q in the domain."""
@@ -150,8 +145,10 @@ class Anelasticity:
         if not part.is_anisotropic:
             fast, slow = np.sqrt((kappa + 4.0 / 3.0 * mu) / rho), np.sqrt(mu / rho)
             return type(part)(vp=float(fast), vs=float(slow), rho=rho, **more)
-        change = kappa - rho * (vp**2 - 4.0 / 3.0 * vs**2), mu - rho * vs**2
-        stiffness = with_isotropic_change(part.stiffness_matrix(), *change)
+        # The anisotropic part remains unchanged.
+        bulk_change, shear_change = kappa - rho * (vp**2 - 4.0 / 3.0 * vs**2), mu - rho * vs**2
+        added = isotropic_stiffness(bulk_change - 2.0 / 3.0 * shear_change, shear_change)
+        stiffness = part.stiffness_matrix() + added
         moduli = tuple(float(value) for value in stiffness[np.triu_indices(6)])
         return type(part)(stiffness=moduli, rho=rho, **more)
 

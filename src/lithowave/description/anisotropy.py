@@ -1,7 +1,6 @@
 """Anisotropic elasticity: stiffness matrices, their rotation, and the speeds of plane waves.
 
-Stiffness is a symmetric 6 x 6 matrix in Pa after Voigt, rows and columns in the order xx, yy, zz, yz, xz, xy, so that
-stress = matrix @ (exx, eyy, ezz, 2 eyz, 2 exz, 2 exy).
+Stiffness is a symmetric matrix (6, 6) in Pa, in Voigt's order; see `lithowave.physics.elasticity`.
 """
 
 from __future__ import annotations
@@ -11,13 +10,12 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-VOIGT_PAIRS = ((0, 0), (1, 1), (2, 2), (1, 2), (0, 2), (0, 1))
-"""The two axes of each row of a stiffness matrix."""
+from lithowave.physics.elasticity import stiffness_tensor
+from lithowave.physics.tensors import VOIGT_PAIRS
 
 MODULI_COUNT = 21
 """Independent moduli: the upper triangle of the matrix."""
 
-_ROW_OF = np.array([[0, 5, 4], [5, 1, 3], [4, 3, 2]])
 _UPPER = np.triu_indices(6)
 
 _DIRECTIONS = 4000
@@ -28,14 +26,6 @@ _REFINEMENTS = 4
 _ROUNDING = 1e-9
 """Moduli below this fraction of the largest one are zero: a rotation leaves such values."""
 _CONE = 13
-
-
-def isotropic_stiffness(vp: float, vs: float, rho: float) -> np.ndarray:
-    """Return the stiffness (6, 6) in Pa of an isotropic medium from vp, vs (m/s) and rho (kg/m^3)."""
-    mu = rho * vs**2
-    stiffness = np.diag([2.0 * mu] * 3 + [mu] * 3)
-    stiffness[:3, :3] += rho * vp**2 - 2.0 * mu
-    return stiffness
 
 
 def thomsen_stiffness(
@@ -87,27 +77,6 @@ def aligned_moduli(stiffness: np.ndarray) -> tuple[float, ...]:
     return tuple(float(stiffness[entry]) for entry in entries)
 
 
-def voigt_moduli(stiffness: np.ndarray) -> tuple[float, float]:
-    """Return the bulk and the shear modulus, Pa, of the isotropic average of a stiffness (Voigt average).
-
-    kappa = C_iijj / 9, mu = (C_ijij - 3 kappa) / 10 with C_ijij summed over i and j.
-    """
-    normal, shear = stiffness[:3, :3], np.trace(stiffness[3:, 3:])
-    kappa = normal.sum() / 9.0
-    return float(kappa), float((np.trace(normal) + 2.0 * shear - 3.0 * kappa) / 10.0)
-
-
-def with_isotropic_change(stiffness: np.ndarray, kappa: float, mu: float) -> np.ndarray:
-    """Return a stiffness (6, 6), Pa, whose isotropic average is increased by kappa and mu.
-
-    C + kappa I I + 2 mu (deviator): the anisotropic part is unchanged.
-    """
-    changed = np.array(stiffness)
-    changed[:3, :3] += kappa + 2.0 * mu * (np.eye(3) - 1.0 / 3.0)
-    changed[3:, 3:] += mu * np.eye(3)
-    return changed
-
-
 def is_orthorhombic(stiffness: np.ndarray) -> bool:
     """True if the symmetry axes of a medium are x, y and z: no modulus couples shear strain to another strain."""
     coupled = np.array(stiffness)
@@ -121,11 +90,6 @@ def is_transverse(stiffness: np.ndarray) -> bool:
     c11, c22, _, c12, c13, c23, c44, c55, c66 = aligned_moduli(stiffness)
     differences = np.array([c11 - c22, c13 - c23, c44 - c55, c12 - (c11 - 2.0 * c66)])
     return is_orthorhombic(stiffness) and bool(np.abs(differences).max() <= _ROUNDING * np.abs(stiffness).max())
-
-
-def stiffness_tensor(stiffness: np.ndarray) -> np.ndarray:
-    """Return the tensor c_ijkl (3, 3, 3, 3) of a matrix (6, 6)."""
-    return stiffness[_ROW_OF[:, :, None, None], _ROW_OF[None, None]]
 
 
 def rotation_to(axis: Sequence[float] | np.ndarray) -> np.ndarray:

@@ -17,12 +17,10 @@ from pydantic import (
 
 from lithowave.description.anisotropy import (
     MODULI_COUNT,
-    isotropic_stiffness,
     smallest_eigenvalue,
     speed_range,
     stiffness_from_moduli,
     thomsen_stiffness,
-    voigt_moduli,
 )
 from lithowave.description.base import DescriptionModel
 from lithowave.description.media import value_problem
@@ -38,6 +36,7 @@ from lithowave.description.units import (
     Pressure,
     QualityFactor,
 )
+from lithowave.physics.elasticity import isotropic_stiffness, lame_moduli, voigt_average
 
 
 def _moduli(value: Any) -> Any:
@@ -233,7 +232,7 @@ class ElasticProperties(DescriptionModel):
         """vp and vs of an isotropic medium; of an anisotropic one, those of the Voigt average of its stiffness, m/s."""
         if not self.is_anisotropic:
             return self.vp, self.vs
-        kappa, mu = voigt_moduli(self.stiffness_matrix())
+        kappa, mu = voigt_average(self.stiffness_matrix())
         return float(np.sqrt((kappa + 4.0 / 3.0 * mu) / self.rho)), float(np.sqrt(mu / self.rho))
 
     @cached_property
@@ -251,7 +250,7 @@ class ElasticProperties(DescriptionModel):
         if self.stiffness is not None:
             return stiffness_from_moduli(self.stiffness)
         if not self.is_anisotropic:
-            return isotropic_stiffness(self.vp, self.vs, self.rho)
+            return isotropic_stiffness(*lame_moduli(self.vp, self.vs, self.rho))
         given = self.anisotropy
         return thomsen_stiffness(
             self.vp, self.vs, self.rho, given.epsilon, given.delta, given.gamma, given.axis

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any, Self
 
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
@@ -10,6 +9,7 @@ from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, mod
 from lithowave.description.base import DescriptionModel
 from lithowave.description.refusals import refusal
 from lithowave.description.units import Moment, PositiveMoment, quantity
+from lithowave.physics.moments import double_couple, moment_of_magnitude
 
 MomentTuple = tuple[float, float, float, float, float, float]
 
@@ -98,29 +98,10 @@ class DoubleCouple(DescriptionModel):
     @property
     def scalar_moment(self) -> float:
         """M0 in N m: 10^(1.5 mw + 9.1) where the magnitude is given (IASPEI standard)."""
-        return self.m0 if self.m0 is not None else 10.0 ** (1.5 * float(self.mw or 0.0) + 9.1)
+        return self.m0 if self.m0 is not None else moment_of_magnitude(float(self.mw or 0.0))
 
     @property
     def components(self) -> MomentTuple:
-        """(xx, yy, zz, xy, xz, yz), N m.
-
-        Aki & Richards (2002), Quantitative Seismology, box 4.4, has the tensor in North, East, Down; here
-        xx = EE, yy = NN, zz = DD, xy = NE, xz = -ED, yz = -ND.
-        """
-        strike, dip, rake = (math.radians(angle) for angle in (self.strike, self.dip, self.rake))
-        along, across = math.cos(rake), math.sin(rake)
-        east_east = (
-            math.sin(dip) * along * math.sin(2 * strike) - math.sin(2 * dip) * across * math.cos(strike) ** 2
-        )
-        north_north = (
-            -math.sin(dip) * along * math.sin(2 * strike) - math.sin(2 * dip) * across * math.sin(strike) ** 2
-        )
-        down_down = math.sin(2 * dip) * across
-        north_east = math.sin(dip) * along * math.cos(2 * strike) + 0.5 * math.sin(
-            2 * dip
-        ) * across * math.sin(2 * strike)
-        north_down = -math.cos(dip) * along * math.cos(strike) - math.cos(2 * dip) * across * math.sin(strike)
-        east_down = -math.cos(dip) * along * math.sin(strike) + math.cos(2 * dip) * across * math.cos(strike)
-        unit = (east_east, north_north, down_down, north_east, -east_down, -north_down)
-        xx, yy, zz, xy, xz, yz = (self.scalar_moment * component for component in unit)
+        """(xx, yy, zz, xy, xz, yz), N m."""
+        xx, yy, zz, xy, xz, yz = (self.scalar_moment * double_couple(self.strike, self.dip, self.rake)).tolist()
         return (xx, yy, zz, xy, xz, yz)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -438,3 +439,12 @@ class Solver(DescriptionModel):
         Galerkin: order * wavelength / spacing.
         """
         return None if self.spacing is None else self.steps_per_spacing * wavelength / self.spacing
+
+    def grid_spacing(self, slowest: float, depth: float) -> float:
+        """Return the spacing of a uniform grid, m: ``spacing``, or else the largest one with the points per wavelength
+        of the slowest wave (m/s) that divides the depth extent (m), so that the bottom is at the requested depth."""
+        if self.spacing is not None:
+            return self.spacing
+        assert self.max_frequency is not None
+        largest = slowest / self.max_frequency / (self.points_per_wavelength or self.recommended_points)
+        return depth / math.ceil(depth / largest - 1e-9)

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from lithowave.physics.tensors import VOIGT_PAIRS
+
 Love = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 """A, C, L, N and F, Pa."""
-
-PAIRS = ((0, 0), (1, 1), (2, 2), (1, 2), (0, 2), (0, 1))  # of axes, in Voigt's order
 
 _ANGLES = 91  # between the symmetry axis and the equator, at which speeds are compared
 
@@ -78,8 +78,8 @@ def transverse_moduli(love: Love, axis: np.ndarray) -> np.ndarray:
     lam, normal, shear, along = a - 2.0 * n, f - a + 2.0 * n, l - n, a + c - 2.0 * f - 4.0 * l
     moduli = np.empty((21, *np.broadcast_shapes(np.shape(a), s.shape[1:])))
     number = 0
-    for row, (i, j) in enumerate(PAIRS):
-        for k, m in PAIRS[row:]:
+    for row, (i, j) in enumerate(VOIGT_PAIRS):
+        for k, m in VOIGT_PAIRS[row:]:
             moduli[number] = (
                 lam * (d[i, j] * d[k, m])
                 + n * (d[i, k] * d[j, m] + d[i, m] * d[j, k])

@@ -19,6 +19,7 @@ from lithowave.faults.random_slip import edge_taper, random_slip
 from lithowave.faults.segments import trapezoids
 from lithowave.faults.slip_rate import regularized_yoffe
 from lithowave.faults.subfaults import FaultPlane, FiniteFault
+from lithowave.physics.moments import moment_of_magnitude
 
 _SAMPLES_PER_RISE_TIME = 50
 """Samples of the average slip-rate function, by default."""
@@ -138,7 +139,7 @@ def planar_rupture(
         ("smoothing", smoothing, 0.0, 0.49),
     ):
         _require(name, value, low, high)
-    moment = 10.0 ** (1.5 * mw + 9.1)
+    moment = moment_of_magnitude(mw)
     lengths = correlation_length or (1e3 * 10.0 ** (mw / 2.0 - 2.5), 1e3 * 10.0 ** (mw / 3.0 - 1.5))
     for value in lengths:
         _require("correlation_length", value, 0.0, math.inf)

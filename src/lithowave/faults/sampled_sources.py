@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from lithowave.physics.moments import scalar_moment
+
 
 @dataclass(frozen=True, eq=False)
 class SampledSources:
@@ -49,26 +51,6 @@ class SampledSources:
         """Sum of the scalar moments of all subfaults, N m; see `total_scalar_moment`."""
         return total_scalar_moment(self.subfault, self.moment)
 
-    def moment_rate(self, times: np.ndarray) -> np.ndarray:
-        """Return the sum of the moment rates of all sources, shape (times, 6), N m/s, at ascending times in s."""
-        times = np.asarray(times, dtype=float)
-        total = np.zeros((times.size, 6))
-        first = np.searchsorted(times, self.start, side="left")
-        last = np.searchsorted(times, self.end, side="right")
-        for index in np.flatnonzero(last > first):
-            window = slice(first[index], last[index])
-            samples = self.rates[self.offsets[index] : self.offsets[index + 1]]
-            position = (times[window] - self.start[index]) / self.interval[index]
-            rate = np.interp(position, np.arange(samples.size), samples)
-            total[window] += rate[:, np.newaxis] * self.moment[index]
-        return total
-
-
-def scalar_moment(moment: np.ndarray) -> np.ndarray:
-    """Return M0 = sqrt(M_ij M_ij / 2) of tensors (..., 6) in the order xx, yy, zz, xy, xz, yz."""
-    squares = np.asarray(moment) ** 2
-    return np.sqrt(0.5 * squares[..., :3].sum(axis=-1) + squares[..., 3:].sum(axis=-1))
-
 
 def total_scalar_moment(subfault: np.ndarray, moment: np.ndarray) -> float:
     """Return the sum of the scalar moments of subfaults, where the tensors (m, 6) of the same subfault are added."""
@@ -76,8 +58,3 @@ def total_scalar_moment(subfault: np.ndarray, moment: np.ndarray) -> float:
         return 0.0
     first = np.flatnonzero(np.diff(subfault, prepend=subfault[0] - 1))
     return math.fsum(scalar_moment(np.add.reduceat(moment, first, axis=0)))
-
-
-def moment_magnitude(total_moment: float) -> float:
-    """Return Mw = 2/3 (log10 M0 - 9.1), M0 in N m (IASPEI 2013); minus infinity for a zero moment."""
-    return 2.0 / 3.0 * (math.log10(total_moment) - 9.1) if total_moment > 0.0 else -math.inf

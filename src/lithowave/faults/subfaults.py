@@ -10,9 +10,9 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from lithowave.errors import InputError
-from lithowave.faults.mechanism import double_couple, plane_normal, slip_direction
-from lithowave.faults.sampled_sources import SampledSources, moment_magnitude, total_scalar_moment
+from lithowave.faults.sampled_sources import SampledSources, total_scalar_moment
 from lithowave.faults.segments import segment_sums, selected_segments, trapezoids
+from lithowave.physics.moments import dipole_pair, moment_magnitude, plane_normal, slip_direction
 
 Modulus = np.ndarray | float
 """Modulus of all subfaults, shape (n,), or one number, Pa."""
@@ -195,11 +195,6 @@ class FiniteFault:
         """(n,) density vs^2, Pa; NaN where one of them is unknown."""
         return self.density * self.vs**2
 
-    @property
-    def shallowest_depth(self) -> float:
-        """Depth of the center of the shallowest subfault, m."""
-        return float(self.depth.min())
-
     @cached_property
     def hypocenter(self) -> int:
         """Index of the subfault that slips first; of the first one if several start together."""
@@ -273,7 +268,7 @@ class FiniteFault:
         strike, dip = self.strike[subfault], self.dip[subfault]
         normal = plane_normal(strike, dip)
         direction = slip_direction(strike, dip, self.rake[subfault] + 90.0 * (component == 1))
-        tensor = shear[subfault, np.newaxis] * double_couple(direction, normal)
+        tensor = shear[subfault, np.newaxis] * dipole_pair(direction, normal)
         if (opening := component == 2).any():
             if bulk is None:
                 raise InputError(
@@ -284,7 +279,7 @@ class FiniteFault:
                 )
             mu = shear[subfault[opening], np.newaxis]
             first = self._modulus("bulk", bulk)[subfault[opening], np.newaxis] - 2.0 / 3.0 * mu
-            along = double_couple(normal[opening], normal[opening])  # 2 n nᵀ
+            along = dipole_pair(normal[opening], normal[opening])  # 2 n nᵀ
             tensor[opening] = first * np.array([1.0, 1.0, 1.0, 0.0, 0.0, 0.0]) + mu * along
         return chosen, tensor * (self.area[subfault] * slip[chosen])[:, np.newaxis]
 

@@ -1,4 +1,4 @@
-"""Quality measures of hexahedral meshes: edges, Jacobians, angles, distances of points, and the worst elements."""
+"""Quality measures of hexahedral meshes: edges, Jacobians, angles and distances of points."""
 
 from __future__ import annotations
 
@@ -19,65 +19,23 @@ EDGES_AT = np.array([np.flatnonzero((EDGES == corner).any(axis=1)) for corner in
 ANGLES = np.concatenate([EDGES_AT[:, pair] for pair in ((0, 1), (0, 2), (1, 2))])
 
 
-def quality_report(
-    mesh: HexahedralMesh, degree: int, vp: np.ndarray | float | None = None, bins: int = 0
-) -> dict[str, Any]:
-    """Return measures of a mesh for elements of a polynomial degree, as plain numbers, lists and dictionaries.
-
-    degree : of the elements, for the distances of neighboring Gauss-Lobatto-Legendre points.
-    vp : P-wave velocity, m/s, of all elements or of each (m,).
-    bins : of the histograms of jacobian_ratio and skewness; 0 for none.
-
-    The entries, over all elements:
-    elements : their number. nodes_per_element : 8 or 27.
-    shortest_edge, longest_edge : straight distance of neighboring corners, m.
-    edge_ratio : largest ratio of longest to shortest edge in one element.
-    jacobian : smallest determinant of d(x, y, z)/d(i, j, k), m3, i, j, k from -1 to 1, at the nodes and the center.
-    jacobian_ratio : smallest ratio, within an element, of its lowest to its highest Jacobian there; 1 for a box.
-    skewness : largest, over the angles a of straight-edged faces, of |a - 90| / 90 degrees; 0 for right angles.
-    point_distance : smallest distance of neighboring points, m. travel_time : smallest distance over vp, s (with vp).
-    worst : for each of these but the first two, the element with that value: element (index), id, center (x, y, z), m.
-    worst_element : the element of lowest min(jacobian_ratio, 1 - skewness); as above, and measure, value.
-    histograms : for jacobian_ratio and skewness edges (bins + 1) and counts (bins); with bins.
-
-    ValueError: the degree is below 1.
-    """
-    measures = element_measures(mesh, degree)
-    if vp is not None:
-        measures["travel_time"] = measures["point_distance"] / np.broadcast_to(vp, mesh.element_count)
-    largest = {"longest_edge", "edge_ratio", "skewness"}
-    report: dict[str, Any] = {"elements": mesh.element_count, "nodes_per_element": mesh.node_indices.shape[1]}
-    worst = {}
-    for name, values in measures.items():
-        element = int(values.argmax() if name in largest else values.argmin())
-        report[name] = float(values[element])
-        worst[name] = described(mesh, element)
-    report["worst"] = worst
-    goodness = np.minimum(measures["jacobian_ratio"], 1 - measures["skewness"])
-    element = int(goodness.argmin())
-    by_jacobian = measures["jacobian_ratio"][element] <= 1 - measures["skewness"][element]
-    measure = "jacobian_ratio" if by_jacobian else "skewness"
-    value = float(measures[measure][element])
-    report["worst_element"] = {**described(mesh, element), "measure": measure, "value": value}
-    if bins:
-        report["histograms"] = {name: histogram(measures[name], bins) for name in ("jacobian_ratio", "skewness")}
-    return report
-
-
 def described(mesh: HexahedralMesh, element: int) -> dict[str, Any]:
     """Return the index, the ID in the file and the center (x, y, z), m, of an element."""
     center = mesh.vertices[mesh.elements[element]].mean(axis=0)
     return {"element": element, "id": mesh.element_id(element), "centre": center.tolist()}
 
 
-def histogram(values: np.ndarray, bins: int) -> dict[str, list]:
-    """Return counts of values between 0 and 1 in equal bins; values outside are counted in the outermost bins."""
-    counts, edges = np.histogram(np.clip(values, 0, 1), bins, (0, 1))
-    return {"edges": edges.tolist(), "counts": counts.tolist()}
-
-
 def element_measures(mesh: HexahedralMesh, degree: int) -> dict[str, np.ndarray]:
-    """Return the measures (m,) of each element by their names in `quality_report`."""
+    """Return the measures (m,) of each element, for elements of a polynomial degree.
+
+    shortest_edge, longest_edge : straight distance of neighboring corners, m. edge_ratio : longest to shortest edge.
+    jacobian : smallest determinant of d(x, y, z)/d(i, j, k), m3, i, j, k from -1 to 1, at the nodes and the center.
+    jacobian_ratio : of the lowest to the highest Jacobian there; 1 for a box.
+    skewness : largest, over the angles a of straight-edged faces, of |a - 90| / 90 degrees; 0 for right angles.
+    point_distance : smallest distance of neighboring Gauss-Lobatto-Legendre points, m.
+
+    ValueError: the degree is below 1.
+    """
     names = ("shortest_edge", "longest_edge", "edge_ratio", "jacobian", "jacobian_ratio", "skewness", "point_distance")
     found = {name: np.empty(mesh.element_count) for name in names}
     count = mesh.node_indices.shape[1]

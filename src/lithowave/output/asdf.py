@@ -34,6 +34,7 @@ from lithowave.output.attributes import to_geographic
 from lithowave.output.observed import nanoseconds
 from lithowave.output.seismograms import FILE_NAME, Seismograms
 from lithowave.output.waveforms import channel_codes
+from lithowave.physics.moments import scalar_moment
 from lithowave.utc import shifted_time
 from lithowave.version import __version__
 
@@ -146,11 +147,12 @@ def quakeml(seismograms: Seismograms) -> str:
         f"{_value('latitude', float(latitude))}{_value('depth', float(0.0 - z))}</origin>\n",
     ]  # fmt: skip
     if sources.moment_magnitude is not None:
+        scalar = float(scalar_moment(sources.moment))
         text += [
             f'<magnitude publicID="{magnitude}">{_value("mag", float(sources.moment_magnitude))}<type>Mw</type>',
             f"<originID>{origin}</originID></magnitude>\n",
             f'<focalMechanism publicID="{mechanism}"><momentTensor publicID="{mechanism}/tensor">',
-            f"<derivedOriginID>{origin}</derivedOriginID>{_value('scalarMoment', _scalar_moment(sources.moment))}",
+            f"<derivedOriginID>{origin}</derivedOriginID>{_value('scalarMoment', scalar)}",
             f"<tensor>{''.join(_value(name, number) for name, number in tensor(sources.moment).items())}</tensor>",
             "</momentTensor></focalMechanism>\n",
         ]
@@ -161,10 +163,6 @@ def tensor(moment: np.ndarray) -> dict[str, float]:
     """Return Mrr, Mtt, ... of a moment tensor (xx, yy, zz, xy, xz, yz): r is z, t is -y, p is x."""
     xx, yy, zz, xy, xz, yz = (float(value) for value in moment)
     return {"Mrr": zz, "Mtt": yy, "Mpp": xx, "Mrt": 0.0 - yz, "Mrp": xz, "Mtp": 0.0 - xy}
-
-
-def _scalar_moment(moment: np.ndarray) -> float:
-    return float(np.sqrt(np.sum(np.array([1.0, 1.0, 1.0, 2.0, 2.0, 2.0]) * moment**2) / 2.0))
 
 
 def _value(name: str, value: Any) -> str:

@@ -278,16 +278,6 @@ class CheckpointWriter:
         return self._place / _file_name(self._name, self.ranks.rank)
 
 
-def write_checkpoint(
-    folder: Path, common: State, state: Mapping[str, ArraySection], fingerprint: str, ranks: Ranks = SINGLE_RANK
-) -> None:
-    """Write and complete a checkpoint; see `CheckpointWriter`."""
-    writer = CheckpointWriter(folder, int(common["clock"]["step"]), state, fingerprint, ranks)
-    writer.store()
-    writer.sync()
-    writer.complete(common)
-
-
 def open_checkpoint(folder: Path, fingerprint: str, ranks: Ranks = SINGLE_RANK) -> Checkpoint | None:
     """Open the last checkpoint and verify its files, a part of them on each rank; return None without a checkpoint.
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from lithowave.physics.moments import moment_magnitude, scalar_moment
 from lithowave.projection import turned
 
 
@@ -83,9 +84,8 @@ class SourceTable:
 
     @property
     def scalar_moments(self) -> np.ndarray:
-        """(n,) M0 = sqrt(sum_ij M_ij M_ij / 2), N m (Silver & Jordan 1982)."""
-        weights = np.array([1.0, 1.0, 1.0, 2.0, 2.0, 2.0])
-        return np.sqrt(np.sum(weights * self.moments**2, axis=1) / 2.0)
+        """(n,) M0, N m."""
+        return scalar_moment(self.moments)
 
     @property
     def moment(self) -> np.ndarray:
@@ -94,10 +94,9 @@ class SourceTable:
 
     @property
     def moment_magnitude(self) -> float | None:
-        """Moment magnitude Mw = 2/3 (log10 M0 - 9.1) of the sum, M0 in N m; None without moment (IASPEI 2013)."""
-        total = SourceTable([""], np.zeros((1, 3)), self.moment[None], np.zeros((1, 3)), np.zeros(1))
-        scalar = float(total.scalar_moments[0])
-        return 2.0 / 3.0 * (np.log10(scalar) - 9.1) if scalar > 0 else None
+        """Moment magnitude Mw of the sum; None without moment."""
+        scalar = float(scalar_moment(self.moment))
+        return moment_magnitude(scalar) if scalar > 0 else None
 
     @property
     def centroid(self) -> np.ndarray | None:

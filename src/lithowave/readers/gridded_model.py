@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from lithowave.errors import InputError
-from lithowave.readers.array_files import DAMAGE, ArrayEntry, dimension_names, open_arrays, unused_names
+from lithowave.readers.array_files import DAMAGE, ArrayEntry, dimension_names, unused_names
 from lithowave.readers.model_frames import LOCAL, Frame
 from lithowave.readers.units import DENSITY, LENGTH, SPEED, Exponents, si_factor
 
@@ -94,8 +94,8 @@ class GriddedModel:
         return ", ".join(f"{name} = {value:z.{digits[unit]}g} {unit}" for name, value, unit in named)
 
 
-def read_gridded_model(path: str | Path) -> GriddedModel:
-    """Read a gridded model.
+def local_model(entries: Mapping[str, ArrayEntry], path: Path) -> GriddedModel:
+    """Return the model on the axes x, y and z or depth in the arrays of a file.
 
     Raises
     ------
@@ -103,13 +103,6 @@ def read_gridded_model(path: str | Path) -> GriddedModel:
         with the file and the variable: missing variables or axes, unknown units, geographic axes, inconsistent shapes,
         axes that are not monotonic, points without a value, a damaged file.
     """
-    path = Path(path)
-    with open_arrays(path) as entries:
-        return local_model(entries, path)
-
-
-def local_model(entries: Mapping[str, ArrayEntry], path: Path) -> GriddedModel:
-    """Return the model on the axes x, y and z or depth in the arrays of a file; errors as `read_gridded_model`."""
     by_name = {name.lower(): entry for name, entry in entries.items()}
     _refuse_geographic(by_name, path)
     missing = [name for name in _PROPERTIES if name not in by_name]

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from lithowave.errors import InputError
-from lithowave.faults.mechanism import double_couple, plane_normal, slip_direction
+from lithowave.physics.moments import double_couple, moment_magnitude, moment_of_magnitude, scalar_moment
 from lithowave.readers.seismic_event import SeismicEvent, utc_text
 from lithowave.readers.text import parse_number
 from lithowave.readers.xml_tree import Element, parse_xml, read_xml
@@ -163,7 +163,7 @@ class _EventReader:
         if tensor is None:
             return self._double_couple(mechanism)
         rr, tt, pp, rt, rp, tp = (self._number(tensor, name, "value") for name in _COMPONENTS)
-        moment = math.sqrt(0.5 * (rr**2 + tt**2 + pp**2) + rt**2 + rp**2 + tp**2)
+        moment = float(scalar_moment((rr, tt, pp, rt, rp, tp)))
         if moment == 0.0:
             raise self._error(tensor, "tensor", "all components are zero")
         self._check_size(mechanism, tensor, moment)
@@ -179,7 +179,7 @@ class _EventReader:
             if not moment <= _MOMENT_RATIO * stated or not stated <= _MOMENT_RATIO * moment:
                 got = f"its scalar moment is {moment:.4g} N m, while scalarMoment is {stated:.4g} N m"
                 raise self._error(tensor, "tensor", got, "both must agree", units)
-        magnitude = 2.0 / 3.0 * (math.log10(moment) - 9.1)
+        magnitude = moment_magnitude(moment)
         stated_magnitude = self._moment_magnitude(mechanism)
         if stated_magnitude is not None and abs(stated_magnitude - magnitude) > _MAGNITUDE_DIFFERENCE:
             got = f"its scalar moment, {moment:.4g} N m, is Mw {magnitude:.2f}, while Mw is {stated_magnitude:g}"
@@ -207,8 +207,7 @@ class _EventReader:
         strike = self._number(plane, "strike", "value", low=-360.0, high=360.0, unit=" degrees")
         dip = self._number(plane, "dip", "value", low=0.0, high=90.0, unit=" degrees")
         rake = self._number(plane, "rake", "value", low=-360.0, high=360.0, unit=" degrees")
-        unit = double_couple(slip_direction(strike, dip, rake), plane_normal(strike, dip))
-        xx, yy, zz, xy, xz, yz = (self._scalar_moment(mechanism) * float(value) for value in unit)
+        xx, yy, zz, xy, xz, yz = (self._scalar_moment(mechanism) * double_couple(strike, dip, rake)).tolist()
         return (xx, yy, zz, xy, xz, yz)
 
     def _scalar_moment(self, mechanism: Element) -> float:
@@ -222,4 +221,4 @@ class _EventReader:
         if magnitude is None:
             got = "the nodal plane has neither a scalar moment nor a preferred magnitude Mw"
             raise self._error(mechanism, "focalMechanism", got, "other magnitudes do not determine the moment")
-        return 10.0 ** (1.5 * magnitude + 9.1)
+        return moment_of_magnitude(magnitude)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+
+from lithowave.physics.moments import moment_magnitude, scalar_moment
 
 SPECFEM_DECAY = 1.628
 """SPECFEM's Gaussian for a half duration is exp(-(a t)^2) a / sqrt(pi) with a = 1.628 / half duration."""
@@ -48,14 +49,13 @@ class SeismicEvent:
 
     @property
     def scalar_moment(self) -> float:
-        """M0 = sqrt(M_ij M_ij / 2) in N m; 0 of a force."""
-        xx, yy, zz, xy, xz, yz = self.moment or (0.0,) * 6
-        return math.sqrt(0.5 * (xx**2 + yy**2 + zz**2) + xy**2 + xz**2 + yz**2)
+        """M0, N m; 0 of a force."""
+        return float(scalar_moment(self.moment or (0.0,) * 6))
 
     @property
     def magnitude(self) -> float:
-        """Mw = 2/3 (log10 M0 - 9.1), M0 in N m (IASPEI 2013)."""
-        return 2.0 / 3.0 * (math.log10(self.scalar_moment) - 9.1)
+        """Moment magnitude Mw."""
+        return moment_magnitude(self.scalar_moment)
 
 
 def utc_text(moment: datetime) -> str:

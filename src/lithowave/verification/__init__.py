@@ -1,1 +1,1 @@
-"""Exact reference solutions for the solvers, with which they share no code."""
+"""Misfits between seismograms."""

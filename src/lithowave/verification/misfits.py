@@ -326,23 +326,3 @@ def _transform(trace: np.ndarray, sampling_interval: float, band: tuple[float, f
     if not trace.any():
         return np.zeros((WAVELET_FREQUENCIES, len(trace)), dtype=complex)
     return cwt(trace, sampling_interval, WAVELET_WIDTH, *band, nf=WAVELET_FREQUENCIES)
-
-
-def envelope_misfit(
-    traces: np.ndarray,
-    reference: np.ndarray,
-    sampling_interval: float,
-    band: tuple[float, float] | None = None,
-) -> np.ndarray:
-    """Return only EM (n_components,); see `wavelet_misfits`."""
-    return wavelet_misfits(traces, reference, sampling_interval, band)[0]
-
-
-def phase_misfit(
-    traces: np.ndarray,
-    reference: np.ndarray,
-    sampling_interval: float,
-    band: tuple[float, float] | None = None,
-) -> np.ndarray:
-    """Return only PM (n_components,); see `wavelet_misfits`."""
-    return wavelet_misfits(traces, reference, sampling_interval, band)[1]

@@ -8,16 +8,14 @@ from functools import cached_property
 import numpy as np
 
 from lithowave.mesh.shared_faces import SharedFaces
+from lithowave.physics.elasticity import isotropic_stiffness, lame_moduli
+from lithowave.physics.tensors import SWAPPED
 from lithowave.rheology.body import RelaxationBody
 
 # Quantities of an element: stress in this order, then velocity x, y, z.
 STRESS = ("xx", "yy", "zz", "xy", "xz", "yz")
 STRESSES, VELOCITIES = len(STRESS), 3
 QUANTITIES = STRESSES + VELOCITIES
-FROM_VOIGT = np.array([0, 1, 2, 5, 4, 3])  # positions in Voigt's order xx, yy, zz, yz, xz, xy
-
-# Rows of the stress tensor: the components (x, y, z) of its row i are STRESS[ROWS[i]].
-ROWS = np.array([[0, 3, 4], [3, 1, 5], [4, 5, 2]])
 
 
 @dataclass(frozen=True)
@@ -45,9 +43,8 @@ class ElementMaterials:
     def isotropic(cls, vp: np.ndarray, vs: np.ndarray, rho: np.ndarray) -> ElementMaterials:
         """Return materials from wave velocities, m/s, and densities, kg/m^3, of every element."""
         vp, vs, rho = (np.asarray(values, float) for values in (vp, vs, rho))
-        mu = rho * vs**2
         none = np.zeros(0)
-        return cls(rho * vp**2 - 2 * mu, mu, rho, np.full(len(rho), -1), np.zeros((0, 6, 6)), none, none)
+        return cls(*lame_moduli(vp, vs, rho), rho, np.full(len(rho), -1), np.zeros((0, 6, 6)), none, none)
 
     @property
     def anisotropic(self) -> np.ndarray:
@@ -93,9 +90,7 @@ class ElementMaterials:
     def matrix(self, elements: np.ndarray) -> np.ndarray:
         """Return the stiffness (n, 6, 6) of some elements, Pa, in the order of `STRESS`."""
         lam, mu, number = self.lam[elements], self.mu[elements], self.number[elements]
-        found = np.zeros((len(lam), 6, 6))
-        found[:, :3, :3] = lam[:, None, None]
-        found[:, range(6), range(6)] += np.where(np.arange(6) < 3, 2.0, 1.0) * mu[:, None]
+        found = isotropic_stiffness(lam, mu)
         there = number >= 0
-        found[there] = self.stiffness[number[there]][:, FROM_VOIGT][:, :, FROM_VOIGT]
+        found[there] = self.stiffness[number[there]][:, SWAPPED][:, :, SWAPPED]
         return found

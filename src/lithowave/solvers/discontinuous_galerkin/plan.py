@@ -15,6 +15,7 @@ from lithowave.mesh.tetrahedra import TetrahedralMesh
 from lithowave.parallel.collective import collective_call
 from lithowave.parallel.ranks import SINGLE_RANK, Ranks
 from lithowave.phases import phase
+from lithowave.physics.tensors import SWAPPED
 from lithowave.solvers.clock import Schedule
 from lithowave.solvers.common.layer_warnings import damped_media
 from lithowave.solvers.common.near_source_warnings import TETRAHEDRA, near_source_warnings
@@ -25,7 +26,7 @@ from lithowave.solvers.discontinuous_galerkin.basis import mode_count
 from lithowave.solvers.discontinuous_galerkin.clusters import Clustering, make_clusters
 from lithowave.solvers.discontinuous_galerkin.geometry import make_geometry
 from lithowave.solvers.discontinuous_galerkin.layer import LayerRates
-from lithowave.solvers.discontinuous_galerkin.materials import FROM_VOIGT, QUANTITIES, ElementMaterials
+from lithowave.solvers.discontinuous_galerkin.materials import QUANTITIES, ElementMaterials
 from lithowave.solvers.discontinuous_galerkin.mesh_partition import make_local_mesh
 from lithowave.solvers.discontinuous_galerkin.mesh_statistics import GlobalMeshStatistics, gather_mesh_statistics
 from lithowave.solvers.discontinuous_galerkin.meshing import (
@@ -253,7 +254,7 @@ class DiscontinuousGalerkinPlan(ElementPlan):
 
     def voigt_diagonals(self, locations: PointLocations) -> np.ndarray:
         """See `ElementPlan`."""
-        return self.materials.matrix(locations.element)[:, range(6), range(6)][:, FROM_VOIGT]
+        return self.materials.matrix(locations.element)[:, range(6), range(6)][:, SWAPPED]
 
     def warnings(self, simulation: Simulation) -> list[str]:
         """See `lithowave.solvers.interface.Plan`."""

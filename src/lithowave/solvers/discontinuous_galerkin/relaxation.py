@@ -40,9 +40,10 @@ from typing import Any
 
 import numpy as np
 
-from lithowave.errors import InputError
+from lithowave.physics.elasticity import isotropic_stiffness, voigt_average
 from lithowave.rheology.body import RelaxationBody
 from lithowave.solvers.discontinuous_galerkin.materials import STRESSES, ElementMaterials
+from lithowave.solvers.elements.element_description import negative_moduli
 
 LARGEST_STEP = 1.0
 """Largest product of a relaxation rate and a time step."""
@@ -91,22 +92,8 @@ def isotropic_stresses(materials: ElementMaterials, elements: np.ndarray) -> np.
     kappa, mu = voigt_average(stiffness)
     compliance = np.linalg.pinv(stiffness, rcond=1e-10, hermitian=True)  # a fluid has no strain but that of volume
     trace = kappa[:, None] * np.einsum("i,nij->nj", NORMAL, compliance)
-    stress = isotropic_stiffness(kappa, mu) @ compliance
+    stress = isotropic_stiffness(kappa - 2.0 / 3.0 * mu, mu) @ compliance
     return np.column_stack([stress.reshape(-1, STRESSES * STRESSES), trace])
-
-
-def voigt_average(stiffness: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return kappa and mu of the isotropic average of matrices (..., 6, 6) with normal stresses first."""
-    diagonal = stiffness[..., range(6), range(6)]
-    normal, shear = diagonal[..., :3].sum(axis=-1), diagonal[..., 3:].sum(axis=-1)
-    across = stiffness[..., 0, 1] + stiffness[..., 0, 2] + stiffness[..., 1, 2]
-    return (normal + 2.0 * across) / 9.0, (normal - across + 3.0 * shear) / 15.0
-
-
-def isotropic_stiffness(kappa: np.ndarray, mu: np.ndarray) -> np.ndarray:
-    """Return matrices (..., 6, 6) of isotropic media."""
-    deviator = np.diag([2.0] * 3 + [1.0] * 3) - 2.0 / 3.0 * np.outer(NORMAL, NORMAL)
-    return np.multiply.outer(kappa, np.outer(NORMAL, NORMAL)) + np.multiply.outer(mu, deviator)
 
 
 def require_positive(materials: ElementMaterials, mesh: Any) -> None:
@@ -126,12 +113,9 @@ def require_positive(materials: ElementMaterials, mesh: Any) -> None:
         stiffness = materials.matrix(np.array([element]))
         bulk, shear = materials.body.weights(materials.inverse_quality[element]).sum(axis=0)
         kappa, mu = voigt_average(stiffness)
-        if np.linalg.eigvalsh(stiffness - isotropic_stiffness(bulk * kappa, shear * mu)).min() <= 0.0:
-            raise InputError(
-                "material", f"attenuation makes the relaxed moduli of element {mesh.element_id(int(element))} negative",
-                "quality factors must be larger in a medium with strong anisotropy",
-                "increase qp and qs, or reduce the anisotropy",
-            )  # fmt: skip
+        relaxed = stiffness - isotropic_stiffness(bulk * kappa - 2.0 / 3.0 * shear * mu, shear * mu)
+        if np.linalg.eigvalsh(relaxed).min() <= 0.0:
+            raise negative_moduli(mesh.element_id(int(element)))
 
 
 def average_quality(

@@ -26,7 +26,8 @@ from __future__ import annotations
 import numpy as np
 
 from lithowave.backends.loops import exact_part
-from lithowave.solvers.discontinuous_galerkin.materials import QUANTITIES, ROWS, STRESSES, ElementMaterials
+from lithowave.physics.tensors import TENSOR_INDEX
+from lithowave.solvers.discontinuous_galerkin.materials import QUANTITIES, STRESSES, ElementMaterials
 
 FREE, ABSORBING, RIGID = -1, -2, -3  # instead of a neighbor
 KINDS = {"free": FREE, "absorbing": ABSORBING, "rigid": RIGID}
@@ -113,7 +114,7 @@ def compute_isotropic_faces(elements, neighbors, normals, scale, epsilon, media,
 def impedance_matrices(stiffness: np.ndarray, rho: np.ndarray, normals: np.ndarray) -> np.ndarray:
     """Return Z(n) (..., 3, 3), kg/(m^2 s), of stiffness (..., 6, 6), ordered as `STRESS`, for normals (..., 3)."""
     tractions = traction_matrices(stiffness, normals)
-    christoffel = np.einsum("...iaj,...a->...ij", tractions[..., ROWS, :], normals)
+    christoffel = np.einsum("...iaj,...a->...ij", tractions[..., TENSOR_INDEX, :], normals)
     values, vectors = np.linalg.eigh(christoffel * rho[..., None, None])
     # In a fluid two eigenvalues vanish up to round-off, but the root of round-off is not small.
     values = np.where(values > 1e-12 * values[..., -1:], values, 0.0)
@@ -122,7 +123,7 @@ def impedance_matrices(stiffness: np.ndarray, rho: np.ndarray, normals: np.ndarr
 
 def traction_matrices(stiffness: np.ndarray, normals: np.ndarray) -> np.ndarray:
     """Return C : (n d) for the unit vectors d: (..., 6, 3), Pa; stress in the order of `STRESS`."""
-    return np.einsum("...ajl,...l->...aj", stiffness[..., ROWS], normals)
+    return np.einsum("...ajl,...l->...aj", stiffness[..., TENSOR_INDEX], normals)
 
 
 def anisotropic_faces(
@@ -186,7 +187,7 @@ def elastic_matrices(materials: ElementMaterials, elements: np.ndarray, gradient
     gradients : (n, 3, 3), d xi_c / d x_i, in directions c, 1/m.
     """
     stiffness = materials.matrix(elements)
-    stress = np.einsum("najl,ncl->nacj", stiffness[:, :, ROWS], gradients)
+    stress = np.einsum("najl,ncl->nacj", stiffness[:, :, TENSOR_INDEX], gradients)
     velocity = gradients / materials.rho[elements][:, None, None]
     return np.concatenate([stress, np.repeat(velocity[:, None], 3, axis=1)], axis=1)
 
@@ -203,4 +204,4 @@ def stretched_laws(
     return np.column_stack([law.reshape(-1, ANISOTROPIC_LAW), jumps.reshape(-1, 4 * JUMP)])
 
 
-SOURCES = np.concatenate([np.tile(np.arange(STRESSES, QUANTITIES), (STRESSES, 1)), ROWS])
+SOURCES = np.concatenate([np.tile(np.arange(STRESSES, QUANTITIES), (STRESSES, 1)), TENSOR_INDEX])

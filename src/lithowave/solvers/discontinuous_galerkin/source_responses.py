@@ -18,15 +18,15 @@ from typing import Any
 
 import numpy as np
 
+from lithowave.physics.tensors import TENSOR_INDEX
 from lithowave.solvers.discontinuous_galerkin.basis import basis_values
 from lithowave.solvers.discontinuous_galerkin.element_layout import FASTER, SLOWER
 from lithowave.solvers.discontinuous_galerkin.geometry import make_geometry
-from lithowave.solvers.discontinuous_galerkin.materials import QUANTITIES, ROWS, STRESSES
+from lithowave.solvers.discontinuous_galerkin.materials import QUANTITIES, STRESSES
 from lithowave.solvers.discontinuous_galerkin.reference import make_reference
 from lithowave.solvers.discontinuous_galerkin.riemann import JUMP, SOURCES, anisotropic_faces, elastic_matrices
 
 VELOCITY = slice(STRESSES, QUANTITIES)
-SYMMETRIC = np.array([[0, 3, 4], [3, 1, 5], [4, 5, 2]])  # of xx, yy, zz, xy, xz, yz
 
 
 def taylor_sums(order: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -101,8 +101,8 @@ class Responses:
         """Return u and w (pairs, k, faces, 3, functions of a face) of R_k; see `riemann`."""
         trace = np.einsum("pkqm,fmn->pkfqn", powers, self.reference.traces)
         numbers = self.faces[self.index]
-        traction = np.einsum("pkfijn,pfj->pkfin", trace[:, :, :, ROWS], numbers[..., JUMP : JUMP + 3])
-        own, across = (numbers[..., first + SYMMETRIC] for first in (JUMP + 3, JUMP + 9))
+        traction = np.einsum("pkfijn,pfj->pkfin", trace[:, :, :, TENSOR_INDEX], numbers[..., JUMP : JUMP + 3])
+        own, across = (numbers[..., first + TENSOR_INDEX] for first in (JUMP + 3, JUMP + 9))
         own_part, across_part = (
             np.einsum("pfij,pkfjn->pkfin", matrix, trace[:, :, :, VELOCITY]) for matrix in (own, across)
         )

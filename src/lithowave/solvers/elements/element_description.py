@@ -79,3 +79,12 @@ def group_materials(simulation: Simulation, mesh: Any) -> tuple[list[Any], np.nd
     names = list(groups)
     number = np.array([names.index(name) if name in groups else 0 for name in mesh.groups])
     return [groups[name] for name in names], number[mesh.materials]
+
+
+def negative_moduli(element: int) -> InputError:
+    """Return the refusal of a medium whose moduli attenuation makes negative. element : as in messages."""
+    return InputError(
+        "material", f"attenuation makes the relaxed moduli of element {element} negative",
+        "quality factors must be larger in a medium with strong anisotropy",
+        "increase qp and qs, or reduce the anisotropy",
+    )  # fmt: skip

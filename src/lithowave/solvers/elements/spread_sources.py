@@ -125,6 +125,8 @@ def spread_sources(
     offsets, weights = unit_ball()
     balls, left = np.zeros((len(positions), 1, 1)), np.flatnonzero(spread)
     for part in SHRINK:
+        if not len(left):
+            break
         around = positions[left, None] + part * radii[left, None, None] * offsets
         speeds = surroundings(around.reshape(-1, 3)).reshape(*around.shape)[..., :2]
         fits = (np.abs(speeds - here[left, None, :2]) <= ALIKE * here[left, None, :2]).all(axis=(1, 2))

@@ -39,7 +39,6 @@ from lithowave.description.media import LayeredMedium, elastic_moduli, vertical_
 from lithowave.errors import InputError
 from lithowave.mesh.grid import Grid
 from lithowave.rheology.body import RelaxationBody, fit_body
-from lithowave.rheology.quality import QualityLaw
 
 if TYPE_CHECKING:
     from lithowave.description.simulation import Simulation
@@ -80,13 +79,13 @@ class GridAttenuation:
     """Mechanisms of the nodes.
 
     body : mechanisms of the model: eight in the coarse mode. coarse : True if a node stores one of them. largest_loss :
-    largest 1/Q of a modulus. anelasticity : attenuation of the material with this body; None for measurements.
+    largest 1/Q of a modulus. anelasticity : attenuation of the material with this body.
     """
 
     body: RelaxationBody
     coarse: bool
     largest_loss: float
-    anelasticity: Anelasticity | None = None
+    anelasticity: Anelasticity
 
     @property
     def stored(self) -> int:
@@ -275,32 +274,24 @@ def unrelaxed_simulation(simulation: Simulation) -> Simulation:
     return simulation.model_copy(update={"material": found.anelasticity.material})
 
 
-def synthetic_attenuation(coarse: bool, time_step: float, mechanisms: int = 3) -> GridAttenuation:
-    """Return attenuation with Q = 50 in two decades of frequency, for measurements."""
-    highest = 0.02 / time_step
-    body = fit_body(QualityLaw(), (0.01 * highest, highest), NODES if coarse else mechanisms, (0.02, 0.02))
-    return GridAttenuation(body, coarse, 0.02)
-
-
 def code_planes(
-    attenuation: GridAttenuation, simulation: Simulation | None, grid: Grid, halo: int
+    attenuation: GridAttenuation, simulation: Simulation, grid: Grid, halo: int
 ) -> Iterator[np.ndarray]:
     """Yield the codes (stored, rows, columns) of the fractions of each plane, the halo included.
 
-    Absorbing layers and the halo have the values of the nearest point of the domain. Without a simulation, Q is
-    uniform. In layers, planes that equal one of the `PLANES_KEPT` last different ones are the same array.
+    Absorbing layers and the halo have the values of the nearest point of the domain. In layers, planes that equal one
+    of the `PLANES_KEPT` last different ones are the same array.
 
     Raises
     ------
     InputError : a quality factor is below the smallest one that the examination of the model has found.
     """
     place = [grid.coordinates(axis, halo) for axis in range(3)]
-    fractions_at = _uniform(attenuation) if simulation is None else _of_material(attenuation, simulation, grid, place)
+    fractions_at = _of_material(attenuation, simulation, grid, place)
     i, j, k = (first - halo for first in grid.first)
     outside = [_outside(grid, axis, halo) for axis in range(3)]
     everywhere = (0, slice(None), slice(None))
-    given = simulation and simulation.anelasticity
-    layered = given is None or isinstance(given.source.medium, LayeredMedium)
+    layered = isinstance(attenuation.anelasticity.source.medium, LayeredMedium)
     recent: deque[tuple[Any, np.ndarray]] = deque(maxlen=PLANES_KEPT)
     for plane, z in enumerate(place[2]):
         fractions = fractions_at(float(z))
@@ -342,18 +333,11 @@ def _encode(attenuation: GridAttenuation, fractions: Sequence[np.ndarray], z: fl
     return bulk.astype(np.uint32) | shear.astype(np.uint32) << np.uint32(16)
 
 
-def _uniform(attenuation: GridAttenuation) -> Callable[[float], Fractions]:
-    count = attenuation.table.shape[1]
-    values = [attenuation.fraction(number, np.array(attenuation.largest_loss)) for number in range(count)]
-    return lambda _z: lambda number, _rows, _columns: (values[number], values[number])
-
-
 def _of_material(
     attenuation: GridAttenuation, simulation: Simulation, grid: Grid, place: Sequence[np.ndarray]
 ) -> Callable[[float], Fractions]:
     """Return the fractions of a plane as a function of mechanism, rows and columns."""
     anelasticity, domain = attenuation.anelasticity, simulation.domain
-    assert anelasticity is not None
     if isinstance(anelasticity.source.medium, LayeredMedium):
         return lambda z: _of_layers(attenuation, anelasticity, z, grid.spacing, domain.z)
     x, y = (np.clip(values, *ends) for values, ends in zip(place[:2], (domain.x, domain.y), strict=True))

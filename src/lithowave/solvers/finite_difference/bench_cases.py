@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from lithowave.description.simulation import Simulation
 from lithowave.solvers.common.timing import RECORDS, Steps, call_time
-from lithowave.solvers.finite_difference.attenuation import synthetic_attenuation
-from lithowave.solvers.finite_difference.measure import fill_with_noise, synthetic_plan
+from lithowave.solvers.finite_difference.coefficients import taylor_coefficients
+from lithowave.solvers.finite_difference.measure import UNIFORM, fill_with_noise, without_layers
 from lithowave.solvers.finite_difference.plan import FiniteDifferencePlan, plan
 from lithowave.solvers.finite_difference.schemes import TwoPasses
 from lithowave.solvers.finite_difference.solver import FiniteDifferenceSolver
@@ -108,15 +111,9 @@ class FiniteDifferenceTask:
 
     @cached_property
     def plan(self) -> FiniteDifferencePlan:
-        """Plan of the grid, with the requested passes and moduli."""
-        if self.simulation:
-            made = plan(self.simulation, self.backend)
-        else:
-            made = synthetic_plan(self.shape, self.order, self.precision)
-            if self.attenuation != "none":
-                found = synthetic_attenuation(self.attenuation == "coarse", made.schedule.time_step)
-                made = dataclasses.replace(made, attenuation=found)
-        return dataclasses.replace(made, passes=self.passes, moduli=self.moduli, law=self.law)
+        """Plan of the grid, with the requested passes; that of `interior` is for any medium, without layers."""
+        made = dataclasses.replace(plan(self.simulation, self.backend), passes=self.passes)
+        return dataclasses.replace(without_layers(made), equal_columns=False) if self.case == "interior" else made
 
     @property
     def precision(self) -> str:
@@ -153,44 +150,33 @@ class FiniteDifferenceTask:
 
     def measure_bare(self) -> tuple[float, Record]:
         """Return the seconds per step of the interior kernels on the grid of `run`."""
-        solver = self.solver(None)
+        solver = self.solver(self.simulation.with_overrides({"sources": [], "receivers": []}))
         seconds = call_time(Steps(solver), self.backend, minimum=2.0)
         return seconds, {"passes": pass_count(solver), **self._extent(), "steps": self.settings.steps}
 
     def _extent(self) -> Record:
         return {"layer_cells": self.settings.layer_cells, "receivers": self.settings.receivers}
 
-    def solver(self, simulation: Simulation | None) -> FiniteDifferenceSolver:
+    def solver(self, simulation: Simulation) -> FiniteDifferenceSolver:
         """Return a solver with small random fields."""
         made = FiniteDifferenceSolver(self.plan, simulation, self.backend)
         fill_with_noise(made, NOISY_PLANES if self.backend.own_memory else 1)
         return made
 
     @cached_property
-    def simulation(self) -> Simulation | None:
-        """Simulation on exactly this grid: two sources, receivers on the entire surface, and outputs."""
-        return None if self.case == "interior" else self._simulation()
-
-    def _simulation(self) -> Simulation:
-        cells = self.settings.layer_cells
-        model = synthetic_plan(self.shape, self.order, self.precision)
-        spacing, step = model.grid.spacing, 0.95 * model.schedule.time_step  # closed faces reduce the stable time step
-        x, y, z = (spacing * (n - 1 - k * cells) for n, k in zip(self.shape, (2, 2, 1), strict=True))
-        pulse = {"gaussian": {"sigma": 20 * step, "delay": 100 * step}}
-        medium, quality = {"vp": model.extremes.fastest, "vs": model.extremes.slowest, "rho": 2500.0}, {}
-        if self.attenuation != "none":
-            medium |= {"qp": 100.0, "qs": 50.0}
-            quality = {"attenuation": {"band": [2e-4 / step, 2e-2 / step]}}
-        return Simulation.model_validate({
-            "title": "benchmark",
-            "domain": {"x": [0, x], "y": [0, y], "z": [-z, 0]},
-            "boundaries": {"layer": {"cells": cells}},
-            "material": {"homogeneous": medium} | quality,
-            "sources": [
-                {"position": [0.51 * x, 0.49 * y, -0.3 * z], "moment_tensor": {"xy": 1e15}, "time_function": pulse},
-                {"position": [0.3 * x, 0.6 * y, -0.2 * z], "moment_tensor": {"zz": 1e15}, "time_function": pulse},
-            ],
-            "receivers": list(scattered(self.settings.receivers, x, y)),
+    def simulation(self) -> Simulation:
+        """Simulation on exactly this grid: two sources, receivers on the entire surface, and outputs; for `interior`
+        without these."""
+        interior, spacing = self.case == "interior", 100.0
+        cells = 1 if interior else self.settings.layer_cells
+        simulation = Simulation.from_text(UNIFORM)
+        stable = spacing / (math.sqrt(3.0) * float(np.abs(taylor_coefficients(self.order)).sum()))
+        step = 0.85 * stable / simulation.material_extremes["vp_max"]  # closed faces reduce the stable time step
+        sides = [spacing * (n - 1 - 2 * cells) for n in self.shape]
+        sides[2] += 0.0 if interior else spacing * cells  # no layer above a free surface
+        changes = {
+            "title": "benchmark", "domain.x": [0, sides[0]], "domain.y": [0, sides[1]], "domain.z": [-sides[2], 0],
+            "boundaries": {"top": "absorbing" if interior else "free", "layer": {"cells": cells}},
             "duration": self.settings.steps * step,
             "solver": {
                 "order": self.order, "spacing": spacing, "time_step": step, "passes": self.passes,
@@ -201,12 +187,27 @@ class FiniteDifferenceTask:
                 "backend": self.backend.name, "precision": self.precision, "threads": self.backend.threads,
                 "moduli": self.moduli,
             },
+        }  # fmt: skip
+        if self.attenuation != "none":
+            changes |= {"material.homogeneous.qp": 100.0, "material.homogeneous.qs": 50.0}
+            changes["material.attenuation"] = {"band": [2e-4 / step, 2e-2 / step]}
+        return simulation.with_overrides(changes if interior else changes | self._acquisition(*sides, step))
+
+    def _acquisition(self, x: float, y: float, z: float, step: float) -> dict[str, Any]:
+        """Return the sources, receivers and outputs in a domain with these sides, m, and for this time step, s."""
+        pulse = {"gaussian": {"sigma": 20 * step, "delay": 100 * step}}
+        return {
+            "sources": [
+                {"position": [0.51 * x, 0.49 * y, -0.3 * z], "moment_tensor": {"xy": 1e15}, "time_function": pulse},
+                {"position": [0.3 * x, 0.6 * y, -0.2 * z], "moment_tensor": {"zz": 1e15}, "time_function": pulse},
+            ],
+            "receivers": list(scattered(self.settings.receivers, x, y)),
             "output": {
                 "sampling_interval": self.settings.sample_every * step,
                 "snapshots": {"interval": self.settings.snapshot_every * step, "plane": {"z": 0}},
                 "peak_motion": self.settings.peak_motion,
             },
-        })  # fmt: skip
+        }  # fmt: skip
 
 
 def pass_count(solver: FiniteDifferenceSolver) -> int:

@@ -35,8 +35,8 @@ class GridPlan:
     ``z_max``. coefficients : stencils along x, y, z. passes : passes over the grid in a step, ``one`` or ``two``.
     law : constitutive law, a name in `fields.LAWS`.
     law_reason : why it was chosen. averaged_planes : planes in memory while the medium is averaged. attenuation :
-    mechanisms of the nodes; None in elastic media. concurrent : threads average several planes at once. subdomain :
-    subdomain of this rank; None for one rank.
+    mechanisms of the nodes; None in elastic media. concurrent : threads average several planes at once. equal_columns :
+    True if all columns of nodes have the same material. subdomain : subdomain of this rank; None for one rank.
     """
 
     grid: Grid
@@ -55,8 +55,8 @@ class GridPlan:
     averaged_planes: int = PLANES
     attenuation: GridAttenuation | None = None
     concurrent: bool = False
+    equal_columns: bool = False
     subdomain: Subdomain | None = None
-
 
     @property
     def point_count(self) -> int:

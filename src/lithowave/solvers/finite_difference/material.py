@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lithowave.description.media import LayeredMedium
 from lithowave.parallel.ranks import Ranks
 from lithowave.solvers.finite_difference.attenuation import (
     LAST_CODE,
@@ -18,7 +17,7 @@ from lithowave.solvers.finite_difference.attenuation import (
     unrelaxed_simulation,
 )
 from lithowave.solvers.finite_difference.fields import VELOCITIES
-from lithowave.solvers.finite_difference.medium import Planes, medium_planes, speeds, uniform_planes
+from lithowave.solvers.finite_difference.medium import Planes, medium_planes, speeds
 from lithowave.solvers.finite_difference.passes import column_shift
 from lithowave.solvers.finite_difference.quantization import Quantization, quantize
 
@@ -32,28 +31,21 @@ class GridMaterial:
 
     arrays : material arrays by name. moduli : those of the law, in its order. fractions : codes of the fractions of
     mechanisms; None without attenuation. relaxation : as in `attenuation`, for the argument `law` of kernels.
-    quantizations : quantizations by name; empty unless the material is stored in codes. equal_columns : whether all
-    columns of nodes have the same material.
+    quantizations : quantizations by name; empty unless the material is stored in codes.
 
     Parameters
     ----------
-    plan : grid and storage. simulation : material; None for a uniform medium. ranks : ranks that agree on the
-    quantization.
+    plan : grid and storage. simulation : material. ranks : ranks that agree on the quantization.
     """
 
-    def __init__(
-        self, plan: GridPlan, simulation: Simulation | None, backend: Any, ranks: Ranks
-    ) -> None:
+    def __init__(self, plan: GridPlan, simulation: Simulation, backend: Any, ranks: Ranks) -> None:
         self.fields = plan.law_fields
-        elastic = simulation and unrelaxed_simulation(simulation)
+        elastic = unrelaxed_simulation(simulation)
 
         def planes() -> Iterator[Planes]:
-            if elastic is None:
-                return uniform_planes(plan.extremes, plan.grid, plan.halo, self.fields)
             return medium_planes(elastic, plan.grid, plan.halo, self.fields)
 
         self.backend = backend
-        self.equal_columns = elastic is not None and isinstance(elastic.material.medium, LayeredMedium)
         self.quantizations: dict[str, Quantization] = {}
         if plan.moduli == "compact":
             self.quantizations = quantize(planes(), self.fields.material, ranks)
@@ -72,7 +64,7 @@ class GridMaterial:
             self._store_mechanisms(plan, plan.attenuation, simulation)
 
     def _store_mechanisms(
-        self, plan: GridPlan, attenuation: GridAttenuation, simulation: Simulation | None
+        self, plan: GridPlan, attenuation: GridAttenuation, simulation: Simulation
     ) -> None:
         backend, planes = self.backend, plan.padded_shape()[0]
         self.fractions = backend.field(plan.memory_shape(), plan.halo, np.uint32, column_shift(plan))

@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from typing import Any
 
 import numpy as np
 
-from lithowave.mesh.grid import Grid
-from lithowave.solvers.clock import Schedule
+from lithowave.description.simulation import Simulation
 from lithowave.solvers.common.timing import typical_time
-from lithowave.solvers.finite_difference.coefficients import taylor_coefficients
-from lithowave.solvers.finite_difference.cpml import LayerParameters
-from lithowave.solvers.finite_difference.plan import FiniteDifferencePlan, MaterialExtremes
+from lithowave.solvers.finite_difference.attenuation import GridAttenuation, choose_attenuation
+from lithowave.solvers.finite_difference.plan import FiniteDifferencePlan
 from lithowave.solvers.finite_difference.point_lists import ReceiverList
 from lithowave.solvers.finite_difference.solver import FiniteDifferenceSolver
 from lithowave.solvers.interface import LoopPrediction
 
 MOST_RECEIVERS = 256
+UNIFORM = """
+title: measurement
+domain: {x: [0, 1000], y: [0, 1000], z: [-1000, 0]}
+boundaries: {top: absorbing}
+material: {homogeneous: {vp: 5000, vs: 2900, rho: 2500}}
+sources: []
+receivers: []
+duration: 1
+solver: {spacing: 100}
+"""
+"""Description of a uniform medium, of which measurements change single entries."""
 
 
 def fill_with_noise(solver: FiniteDifferenceSolver, every: int = 1) -> None:
@@ -30,13 +38,35 @@ def fill_with_noise(solver: FiniteDifferenceSolver, every: int = 1) -> None:
             solver.backend.assign(field[k], plane * np.float32(1 + 0.1 * np.sin(k)))
 
 
+def uniform_simulation(plan: FiniteDifferencePlan) -> Simulation:
+    """Return a uniform medium on the grid of a plan, without sources and receivers, whose waves are slower than the
+    fastest one of the plan, so that its time step is stable."""
+    nodes = (plan.grid.nodes(axis) for axis in range(3))
+    bounds = {f"domain.{axis}": [float(line[0]), float(line[-1])] for axis, line in zip("xyz", nodes, strict=True)}
+    return Simulation.from_text(UNIFORM).with_overrides({
+        **bounds, "solver.spacing": plan.grid.spacing,
+        "material.homogeneous.vp": 0.9 * plan.extremes.fastest, "material.homogeneous.vs": 0.5 * plan.extremes.fastest,
+    })  # fmt: skip
+
+
+def _uniform_attenuation(plan: FiniteDifferencePlan, given: GridAttenuation) -> GridAttenuation | None:
+    """Return the attenuation of a uniform medium on the grid of a plan, stored as the given one."""
+    return choose_attenuation(uniform_simulation(plan).with_overrides({
+        "material.homogeneous.qp": 100.0, "material.homogeneous.qs": 50.0,
+        "material.attenuation": {"band": list(given.body.band), "mechanisms": given.body.mechanisms},
+        "solver.memory_variables": "coarse" if given.coarse else "full",
+    }))  # fmt: skip
+
+
 def predict_loop_time(plan: FiniteDifferencePlan, backend: Any, receiver_count: int) -> LoopPrediction:
     """Predict the time of the loop: scale a few steps on a smaller grid with and without its layers.
 
     Interior points and memory variables of the layers are scaled separately: a small grid has a larger layer fraction.
     """
     small = _smaller(plan, _sample_points(plan, backend))
-    bare = _without_layers(small)
+    if plan.attenuation is not None and not plan.equal_columns:  # whose quality factors take time to sample
+        small = dataclasses.replace(small, attenuation=_uniform_attenuation(plan, plan.attenuation))
+    bare = without_layers(small)
     bare_step, record = _times(bare, backend, receiver_count)
     per_point, per_step = bare_step / bare.point_count, record + bare_step / bare.point_count * plan.point_count
     if small.layer_values():
@@ -47,7 +77,7 @@ def predict_loop_time(plan: FiniteDifferencePlan, backend: Any, receiver_count: 
 
 def _times(plan: FiniteDifferencePlan, backend: Any, receiver_count: int) -> tuple[float, float]:
     """Return the seconds of a step, and of a record of this many receivers."""
-    solver = FiniteDifferenceSolver(plan, None, backend)
+    solver = FiniteDifferenceSolver(plan, uniform_simulation(plan), backend)
     fill_with_noise(solver)
     step, record = typical_time(lambda: solver.advance(0), backend), 0.0
     if receiver_count:
@@ -80,29 +110,6 @@ def _smaller(plan: FiniteDifferencePlan, ceiling: int) -> FiniteDifferencePlan:
     return dataclasses.replace(plan, grid=dataclasses.replace(plan.grid, shape=(nx, ny, nz), layers=layers))
 
 
-def _without_layers(plan: FiniteDifferencePlan) -> FiniteDifferencePlan:
+def without_layers(plan: FiniteDifferencePlan) -> FiniteDifferencePlan:
+    """Return the plan without absorbing layers, which every description has, on a grid of the same size."""
     return dataclasses.replace(plan, grid=dataclasses.replace(plan.grid, layers=((0, 0), (0, 0), (0, 0))))
-
-
-def synthetic_plan(
-    shape: tuple[int, int, int], order: int, precision: str, cells: int = 0, free_top: bool = False
-) -> FiniteDifferencePlan:
-    """Return a plan for measurements: a grid of this shape, with `cells` of absorbing layer on five faces."""
-    spacing, vp, vs = 100.0, 5000.0, 2900.0
-    pair = (cells, cells)
-    grid = Grid(spacing, shape, (0.0, 0.0, 0.0), (pair, pair, (cells, 0 if free_top else cells)))
-    coefficients = taylor_coefficients(order)
-    step = 0.9 * spacing / (vp * math.sqrt(3.0) * float(np.abs(coefficients).sum()))
-    faces = {f"{axis}_{side}": "absorbing" for axis in "xyz" for side in ("min", "max")}
-    faces["z_max"] = "free" if free_top else "absorbing"
-    return FiniteDifferencePlan(
-        grid=grid,
-        schedule=Schedule(step, step / 0.9, 10 * step, 2),
-        order=order,
-        coefficients=(coefficients,) * 3,
-        faces=faces,
-        layer=LayerParameters(1e-4, 1.0, 2.0, vp),
-        extremes=MaterialExtremes(vp, "the entire grid", vs, "the entire grid"),
-        max_frequency=None,
-        value_bytes=4 if precision == "single" else 8,
-    )

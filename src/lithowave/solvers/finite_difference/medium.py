@@ -17,7 +17,6 @@ from lithowave.solvers.finite_difference.effective_medium import (
     Slab,
     at_node,
     between_nodes,
-    isotropic,
     sharpened,
     slab_between,
 )
@@ -26,7 +25,6 @@ from lithowave.solvers.finite_difference.grid_plan import PLANES
 
 if TYPE_CHECKING:
     from lithowave.description.simulation import Simulation
-    from lithowave.solvers.finite_difference.grid_plan import MaterialExtremes
 
 READING_REACH = 16  # nodes beyond a subdomain that weights of its sources and receivers may use
 
@@ -178,21 +176,6 @@ def medium_planes(simulation: Simulation, grid: Grid, halo: int, law: LawFields)
         yield made
 
 
-def uniform_planes(extremes: MaterialExtremes, grid: Grid, halo: int, law: LawFields) -> Iterator[Planes]:
-    """Yield a uniform medium with the extreme velocities of a model, for performance measurements."""
-    rho = 2500.0
-    mu = rho * extremes.slowest**2
-    last = far_end(grid, halo, 2) - 1
-    kappa = rho * extremes.fastest**2 - 4.0 / 3.0 * mu
-    if law.name == "isotropic":
-        values = isotropic_values(kappa, mu, rho)
-    else:
-        values = VALUES[law.name](isotropic(*map(np.asarray, (kappa, mu, rho))))
-    inside, beyond, outside = (close_far_ends(grid, halo, k, values, law) for k in (0, last, last + 1))
-    for k in range(grid.shape[2] + 2 * halo):
-        yield inside if k < last else beyond if k == last else outside
-
-
 def far_end(grid: Grid, halo: int, axis: int) -> int:
     """Return the index in padded arrays after the last node of the global grid along an axis."""
     return halo + grid.whole.shape[axis] - grid.first[axis]
@@ -214,17 +197,12 @@ def close_far_ends(grid: Grid, halo: int, k: int, values: dict[str, ArrayLike], 
     return {field.name: closed(field) for field in law.material}
 
 
-def surface_ratios(
-    simulation: Simulation | None, extremes: MaterialExtremes, grid: Grid, law: LawFields
-) -> Callable[..., np.ndarray]:
+def surface_ratios(simulation: Simulation, grid: Grid, law: LawFields) -> Callable[..., np.ndarray]:
     """Return c13 / c33 and c23 / c33 on the uppermost plane as a function of the node counts along x and y.
 
     The function returns (2, ..., rows, columns), for the nodes of a subdomain and `READING_REACH` around it. With the
     isotropic law both ratios are lambda / (lambda + 2 mu).
     """
-    if simulation is None:  # see `uniform_planes`
-        ratio = np.array(1.0 - 2.0 * (extremes.slowest / extremes.fastest) ** 2)
-        return lambda columns, rows: np.broadcast_to(ratio, (2, *rows.shape, columns.shape[-1]))
     x, y = (grid.coordinates(axis, READING_REACH) for axis in range(2))
     firsts = [first - READING_REACH for first in grid.first[:2]]
     values = PlaneAverages(simulation, grid.spacing, law, x, y[:, None])(simulation.domain.z[1])

@@ -37,8 +37,7 @@ class MomentList:
 
     Parameters
     ----------
-    sources : those with a moment tensor. schedule : see `SourceAmplitudes`. columns : moduli near the sources; None for
-    a uniform medium.
+    sources : those with a moment tensor. schedule : see `SourceAmplitudes`. columns : moduli near the sources.
 
     Attributes
     ----------
@@ -49,7 +48,7 @@ class MomentList:
 
     def __init__(
         self, backend: Any, stencil: PointStencil, sources: Sequence[Any], schedule: Schedule,
-        columns: SourceColumns | None = None,
+        columns: SourceColumns,
     ) -> None:  # fmt: skip
         first, weight, parts = _parts_of(stencil, sources, columns)
         grid = stencil.grid
@@ -122,13 +121,13 @@ class WindowedTable(AmplitudeTable):
 
 
 def _parts_of(
-    stencil: PointStencil, sources: Sequence[Any], columns: SourceColumns | None
+    stencil: PointStencil, sources: Sequence[Any], columns: SourceColumns
 ) -> tuple[np.ndarray, np.ndarray, MomentParts]:
     """Return the parts of the moment tensors of sources, and the first nodes and weights of each; see `lines_of`."""
     positions = np.array([source.position for source in sources], float).reshape(-1, 3)
     moments = np.array([source.moment for source in sources], float).reshape(-1, len(STRESSES))
-    interfaces = None if columns is None else columns.interfaces(positions)
-    if columns is None or interfaces is None or not interfaces.present.any():
+    interfaces = columns.interfaces(positions)
+    if not interfaces.present.any():
         return *lines_of(stencil, positions), whole_moments(moments, WIDTH)
     first, weight = lines_of(stencil, positions, interfaces.z)
     beside = np.flatnonzero(interfaces.present)

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from lithowave.description.media import LayeredMedium
-from lithowave.description.solver import RECOMMENDED_POINTS_PER_WAVELENGTH
 from lithowave.errors import InputError
 from lithowave.mesh.grid import AXES, Grid, build_grid
 from lithowave.parallel.ranks import SINGLE_RANK, Ranks
@@ -253,7 +252,7 @@ def plan(
     attenuation = choose_attenuation(simulation)
     elastic = unrelaxed_simulation(simulation)
     extremes = find_material_extremes(simulation, elastic)
-    spacing = _spacing(simulation, extremes.slowest)
+    spacing = solver.grid_spacing(extremes.slowest, domain.z[1] - domain.z[0])
     cells = simulation.boundaries.layer.cells
     layers = tuple(
         tuple(cells if faces[f"{axis}_{side}"] == "absorbing" else 0 for side in ("min", "max")) for axis in AXES
@@ -280,7 +279,8 @@ def plan(
     made = FiniteDifferencePlan(
         grid, schedule, solver.order, coefficients, faces, layer, extremes, solver.max_frequency, value_bytes,
         solver.passes, simulation.compute.moduli, law, reason, PLANES if layered else SAMPLED_PLANES[law],
-        attenuation, concurrent=averages_concurrently(elastic.material.medium, LAWS[law]),
+        attenuation, averages_concurrently(elastic.material.medium, LAWS[law]),
+        isinstance(elastic.material.medium, LayeredMedium),
     )  # fmt: skip
     if ranks.size > 1:
         subdomain = make_subdomain(made, backend, (ranks.rank, ranks.size), simulation.compute.parts)
@@ -331,17 +331,6 @@ def find_material_extremes(simulation: Simulation, elastic: Simulation) -> Mater
     return MaterialExtremes(
         fastest, fastest_place, slowest, simulation.material.extreme_places(simulation.domain)["vs_min"]
     )
-
-
-def _spacing(simulation: Simulation, slowest: float) -> float:
-    solver = simulation.solver
-    if solver.spacing is not None:
-        return solver.spacing
-    points = solver.points_per_wavelength or RECOMMENDED_POINTS_PER_WAVELENGTH[solver.order]
-    largest = slowest / solver.max_frequency / points
-    # The largest spacing that is at most this and divides the depth extent: the bottom is at the requested depth.
-    depth = simulation.domain.z[1] - simulation.domain.z[0]
-    return depth / math.ceil(depth / largest - 1e-9)
 
 
 def _layer_parameters(simulation: Simulation, extremes: MaterialExtremes, spacing: float) -> LayerParameters:

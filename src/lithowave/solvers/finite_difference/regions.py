@@ -71,12 +71,12 @@ class StepRegions:
     Parameters
     ----------
     plan, backend, stencil, material : objects of the rank. sources : point sources of the run. columns : moduli near
-    them; None for a uniform medium.
+    them.
     """
 
     def __init__(
         self, plan: Any, backend: Any, stencil: PointStencil, material: Any, sources: Sequence[Any],
-        columns: SourceColumns | None,
+        columns: SourceColumns,
     ) -> None:  # fmt: skip
         self._plan, self._backend, self._stencil, self._material = plan, backend, stencil, material
         self._columns = columns

@@ -65,23 +65,22 @@ class FiniteDifferenceSolver:
 
     Parameters
     ----------
-    plan : grid, time step, stencils. simulation : sources, receivers, material; None for a uniform medium without
-    either, to measure kernels. backend : owner of the arrays. halo : halo exchange with other ranks; None for one rank.
+    plan : grid, time step, stencils. simulation : sources, receivers, material. backend : owner of the arrays. halo :
+    halo exchange with other ranks; None for one rank.
     """
 
     staggered = True
     sea_floor: tuple[int, ...] = ()  # there are no fluids
 
     def __init__(
-        self, plan: FiniteDifferencePlan, simulation: Simulation | None, backend: Any, halo: Halo | None = None
+        self, plan: FiniteDifferencePlan, simulation: Simulation, backend: Any, halo: Halo | None = None
     ) -> None:
         self.plan, self.grid, self.backend, self.halo = plan, plan.grid, backend, halo or single_rank_halo(backend)
         with phase("materials"):
             self.material = GridMaterial(plan, simulation, backend, self.halo.ranks)
-        sources = () if simulation is None else simulation.acquisition.sources
-        receivers = () if simulation is None else simulation.acquisition.receivers
+        sources, receivers = simulation.acquisition.sources, simulation.acquisition.receivers
         self.stencil = self._make_stencil(simulation)
-        columns = None if simulation is None else SourceColumns(simulation, plan.law_fields, self.grid)
+        columns = SourceColumns(simulation, plan.law_fields, self.grid)
         self.step = Step(plan, backend, self.material, self.stencil, sources, columns)
         message = plan.subdomain and FieldMessage(
             self.halo, self.step.kernels, plan.subdomain, self.stencil.strides, plan.halo
@@ -97,17 +96,16 @@ class FiniteDifferenceSolver:
         self._snapshot_grids: dict[tuple[SnapshotGrid, str], list] = {}
         self._peaks: dict[str, Any] | None = None
 
-    def _make_stencil(self, simulation: Simulation | None) -> PointStencil:
+    def _make_stencil(self, simulation: Simulation) -> PointStencil:
         plan, backend, surface = self.plan, self.backend, None
         steps = backend.field_strides(plan.padded_shape(), plan.halo)
         volumes = line_volumes(self.grid.whole, plan.faces, face_closure(plan.order))
         if plan.faces["z_max"] == "free":
-            elastic = simulation and unrelaxed_simulation(simulation)
-            ratios = surface_ratios(elastic, plan.extremes, self.grid, plan.law_fields)
+            ratios = surface_ratios(unrelaxed_simulation(simulation), self.grid, plan.law_fields)
             surface = FreeSurface(ratios, plan.coefficients[0], GAINS[plan.order], self.grid.whole.shape[:2])
         own = plan.subdomain.own if plan.subdomain else None
         balanced = plan.law_fields.coarse
-        receivers = () if simulation is None else simulation.acquisition.receivers
+        receivers = simulation.acquisition.receivers
         positions = np.array([receiver.position for receiver in receivers], float).reshape(-1, 3)
         return PointStencil(self.grid, plan.halo, volumes, steps[::-1], plan.faces, surface, own, balanced, positions)
 

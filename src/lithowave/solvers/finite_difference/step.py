@@ -40,13 +40,13 @@ class Step:
 
     def __init__(
         self, plan: FiniteDifferencePlan, backend: Any, material: GridMaterial, stencil: PointStencil,
-        sources: Sequence, columns: SourceColumns | None,
+        sources: Sequence, columns: SourceColumns,
     ) -> None:  # fmt: skip
         self.plan, self.backend, self.material = plan, backend, material
         with phase("kernels"):
             self.kernels = backend.kernels(
                 PACKAGE, *KERNELS, order=plan.order, scales=material.scales, law=plan.law_fields,
-                equal_columns=material.equal_columns,
+                equal_columns=plan.equal_columns,
             )
         self.coefficients = tuple(tuple(map(backend.scalar, line)) for line in plan.coefficients)
         self.ratio = backend.scalar(plan.schedule.time_step / plan.grid.spacing)

@@ -22,7 +22,8 @@ from typing import Any
 
 import numpy as np
 
-from lithowave.solvers.spectral_element.faces import COMPONENTS, Damping
+from lithowave.physics.tensors import TENSOR_PAIRS
+from lithowave.solvers.spectral_element.faces import Damping
 
 
 def coupling_matrices(plan: Any, damping: Damping) -> np.ndarray:
@@ -37,7 +38,7 @@ def coupling_matrices(plan: Any, damping: Damping) -> np.ndarray:
     found[:, :3, 3] = half * interface.area * rates[1][:, None]
     found[:, 3, :3] = -half * interface.area * rates[0][:, None]
     solid, fluid = damping.at(interface.solid), damping.at(interface.fluid)
-    for number, (a, b) in enumerate(COMPONENTS):
+    for number, (a, b) in enumerate(TENSOR_PAIRS):
         found[:, a, b] = found[:, b, a] = solid[:, number]
     found[:, 3, 3] = fluid[:, 0]
     return -np.linalg.solve(np.eye(4) + found, found)

@@ -17,11 +17,11 @@ import numpy as np
 
 from lithowave.backends.host_threads import over_parts
 from lithowave.mesh.numbering import FACES
+from lithowave.physics.elasticity import stiffness_tensor
+from lithowave.physics.tensors import TENSOR_PAIRS, tensor_components
 from lithowave.solvers.spectral_element.geometry import shape_derivatives
 from lithowave.solvers.spectral_element.gll import gll_points, gll_weights
 
-VOIGT = np.array([[0, 5, 4], [5, 1, 3], [4, 3, 2]])
-COMPONENTS = ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))
 PART = 1024  # faces that are integrated at a time
 
 
@@ -35,7 +35,7 @@ class Damping:
 
     def at(self, points: np.ndarray) -> np.ndarray:
         """Return the matrices (n, 6) at some points, 0 where the motion is not damped."""
-        found = np.zeros((len(points), len(COMPONENTS)))
+        found = np.zeros((len(points), len(TENSOR_PAIRS)))
         place = np.searchsorted(self.point, points)
         known = place < len(self.point)
         known[known] = self.point[place[known]] == points[known]
@@ -77,8 +77,7 @@ def face_areas(nodes: np.ndarray, face: int, degree: int) -> np.ndarray:
 
 def impedances(stiffness: np.ndarray, rho: np.ndarray, normal: np.ndarray) -> np.ndarray:
     """Return Z (..., 3, 3), kg/(m^2 s). stiffness (..., 6, 6) in Pa, rho (...), unit normals (..., 3)."""
-    tensor = stiffness[..., VOIGT[:, :, None, None], VOIGT]
-    christoffel = np.einsum("...ijkl,...j,...l->...ik", tensor, normal, normal)
+    christoffel = np.einsum("...ijkl,...j,...l->...ik", stiffness_tensor(stiffness), normal, normal)
     values, vectors = np.linalg.eigh(christoffel * rho[..., None, None])
     return np.einsum("...ia,...a,...ka->...ik", vectors, np.sqrt(np.maximum(values, 0)), vectors)
 
@@ -105,7 +104,7 @@ def absorbing_matrices(mesh: Any, numbers: np.ndarray, faces: np.ndarray, impeda
     impedance : function (elements, point indices (points, 3) as k, j, i, unit normals) -> Z (elements, points, 3, 3).
     """
     degree = numbers.shape[1] - 1
-    points, matrices = [np.zeros(0, np.int64)], [np.zeros((0, len(COMPONENTS)))]
+    points, matrices = [np.zeros(0, np.int64)], [np.zeros((0, len(TENSOR_PAIRS)))]
     for face in range(len(FACES)):
         members = faces[faces[:, 1] == face, 0]
         places, _ = face_places(face, degree)
@@ -115,8 +114,8 @@ def absorbing_matrices(mesh: Any, numbers: np.ndarray, faces: np.ndarray, impeda
             area = face_areas(mesh.element_nodes(some), face, degree)
             size = np.linalg.norm(area, axis=-1)
             z = impedance(some, places, area / size[..., None])
-            matrix = (z * size[..., None, None])[:, :, *np.transpose(COMPONENTS)]
-            return numbers[some[:, None], *places.T].ravel(), matrix.reshape(-1, len(COMPONENTS))
+            matrix = tensor_components(z * size[..., None, None])
+            return numbers[some[:, None], *places.T].ravel(), matrix.reshape(-1, len(TENSOR_PAIRS))
 
         for point, matrix in over_parts(integrate, len(members), PART):
             points.append(point)
@@ -125,7 +124,7 @@ def absorbing_matrices(mesh: Any, numbers: np.ndarray, faces: np.ndarray, impeda
     damped = np.zeros(every.max(initial=-1) + 1, bool)
     damped[every] = True
     point = np.flatnonzero(damped)
-    total = np.empty((len(point), len(COMPONENTS)))
+    total = np.empty((len(point), len(TENSOR_PAIRS)))
     place = np.empty(len(every), np.int64)
 
     def find(part: slice) -> None:
@@ -136,5 +135,5 @@ def absorbing_matrices(mesh: Any, numbers: np.ndarray, faces: np.ndarray, impeda
             total[:, column] = np.bincount(place, flat[:, column], len(point))
 
     over_parts(find, len(every), 16 * PART)
-    over_parts(add, len(COMPONENTS), 1)
+    over_parts(add, len(TENSOR_PAIRS), 1)
     return Damping(point, total)

@@ -23,7 +23,7 @@ from lithowave.errors import InputError
 from lithowave.mesh.products import product
 from lithowave.solvers.elements.point_cells import PointCells
 from lithowave.solvers.elements.point_location import PointLocations
-from lithowave.solvers.spectral_element.gll import gll_points, gll_weights, lagrange_derivatives, lagrange_values
+from lithowave.solvers.spectral_element.gll import gll_points, lagrange_derivatives, lagrange_values
 from lithowave.solvers.spectral_element.map_inversion import invert_maps
 
 PART = 1024  # elements or points that are searched at a time
@@ -36,14 +36,6 @@ _STEPS_27 = (
     *((2, 2, 1), (0, 2, 1), (1, 0, 2), (0, 1, 2), (2, 1, 2), (1, 2, 2)),
     *((1, 1, 0), (1, 0, 1), (0, 1, 1), (2, 1, 1), (1, 2, 1), (1, 1, 2), (1, 1, 1)),
 )
-# nodes_vtk = nodes_gmsh[GMSH_TO_VTK] (VTK_TRIQUADRATIC_HEXAHEDRON, type 29); nodes_gmsh = nodes_vtk[VTK_TO_GMSH].
-GMSH_TO_VTK = np.array(
-    [0, 1, 2, 3, 4, 5, 6, 7, 8, 11, 13, 9, 16, 18, 19, 17, 10, 12, 14, 15, 22, 23, 21, 24, 20, 25, 26]
-)
-VTK_TO_GMSH = np.argsort(GMSH_TO_VTK)
-
-EDGES = np.array([(0, 1), (1, 2), (2, 3), (3, 0), (4, 5), (5, 6), (6, 7), (7, 4), (0, 4), (1, 5), (2, 6), (3, 7)])
-FACES = np.array([(0, 3, 2, 1), (0, 1, 5, 4), (0, 4, 7, 3), (1, 2, 6, 5), (2, 3, 7, 6), (4, 5, 6, 7)])
 
 
 def map_degree(count: int) -> int:
@@ -61,12 +53,6 @@ def tensor_order(count: int) -> np.ndarray:
     order = steps @ [1, degree + 1, (degree + 1) ** 2]
     order.flags.writeable = False
     return order
-
-
-def reference_nodes(count: int) -> np.ndarray:
-    """Return the reference coordinates of the nodes, shape (count, 3)."""
-    degree = map_degree(count)
-    return np.array(_STEPS_8 if degree == 1 else _STEPS_27) * (2.0 / degree) - 1.0
 
 
 def shape_functions(reference: np.ndarray, count: int) -> np.ndarray:
@@ -139,12 +125,6 @@ def _cofactor(m: np.ndarray, row: int, column: int) -> np.ndarray:
     return m[..., r, c] * m[..., s, d] - m[..., r, d] * m[..., s, c]
 
 
-def volumes(nodes: np.ndarray, degree: int = 4) -> np.ndarray:
-    """Return the volume of each element, m^3, by GLL quadrature: exact for degree >= 2 (8 nodes) or >= 3 (27 nodes)."""
-    weights = gll_weights(degree)
-    return np.einsum("ekji,k,j,i->e", determinant(jacobian_matrix(nodes, degree)), weights, weights, weights)
-
-
 # Points in elements
 
 
@@ -211,68 +191,6 @@ def bounding_boxes(nodes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return nodes.min(axis=1), nodes.max(axis=1)
 
 
-# Quality
-
-
-@dataclass(frozen=True)
-class Quality:
-    """Quality measures of each element, shape (elements,).
-
-    jacobian : minimum determinant at the GLL points, m^3. jacobian_ratio : minimum over maximum, 1 for a box. skewness
-    : equiangle skewness of the straight-edged faces, max over angles of (a - 90) / 90 and (90 - a) / 90: 0 for right
-    angles, 1 for a degenerate angle. edge_ratio : longest straight edge over shortest. distance : minimum distance of
-    neighboring GLL points, m.
-    """
-
-    jacobian: np.ndarray
-    jacobian_ratio: np.ndarray
-    skewness: np.ndarray
-    edge_ratio: np.ndarray
-    distance: np.ndarray
-
-
-def quality(nodes: np.ndarray, degree: int = 4) -> Quality:
-    """Return the quality measures of every element."""
-    jacobian = determinant(jacobian_matrix(nodes, degree)).reshape(len(nodes), -1)
-    edges = np.linalg.norm(nodes[:, EDGES[:, 1]] - nodes[:, EDGES[:, 0]], axis=-1)
-    distance = np.min([d.reshape(len(nodes), -1).min(axis=1) for d in _distances(nodes, degree)], axis=0)
-    low, high = jacobian.min(axis=1), jacobian.max(axis=1)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return Quality(low, low / high, skewness(nodes), edges.max(axis=1) / edges.min(axis=1), distance)
-
-
-def skewness(nodes: np.ndarray) -> np.ndarray:
-    """Return the equiangle skewness, shape (elements,), from the 24 angles of the faces."""
-    corner = nodes[:, FACES]
-    to_next, to_last = np.roll(corner, -1, axis=2) - corner, np.roll(corner, 1, axis=2) - corner
-    angle = np.arctan2(np.linalg.norm(np.cross(to_next, to_last), axis=-1), (to_next * to_last).sum(-1))
-    return np.abs(angle / (np.pi / 2) - 1.0).max(axis=(1, 2))
-
-
-def _distances(nodes: np.ndarray, degree: int) -> list[np.ndarray]:
-    """Return the distances of neighboring GLL points along z, y and x."""
-    positions = gll_positions(nodes, degree)
-    return [np.sqrt((np.diff(positions, axis=axis) ** 2).sum(-1)) for axis in (1, 2, 3)]
-
-
-def shortest_travel_time(nodes: np.ndarray, degree: int, speed: np.ndarray) -> np.ndarray:
-    """Return the minimum distance of neighboring GLL points over vp in each element, s, shape (elements,).
-
-    The stable time step is the minimum of this times the Courant number of the time scheme. speed : vp, m/s,
-    (elements,) or at the GLL points (elements, k, j, i); the larger value of two neighbors counts.
-    """
-    speed = np.asarray(speed, dtype=float)
-    if speed.ndim == 1:
-        speed = speed[:, None, None, None]
-    speed = np.broadcast_to(speed, (len(nodes), *(degree + 1,) * 3))
-    times = []
-    for axis, distance in zip((1, 2, 3), _distances(nodes, degree), strict=True):
-        ends = np.moveaxis(speed, axis, 0)
-        faster = np.moveaxis(np.maximum(ends[1:], ends[:-1]), 0, axis)
-        times.append((distance / faster).reshape(len(nodes), -1).min(axis=1))
-    return np.min(times, axis=0)
-
-
 @dataclass(frozen=True)
 class BadElements:
     """Elements whose Jacobian is not positive at every GLL point: indices (m,), corners (m, 8, 3) in m, and the minimum
@@ -290,9 +208,7 @@ def bad_elements(nodes: np.ndarray, degree: int = 4) -> BadElements:
     return BadElements(bad, nodes[bad, :8], jacobian[bad])
 
 
-def refuse_bad_elements(
-    nodes: np.ndarray, degree: int = 4, *, ids: np.ndarray | None = None, where: str = "mesh"
-) -> None:
+def refuse_bad_elements(nodes: np.ndarray, degree: int = 4, *, ids: np.ndarray | None = None) -> None:
     """Raise InputError if there are bad elements, with the ID (default: index) and corners of the worst."""
     bad = bad_elements(nodes, degree)
     if not bad.element.size:
@@ -303,7 +219,7 @@ def refuse_bad_elements(
     count = bad.element.size
     many = "1 element is" if count == 1 else f"{count} elements are"
     raise InputError(
-        where,
+        "mesh",
         f"{many} inverted, folded or flat; the worst is element {name}, with Jacobian {bad.jacobian[worst]:.4g} m^3 "
         f"and corners {corners} m",
         "allowed: a positive Jacobian at every point of an element",

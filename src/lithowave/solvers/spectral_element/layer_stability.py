@@ -8,10 +8,9 @@ import numpy as np
 
 from lithowave.description.anisotropy import backward_waves
 from lithowave.solvers.common.layer_warnings import GROWTH_TOLERANCE
-from lithowave.solvers.spectral_element.absorbing_layer import AbsorbingLayer
 
 
-def growing_wave_warnings(layer: AbsorbingLayer, masks: np.ndarray, materials: Any, ranks: Any) -> list[str]:
+def growing_wave_warnings(masks: np.ndarray, materials: Any, ranks: Any) -> list[str]:
     """Return a warning for each anisotropic material in the layer whose waves may grow there (collective call).
 
     masks : active axes of the elements of this rank.

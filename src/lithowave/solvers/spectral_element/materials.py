@@ -11,6 +11,7 @@ import numpy as np
 
 from lithowave.backends.host_threads import over_parts
 from lithowave.errors import InputError
+from lithowave.physics.elasticity import isotropic_stiffness, lame_moduli, voigt_average
 from lithowave.solvers.spectral_element.relaxation import Losses
 
 NEGLIGIBLE = 1e-4  # 1/Q of fluids that are taken as elastic, such as the outer core with 1/57823
@@ -151,26 +152,9 @@ class ElementMaterials:
         """Return Voigt's matrix and rho at a point in an element; weights (k, j, i) interpolate."""
         if self.values is not None:
             lam, mu, rho = (float((part[element] * weights).sum()) for part in self.values)
-            return isotropic_stiffness(np.array(lam), np.array(mu)), rho
+            return isotropic_stiffness(lam, mu), rho
         number = self.number[element]
         return self.stiffness[number], float(self.rho[number])
-
-
-def isotropic_stiffness(lam: np.ndarray, mu: np.ndarray) -> np.ndarray:
-    """Return Voigt's matrix (..., 6, 6)."""
-    matrix = np.zeros((*np.shape(lam), 6, 6))
-    matrix[..., :3, :3] = np.asarray(lam)[..., None, None]
-    for row in range(6):
-        matrix[..., row, row] += (2 if row < 3 else 1) * np.asarray(mu)
-    return matrix
-
-
-def voigt_average(stiffness: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return kappa and mu of the isotropic average of Voigt's matrices (..., 6, 6)."""
-    diagonal = stiffness[..., range(6), range(6)]
-    normal, shear = diagonal[..., :3].sum(axis=-1), diagonal[..., 3:].sum(axis=-1)
-    across = stiffness[..., 0, 1] + stiffness[..., 0, 2] + stiffness[..., 1, 2]
-    return (normal + 2.0 * across) / 9.0, (normal - across + 3.0 * shear) / 15.0
 
 
 def materials_of(properties: list[Any], number: np.ndarray, losses: Losses | None = None) -> ElementMaterials:
@@ -203,8 +187,8 @@ def sampled_materials(
         x, y, z = np.moveaxis(positions(some), -1, 0)
         own = [layer[some, None, None, None] for layer in layers]
         vp, vs, rho = medium.sample(x, y, z, *own)
-        mu = rho * vs**2
-        values[0, some], values[1, some], values[2, some] = rho * vp**2 - 2 * mu, mu, rho
+        values[0, some], values[1, some] = lame_moduli(vp, vs, rho)
+        values[2, some] = rho
         fluid = vs == 0.0
         if losses is not None:
             inverse = lossy.inverse_quality(x, y, z, *own)

@@ -26,8 +26,8 @@ class GlobalMeshStatistics:
     elements outside an absorbing layer. layer_elements, layer_bytes : elements of them in an
     absorbing layer, and the memory of its variables and filters. relaxing : number of elements with attenuation by
     the number of points that have memory variables; relaxation_bytes : their memory. kinds : number of the other
-    elements of each kind, by name. faces : number of faces of each boundary kind. quality : see `quality_report`, of
-    the elements outside the layer, by their global indices. worst_place : location of the worst element.
+    elements of each kind, by name. faces : number of faces of each boundary kind. quality : see `_own_quality`, of all
+    ranks. worst_place : location of the worst element.
     limiting_speed, limiting_place : m/s, of the element that sets the time step. fewest_points, slowest_speed,
     slowest_place, slowest_fluid : minimum points per wavelength at 1 Hz, the velocity of the slowest wave there, m/s,
     the place, and whether it is in a fluid. memory_bytes.
@@ -148,9 +148,13 @@ def _coarsest(plan: Any, longest: np.ndarray) -> tuple[float, int, float, str, b
 
 
 def _own_quality(plan: Any, measures: dict[str, np.ndarray]) -> tuple[dict[str, Any], str]:
-    """Return `quality_report` of this part outside an absorbing layer, with global element indices (the first of
-    elements that are equal up to round-off), and the location of the worst element. measures : see `element_measures`;
-    those of the layer are overwritten."""
+    """Return the quality of this part outside an absorbing layer, and the location of the worst element.
+
+    The quality has the worst value of each of `element_measures`; worst, the element with that value: element (its
+    global index, the first of elements that are equal up to round-off), id, center (x, y, z), m; and worst_element, the
+    element of the lowest min(jacobian_ratio, 1 - skewness), with this measure and its value.
+    measures : see `element_measures`; those of the layer are overwritten.
+    """
     mesh, numbers = plan.mesh, plan.mesh.numbers_in_whole
     in_layer = (plan.layer_masks > 0) | plan.added_elements()
     for name, values in measures.items():  # elements of a layer are never the worst

@@ -355,7 +355,7 @@ class SpectralElementPlan(ElementPlan):
         """Return warnings if waves may grow in the layer, or if its damping is limited, so that it reflects more."""
         if self.layer is None or not self.layer.matched:
             return []
-        growing = growing_wave_warnings(self.layer, self.layer_masks, self.materials, self.ranks)
+        growing = growing_wave_warnings(self.layer_masks, self.materials, self.ranks)
         found = self.layer_damping.reflection(self.layer)
         face = max(found, key=lambda name: found[name])
         limit = max(LARGEST_REFLECTION, 1.01 * self.layer.reflection)

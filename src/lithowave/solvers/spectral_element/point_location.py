@@ -10,6 +10,7 @@ import numpy as np
 from lithowave.backends.host_threads import over_parts
 from lithowave.backends.loops import exact_part
 from lithowave.mesh.hexahedra import HexahedralMesh
+from lithowave.physics.tensors import SWAPPED, TENSOR_PAIRS
 from lithowave.solvers.elements.point_location import PART, PointLocations
 from lithowave.solvers.spectral_element.geometry import find_elements, metric, shape_derivatives
 from lithowave.solvers.spectral_element.gll import lagrange_derivatives, lagrange_values
@@ -97,11 +98,10 @@ def symmetric(six: Any) -> np.ndarray:
 def strain_of(gradient: np.ndarray, inverse: np.ndarray) -> np.ndarray:
     """Return strain (..., m, 6) as xx, yy, zz, xy, xz, yz from du_c / dxi_d (..., m, 9) and dxi_d / dx_e (m, d, e)."""
     full = gradient.reshape(*gradient.shape[:-1], 3, 3) @ inverse
-    pairs = ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))
-    return np.stack([0.5 * (full[..., a, b] + full[..., b, a]) for a, b in pairs], axis=-1)
+    return np.stack([0.5 * (full[..., a, b] + full[..., b, a]) for a, b in TENSOR_PAIRS], axis=-1)
 
 
 def stress_of(strain: np.ndarray, stiffness: np.ndarray) -> np.ndarray:
     """Return stress (..., m, 6) as xx, yy, zz, xy, xz, yz from strain in that order and Voigt's matrices (m, 6, 6)."""
-    voigt = strain[..., [0, 1, 2, 5, 4, 3]] * np.array([1, 1, 1, 2, 2, 2])
-    return np.einsum("mab,...mb->...ma", stiffness, voigt)[..., [0, 1, 2, 5, 4, 3]]
+    voigt = strain[..., SWAPPED] * np.array([1, 1, 1, 2, 2, 2])
+    return np.einsum("mab,...mb->...ma", stiffness, voigt)[..., SWAPPED]

@@ -46,8 +46,8 @@ import numpy as np
 
 from lithowave.backends.host_threads import over_parts
 from lithowave.backends.loops import exact_part
-from lithowave.errors import InputError
 from lithowave.rheology.body import RelaxationBody
+from lithowave.solvers.elements.element_description import negative_moduli
 from lithowave.solvers.spectral_element.element_statistics import is_affine, map_coefficients
 from lithowave.solvers.spectral_element.geometry import determinant, jacobian_matrix
 from lithowave.solvers.spectral_element.gll import gll_points, gll_weights
@@ -263,18 +263,12 @@ def carry(
                     carried[i, m, element, carrier] /= (1.0 + concentration * real) ** 2
 
 
-def lame_moduli(mesh: Any, materials: Any, degree: int, elements: np.ndarray, number: int, dtype: Any) -> np.ndarray:
-    """Return Y_j kappa - 2/3 Y_j mu and Y_j mu of the points of a set, (elements, points, 2 n), Pa."""
-    moduli, place = distinct_moduli(mesh, materials, degree, elements, number, dtype)
-    return moduli[place]
-
-
 def distinct_moduli(
     mesh: Any, materials: Any, degree: int, elements: np.ndarray, number: int, dtype: Any,
     affine: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
-    """Return the distinct `lame_moduli` of elements, and the place of those of each element among them. affine : see
-    `representatives`."""
+    """Return the distinct Y_j kappa - 2/3 Y_j mu and Y_j mu, Pa, of the points of a set, (distinct, points, 2 n), and
+    the index of those of each element among them. affine : see `representatives`."""
     chosen, place = representatives(mesh, materials, elements, affine)
     found = np.empty((len(chosen), carrier_count(degree, number), materials.losses.body.mechanisms, 2), dtype)
 
@@ -351,11 +345,7 @@ def choose_sets(
         chosen[rest[fits]] = number
         rest, largest = rest[~fits], largest[~fits]
     if len(rest):
-        raise InputError(
-            "material", f"attenuation makes the relaxed moduli of element {mesh.numbers_in_whole[rest[0]] + 1} "
-            "negative", "quality factors must be larger in a medium with strong anisotropy",
-            "increase qp and qs, or reduce the anisotropy",
-        )  # fmt: skip
+        raise negative_moduli(mesh.numbers_in_whole[rest[0]] + 1)
     return chosen
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from lithowave.physics.tensors import TENSOR_PAIRS
 from lithowave.solvers.common.programs import Launch
 from lithowave.solvers.elements.point_location import PointLocations
 from lithowave.solvers.elements.samples import Samples
@@ -26,7 +27,6 @@ from lithowave.solvers.spectral_element.point_location import (
 )
 
 SIX = [0, 3, 4, 3, 1, 5, 4, 5, 2]  # places in (xx, yy, zz, xy, xz, yz) of the nine components of a tensor
-PAIRS = ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))
 ISOTROPIC = np.array([1.0, 1.0, 1.0, 0.0, 0.0, 0.0])
 
 
@@ -168,4 +168,4 @@ def turned(tensors: np.ndarray, axes: np.ndarray) -> np.ndarray:
     """Return components of tensors (..., m, 6) along the rows of axes (m, 3, 3): A T A^T."""
     full = tensors[..., SIX].reshape(*tensors.shape[:-1], 3, 3)
     full = axes @ full @ np.swapaxes(axes, -1, -2)
-    return np.stack([full[..., a, b] for a, b in PAIRS], axis=-1)
+    return np.stack([full[..., a, b] for a, b in TENSOR_PAIRS], axis=-1)

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from lithowave.backends.host_threads import parts_in_order
+from lithowave.physics.tensors import TENSOR_PAIRS
 from lithowave.solvers.placement import FORCE, MOMENT, Placement
 from lithowave.solvers.spectral_element.faces import face_points
 from lithowave.solvers.spectral_element.geometry import gll_positions
 
 CHUNK = 1 << 13  # elements that are searched at a time
-PAIRS = ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))
 
 
 def add_sources(placement: Placement, plan: Any, sources: Any, source_list: Any) -> None:
@@ -42,7 +42,7 @@ def add_sources(placement: Placement, plan: Any, sources: Any, source_list: Any)
         return
     for axis in range(3):
         np.add.at(placement.totals[:, FORCE][:, axis], owner[is_force], weight[is_force, axis])
-    for column, (a, b) in enumerate(PAIRS):
+    for column, (a, b) in enumerate(TENSOR_PAIRS):
         moment = 0.5 * (weight[:, a] * arms[:, b] + weight[:, b] * arms[:, a])
         np.add.at(placement.totals[:, MOMENT][:, column], owner[~is_force], moment[~is_force])
     held = np.isin(point, face_points(plan.numbers, plan.faces["rigid"]))

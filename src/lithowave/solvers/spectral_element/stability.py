@@ -39,8 +39,8 @@ from lithowave.backends.host_threads import over_parts
 from lithowave.backends.loops import exact_part
 from lithowave.mesh.numbering import CORNERS
 from lithowave.parallel.ranks import SINGLE_RANK, Ranks
+from lithowave.physics.elasticity import stiffness_tensor
 from lithowave.solvers.spectral_element.element_statistics import is_affine, map_coefficients
-from lithowave.solvers.spectral_element.faces import VOIGT
 from lithowave.solvers.spectral_element.geometry import jacobian_matrix, metric
 from lithowave.solvers.spectral_element.gll import derivative_matrix, gll_weights
 from lithowave.solvers.spectral_element.materials import UPPER
@@ -304,7 +304,7 @@ class Patch:
             tensor = (np.eye(3) / self.rho[some][..., None, None])[..., None, :, None, :]
             inertia = 1.0 / moduli[..., 0, 0]
         else:
-            tensor, inertia = moduli[..., VOIGT[:, :, None, None], VOIGT], self.rho[some]
+            tensor, inertia = stiffness_tensor(moduli), self.rho[some]
         size = 3 * tensor.shape[2]
         law = np.einsum("epdm,epcmal,epbl->ecdabp", inverse, tensor, inverse, optimize=True)
         stiffness = (np.einsum("epcdcd->ep", tensor) * volume).sum(axis=1)

@@ -10,7 +10,8 @@ import numpy as np
 
 from lithowave.backends.host_threads import over_parts
 from lithowave.backends.loops import exact_part
-from lithowave.earth.transverse import PAIRS, largest_softness, phase_speed_range, voigt_average
+from lithowave.earth.transverse import largest_softness, phase_speed_range, voigt_average
+from lithowave.physics.tensors import VOIGT_PAIRS
 from lithowave.solvers.spectral_element.averaged_layers import AveragedLayers
 from lithowave.solvers.spectral_element.materials import (
     UPPER,
@@ -190,7 +191,7 @@ def _without_copies(values: np.ndarray) -> np.ndarray:
     return values[..., :1, :1] if values.strides[-2:] == (0, 0) else values
 
 
-_AXES = np.array(PAIRS)
+_AXES = np.array(VOIGT_PAIRS)
 _SAME = np.eye(3)
 
 

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from lithowave.verification.quadrature import TimeCurve, antiderivative, differentiate, integrate
+from exact_solutions.quadrature import TimeCurve, antiderivative, differentiate, integrate
 
 QUANTITIES = ("displacement", "velocity")
 

@@ -1,6 +1,6 @@
 """Interface waves: Rayleigh (vacuum and solid), Scholte (fluid and solid), Stoneley (two solids).
 
-They are waves of `lithowave.verification.fluid_solid` without an incident wave: outgoing, evanescent amplitudes
+They are waves of `exact_solutions.fluid_solid` without an incident wave: outgoing, evanescent amplitudes
 without a jump at the interface, travelling along x with a speed c below those of all body waves. With
 
     ξ = c²/β²,  γ_α = √(1 − c²/α²),  γ_β = √(1 − c²/β²),  R(c) = 4 γ_α γ_β − (2 − ξ)²
@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from lithowave.verification.fluid_solid import (
+from exact_solutions.fluid_solid import (
     Harmonic,
     InterfaceField,
     Medium,

@@ -1,0 +1,1 @@
+"""Formulas of elasticity and of sources that several packages use, each stated once, in NumPy."""

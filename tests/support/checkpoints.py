@@ -1,0 +1,20 @@
+"""Checkpoints that tests write without a run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from lithowave.output.checkpoint import CheckpointWriter, State
+from lithowave.parallel.ranks import SINGLE_RANK, Ranks
+from lithowave.solvers.array_sections import ArraySection
+
+
+def write_checkpoint(
+    folder: Path, common: State, state: Mapping[str, ArraySection], fingerprint: str, ranks: Ranks = SINGLE_RANK
+) -> None:
+    """Write and complete a checkpoint; see `CheckpointWriter`."""
+    writer = CheckpointWriter(folder, int(common["clock"]["step"]), state, fingerprint, ranks)
+    writer.store()
+    writer.sync()
+    writer.complete(common)

@@ -1,0 +1,1 @@
+"""Exact solutions for the verification of the solvers, with which they share no code."""
