@@ -59,6 +59,16 @@ def test_two_devices_have_twice_the_rate() -> None:
     assert "layers and exchange" in found["loop_losses"][0]["text"]
 
 
+def test_a_rate_below_that_of_the_run_is_not_used() -> None:
+    """A check on a busy machine has stored it: the loop would be faster than the ideal one."""
+    times = LoopTimes(loop_s=13.0, first_step_s=0.01, outputs_s=0.0, steps=1000, simulated_s=8.0)
+    found = loop_efficiency(plan(), SUMMARY, times, rate=40_000.0)
+    assert found["stored_rate_too_low"] and found["loop_efficiency"] is None and found["ideal_loop_s"] is None
+    line = efficiency_line({"loop_s": 13.0, **found}, METHOD)
+    assert line.startswith("unknown, as this run was faster than the stored rate of this device")
+    assert not loop_efficiency(plan(), SUMMARY, times, rate=60_000.0)["stored_rate_too_low"]
+
+
 def test_without_a_rate_the_line_states_how_to_measure_it() -> None:
     found = loop_efficiency(plan(), SUMMARY, LoopTimes(13.0, 9.01, 0.0, 1000, 8.0), None)
     assert found["loop_efficiency"] is None and found["ideal_loop_s"] is None

@@ -16,6 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+MOST = 1.15  # efficiency above which a stored rate is not that of this machine
 SMALLEST_LOSS = 0.02  # of the loop, which is reported
 
 
@@ -55,7 +56,8 @@ def loop_efficiency(
     plan, summary : of the run. rate : updates per second of one device; None if unknown. devices : number of ranks.
 
     ``ideal_updates`` : updates in the ideal loop; ``ideal_loop_s`` : its time; ``loop_efficiency`` : ideal_loop_s /
-    loop_s, both None without a rate; ``loop_losses`` : list of losses, name, seconds and text, the largest first.
+    loop_s, both None without a rate; ``stored_rate_too_low`` : True if the run was faster than the rate permits, which
+    is then not used; ``loop_losses`` : list of losses, name, seconds and text, the largest first.
     """
     fraction = summary["time_step_s"] / summary["time_step_limit_s"]
     layers = 1.0 - plan.domain_count / plan.unit_count
@@ -66,7 +68,8 @@ def loop_efficiency(
         ("outputs", times.outputs_s, f"outputs {times.outputs_s / times.loop_s:.0%} of the loop"),
     ]  # fmt: skip
     ideal = None
-    if rate is None:
+    too_low = rate is not None and updates > MOST * rate * devices * times.loop_s
+    if rate is None or too_low:
         useful = min(times.simulated_s / (times.steps * plan.schedule.time_step), 1.0)
         step = times.steps_s * (1.0 - fraction * useful)
     else:
@@ -80,7 +83,8 @@ def loop_efficiency(
     ]  # fmt: skip
     return {
         "ideal_updates": updates, "ideal_loop_s": ideal,
-        "loop_efficiency": None if ideal is None else ideal / times.loop_s, "loop_losses": found,
+        "loop_efficiency": None if ideal is None else ideal / times.loop_s,
+        "stored_rate_too_low": too_low, "loop_losses": found,
     }  # fmt: skip
 
 
@@ -97,8 +101,11 @@ def efficiency_line(report: dict[str, Any], method: str) -> str:
     losses = report.get("loop_losses") or []
     if report.get("loop_efficiency") is None:
         known = f"; largest known loss: {losses[0]['text']}" if losses else ""
+        why = "no rate of this device is stored"
+        if report.get("stored_rate_too_low"):
+            why = "this run was faster than the stored rate of this device, which a busy machine may have measured"
         return (
-            f"unknown, as no rate of this device is stored{known}. `lithowave check` of the simulation file or "
+            f"unknown, as {why}{known}. `lithowave check` of the simulation file or "
             f"`lithowave bench --method {method}` measures it"
         )
     text = f"{report['loop_efficiency']:.0%} (loop {report['loop_s']:.3g} s, ideal {report['ideal_loop_s']:.3g} s)"
