@@ -27,8 +27,8 @@ import numpy as np
 from scipy.ndimage import gaussian_filter1d
 
 import lithowave as lw
-from lithowave.solvers.elements import radial_layers
-from lithowave.sphere import angular_distance
+from lithowave.globe_coordinates import angular_distance
+from lithowave.solvers.elements import layers as radial_layers
 
 REFERENCE = Path(__file__).parent / "data" / "bolivia_1994_modes.npz"
 SOURCE, DEPTH = (-67.25, -13.82), 647.1e3

@@ -29,8 +29,8 @@ import numpy as np
 from lithowave.backends import make_backend
 from lithowave.description.simulation import Simulation
 from lithowave.output.run_folder import package_versions, source_commit
-from lithowave.solvers.common.timing import RECORDS, Steps
-from lithowave.solvers.finite_difference.bench_cases import pass_count
+from lithowave.solvers.common.kernels import RECORDS, Steps
+from lithowave.solvers.finite_difference.bench import pass_count
 from lithowave.solvers.finite_difference.plan import plan
 from lithowave.solvers.finite_difference.solver import FiniteDifferenceSolver
 

@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 
 import lithowave as lw
+from lithowave.compare.misfits import low_pass
 from lithowave.output.run_folder import package_versions, source_commit
-from lithowave.verification.misfits import low_pass
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "chino_hills" / "chino_hills.yaml"
 METHODS = ("finite_difference", "spectral_element")

@@ -31,13 +31,12 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 from jittered_boxes import jittered, periodic_box
 from lithowave.backends import make_backend
-from lithowave.mesh.graded_box import graded_box
-from lithowave.mesh.hexahedral_box import layered_box
+from lithowave.mesh.hexahedral_box import graded_box, layered_box
 from lithowave.mesh.level_sets import cut_along
 from lithowave.mesh.tetrahedra import TetrahedralMesh
 from lithowave.mesh.tetrahedral_boxes import moved, split_hexahedra, tetrahedral_box
-from lithowave.solvers.discontinuous_galerkin.basis import ORDERS
 from lithowave.solvers.discontinuous_galerkin.materials import ElementMaterials
+from lithowave.solvers.discontinuous_galerkin.reference import ORDERS
 from tetrahedra_plans import energy, make_solver, noise, rocks, small_plan
 
 STEPS, LATE, TOLERANCE, ROUNDING = 300, 60, 1.005, 1e-6

@@ -26,8 +26,8 @@ import numpy as np
 from scipy.special import erf
 
 import lithowave as lw
+from lithowave.globe_coordinates import ChunkMap, angular_distance, directions, geographic_latitude
 from lithowave.output.seismograms import load_seismograms
-from lithowave.sphere import ChunkMap, angular_distance, directions, geographic_latitude
 
 BOLIVIA = Path(__file__).parents[1] / "examples" / "bolivia" / "bolivia.yaml"
 SOURCE = (-67.25, -13.82)  # longitude and latitude, degrees

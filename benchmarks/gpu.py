@@ -21,7 +21,7 @@ from typing import Any
 from lithowave.backends import make_backend
 from lithowave.bench import run_benchmarks
 from lithowave.cli.printing import print_benchmarks
-from lithowave.solvers.finite_difference.bench_cases import make_tasks
+from lithowave.solvers.finite_difference.bench import make_tasks
 
 Record = dict[str, Any]
 RUN_SIZE = 512

@@ -2,7 +2,7 @@
 
 A step of a box with layers beyond five sides, less a step of the same box with Stacey sides, is divided by the number
 of elements in the layers, and by the time of an element of the box. The ratio of the modeled bytes (see
-`lithowave.solvers.spectral_element.bench_cases`) is printed next to it. Cases: an elastic solid, one with attenuation,
+`lithowave.solvers.spectral_element.bench`) is printed next to it. Cases: an elastic solid, one with attenuation,
 and a sea over a solid.
 """
 
@@ -17,11 +17,9 @@ import numpy as np
 
 import lithowave as lw
 from lithowave.backends import make_backend
-from lithowave.solvers.common.programs import captured
-from lithowave.solvers.common.timing import Steps, call_time
+from lithowave.solvers.common.kernels import Steps, call_time, captured
 from lithowave.solvers.spectral_element import plan as make_plan
-from lithowave.solvers.spectral_element.bench_cases import step_bytes
-from lithowave.solvers.spectral_element.measure import fill_with_noise
+from lithowave.solvers.spectral_element.bench import fill_with_noise, step_bytes
 from lithowave.solvers.spectral_element.solver import SpectralElementSolver
 
 VP, VS, RHO, SIZE = 6000.0, 3464.0, 2700.0, 500.0

@@ -23,7 +23,7 @@ import numpy as np
 
 import lithowave as lw
 from lithowave.backends import make_backend
-from lithowave.run.instability import NOISE
+from lithowave.run.loop import NOISE
 from lithowave.solvers import load_method
 
 METHODS = ("finite_difference", "spectral_element", "discontinuous_galerkin")

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 import lithowave as lw
-from lithowave.verification.misfits import relative_l2
+from lithowave.compare.misfits import relative_l2
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 import loh3

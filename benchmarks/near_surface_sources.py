@@ -2,7 +2,7 @@
 ``python benchmarks/near_surface_sources.py``.
 
 The receivers are on the surface above the source and beside it, and below a source within a cell of the surface. The
-largest errors are the tables `SURFACE` and `BELOW` of `lithowave.solvers.common.near_source_warnings`.
+largest errors are the tables `SURFACE` and `BELOW` of `lithowave.solvers.common.warnings`.
 """
 
 from __future__ import annotations

@@ -18,8 +18,8 @@ from pathlib import Path
 import numpy as np
 from scipy.interpolate import CubicSpline
 
+from lithowave.compare.misfits import low_pass, relative_l2
 from lithowave.output.seismograms import Seismograms, load_seismograms
-from lithowave.verification.misfits import low_pass, relative_l2
 
 FOLDER = Path(__file__).parents[1] / "tests" / "data" / "other_programs"
 

@@ -22,9 +22,8 @@ from pathlib import Path
 from typing import Any
 
 import lithowave as lw
-from lithowave.output import hdf5
-from lithowave.output.disk_rate import disk_rate
-from lithowave.output.paged import write_fully
+from lithowave.output import files as hdf5
+from lithowave.output.files import disk_rate, write_fully
 from lithowave.output.run_folder import package_versions, source_commit
 
 SPACING, SPEED = 100.0, 5000.0

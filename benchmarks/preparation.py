@@ -23,7 +23,7 @@ import numpy as np
 
 import lithowave as lw
 from lithowave.output.run_folder import package_versions, source_commit
-from lithowave.phases import peak_bytes
+from lithowave.process import peak_bytes
 
 SIZE, STEP, STEPS = 100.0, 2e-4, 2  # m, of the elements; s; steps of a run
 WARM_UP = (8, 8, 6)

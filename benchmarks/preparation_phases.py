@@ -28,8 +28,8 @@ from typing import Any
 
 from numba.core import event
 
-from lithowave.backends import nvrtc
-from lithowave.default_case import default_simulation
+from lithowave.backends import cuda_source as nvrtc
+from lithowave.bench import default_simulation
 from lithowave.run.launch import run_simulation
 
 METHODS = {"fd": "finite_difference", "se": "spectral_element", "dg": "discontinuous_galerkin"}

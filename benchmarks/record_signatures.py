@@ -3,7 +3,7 @@
     python benchmarks/record_signatures.py [fd] [se] [dg]
 
 It runs each method in a process with an empty cache, and writes `src/lithowave/backends/signatures.json`, from which
-`lithowave.backends.compile_processes` compiles kernels ahead. Run it after a change of kernels or of their arguments; a
+`lithowave.backends.kernel_cache` compiles kernels ahead. Run it after a change of kernels or of their arguments; a
 kernel that is missing in the list costs only time.
 """
 
@@ -23,10 +23,10 @@ from typing import Any
 
 from numba.core import event
 
-from lithowave.backends import compile_processes
-from lithowave.default_case import default_simulation
+from lithowave.backends import kernel_cache as compile_processes
+from lithowave.bench import default_simulation
 from lithowave.run.launch import run_simulation
-from lithowave.solvers.discontinuous_galerkin import element_kernels as galerkin_kernels
+from lithowave.solvers.discontinuous_galerkin import kernels as galerkin_kernels
 from lithowave.solvers.spectral_element import element_kernels as spectral_kernels
 from preparation_phases import METHODS
 

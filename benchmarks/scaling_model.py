@@ -8,7 +8,7 @@ With U units (points, elements) in each rank, b bytes that a rank sends to n oth
     step       silent + max(e X, X - h U / r)     overlapped
 
 r, a, c0, c1, x0, l, B and e are fitted to records, none negative, each difference by its relative error; h, the work
-behind which messages may hide, is that of `lithowave.run.scaling_estimate`. Where all records have the same number of
+behind which messages may hide, is that of `lithowave.run.check`. Where all records have the same number of
 neighbours x0 and n l cannot be told apart: all is then counted as latency, which grows with the neighbours.
 
 On more ranks these are assumed: blocks as cubic as can be, of which the worst has neighbours on all sides; b grows with
@@ -26,8 +26,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from lithowave.mesh.blocks import products_of_three
-from lithowave.run.scaling_estimate import TRANSPORTS
+from lithowave.mesh.grid import products_of_three
+from lithowave.run.check import TRANSPORTS
 
 NETWORK_LATENCY, NETWORK_BANDWIDTH = 3e-6, 50e9  # s, bytes/s: assumptions
 HIDING = TRANSPORTS["nccl"].hiding

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 import lithowave as lw
-from lithowave.solvers.common import soft_ground
+from lithowave.solvers.common import warnings as soft_ground
 
 METHODS = ("finite_difference", "spectral_element", "discontinuous_galerkin")
 SOURCES: dict[str, dict[str, Any]] = {

@@ -18,13 +18,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from lithowave.default_case import default_simulation
+from lithowave.bench import default_simulation
 from lithowave.run.launch import run_simulation
-from lithowave.solvers.common.timing import call_time
-from lithowave.solvers.finite_difference.fields import VELOCITIES
-from lithowave.solvers.finite_difference.regions import box_table
-from lithowave.solvers.finite_difference.schemes import advance_around, advance_inside
+from lithowave.solvers.common.kernels import call_time
+from lithowave.solvers.finite_difference.law import VELOCITIES
 from lithowave.solvers.finite_difference.solver import FiniteDifferenceSolver
+from lithowave.solvers.finite_difference.step import advance_around, advance_inside, box_table
 from lithowave.solvers.finite_difference.tiles import around
 
 

@@ -12,11 +12,11 @@ from __future__ import annotations
 import argparse
 
 from lithowave.backends import make_backend
-from lithowave.solvers.common.timing import call_time
-from lithowave.solvers.finite_difference import grid_update, tiles
-from lithowave.solvers.finite_difference.bench_cases import make_tasks
-from lithowave.solvers.finite_difference.fields import LAWS
-from lithowave.solvers.finite_difference.measure import uniform_simulation
+from lithowave.solvers.common.kernels import call_time
+from lithowave.solvers.finite_difference import launches as grid_update
+from lithowave.solvers.finite_difference import tiles
+from lithowave.solvers.finite_difference.bench import make_tasks, uniform_simulation
+from lithowave.solvers.finite_difference.law import LAWS
 
 STEP_WORDS = LAWS["isotropic"].step_words()
 VELOCITY_WORDS = 13

@@ -29,9 +29,9 @@ import numpy as np
 import lithowave as lw
 from lithowave.backends import make_backend
 from lithowave.errors import InputError
-from lithowave.run.instability import CHECK_INTERVAL, WINDOW_GROWTH, InstabilityWatch, crossing_time
+from lithowave.run.loop import CHECK_INTERVAL, WINDOW_GROWTH, InstabilityWatch, crossing_time
 from lithowave.solvers import load_method
-from lithowave.solvers.clock import Clock
+from lithowave.solvers.interface import Clock
 
 METHODS: dict[str, dict[str, Any]] = {
     "finite_difference": {"order": 4, "max_frequency": 2.0}, "spectral_element": {"degree": 4, "max_frequency": 2.0},

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from lithowave import load_seismograms, plot_run
-from lithowave.output.figures import style
-from lithowave.output.figures.movie import snapshot_files
-from lithowave.output.figures.station_map import draw_stations
+from lithowave.figures import style
+from lithowave.figures.maps import draw_stations
+from lithowave.figures.movie import snapshot_files
 from lithowave.output.snapshots import load_snapshots
 
 FOLDER = Path(__file__).resolve().parent / "figures"

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from lithowave.output.figures import style
+from lithowave.figures import style
 from lithowave.solvers.finite_difference.coefficients import (
     ORDERS,
     optimized_coefficients,

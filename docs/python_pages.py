@@ -29,7 +29,7 @@ values may be numbers in SI units or strings with a unit. Invalid arguments rais
 
 GROUPS = (
     ("Simulations", "lithowave.description.simulation", "lithowave.runnable", "lithowave.run", "lithowave.agreement"),
-    ("Results", "lithowave.output", "lithowave.shots.report"),
+    ("Results", "lithowave.output", "lithowave.shots.checking"),
     ("Classes of the simulation file", "lithowave.description"),
     ("Errors and warnings", "lithowave.errors"),
 )

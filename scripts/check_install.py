@@ -67,7 +67,7 @@ write_gmsh("box.msh", mesh)
 VTU = """\
 import meshio, numpy
 from lithowave.mesh.gmsh_writing import right_handed
-from lithowave.mesh.tetrahedral_reading import read_tetrahedral_mesh
+from lithowave.mesh.imported import read_tetrahedral_mesh
 mesh = read_tetrahedral_mesh("box.msh", "mesh")
 cells = [("tetra", right_handed(mesh.vertices, mesh.elements))]
 groups = {"gmsh:physical": [numpy.ones(len(mesh.elements), int)]}
@@ -320,7 +320,7 @@ MISSING = (
     ("dask", "surveys", ("run", "survey.yaml", "--output", "out/dask", "--scheduler", "tcp://127.0.0.1:1")),
     ("data", "Datasets", ("import lithowave as lw\nlw.load_seismograms('out/fd').to_xarray()",)),
     ("data", "DataFrames", ("import lithowave as lw\nlw.compare_runs('out/fd', 'out/fd').to_pandas()",)),
-    ("meshes", "VTU", ("from lithowave.mesh.tetrahedral_reading import read_tetrahedral_mesh as read\n"
+    ("meshes", "VTU", ("from lithowave.mesh.imported import read_tetrahedral_mesh as read\n"
                        "open('empty.vtu', 'w').close()\nread('empty.vtu', 'mesh')",)),
 )  # fmt: skip
 """Features of extras, as (extra, name, words of a command or one piece of Python code), which fail without them."""

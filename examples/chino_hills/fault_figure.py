@@ -13,8 +13,8 @@ import numpy as np
 
 import lithowave as lw
 from lithowave.faults import FiniteFault
-from lithowave.output.figures import style
-from lithowave.output.peak_motion import PeakMotion, load_peak_motion
+from lithowave.figures import style
+from lithowave.output.results import PeakMotion, load_peak_motion
 from lithowave.readers.srf import read_srf, write_srf
 
 FOLDER = Path(__file__).parent

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from lithowave.faults import FiniteFault, planar_rupture
-from lithowave.readers.cmtsolution import read_cmtsolutions
+from lithowave.readers.events import read_cmtsolutions
 from lithowave.readers.srf import write_srf
 
 FOLDER = Path(__file__).parent

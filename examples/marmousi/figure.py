@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 import lithowave as lw
-from lithowave.output.figures import style
+from lithowave.figures import style
 
 GAIN = 1.5  # samples are multiplied by time**GAIN to compensate geometrical spreading
 CLIP = 99.0  # percentage of the samples within the color scale,

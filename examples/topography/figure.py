@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 import lithowave as lw
-from lithowave.output.figures import style
+from lithowave.figures import style
 
 FILE = Path(__file__).with_name("mountain.yaml")
 FLAT = {"domain.topography": None}

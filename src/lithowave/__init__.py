@@ -12,7 +12,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from lithowave import forks as forks  # records forks from here on
+from lithowave import process as process  # records forks from here on
 from lithowave.version import __version__
 
 _HOMES = {
@@ -25,8 +25,8 @@ _HOMES = {
     "Layer": "description.material",
     "ElasticProperties": "description.material",
     "Source": "description.sources",
-    "MomentTensor": "description.mechanisms",
-    "DoubleCouple": "description.mechanisms",
+    "MomentTensor": "description.sources",
+    "DoubleCouple": "description.sources",
     "TimeFunction": "description.time_functions",
     "Gaussian": "description.time_functions",
     "Ricker": "description.time_functions",
@@ -34,29 +34,29 @@ _HOMES = {
     "Triangle": "description.time_functions",
     "Boxcar": "description.time_functions",
     "SmoothedStep": "description.time_functions",
-    "SampledFunction": "description.sampled_function",
+    "SampledFunction": "description.time_functions",
     "Receivers": "description.receivers",
     "ReceiverLine": "description.receivers",
     "ReceiverPlane": "description.receivers",
     "Solver": "description.solver",
-    "Compute": "description.compute",
+    "Compute": "description.solver",
     "Output": "description.outputs",
     "Snapshots": "description.outputs",
     "SnapshotPlane": "description.outputs",
     "Checkpoint": "description.outputs",
     "Seismograms": "output.seismograms",
     "load_seismograms": "output.seismograms",
-    "load_peak_motion": "output.peak_motion",
+    "load_peak_motion": "output.results",
     "load_snapshots": "output.snapshots",
-    "compare_runs": "output.compare",
-    "compare_data": "output.data_comparison",
-    "plot_run": "output.figures",
-    "write_report": "shots.report",
+    "compare_runs": "compare.runs",
+    "compare_data": "compare.data",
+    "plot_run": "figures",
+    "write_report": "shots.checking",
     "agree": "agreement.running",
     "check_simulation": "run.check",
     "run_simulation": "run.launch",
-    "Result": "run.result",
-    "Callback": "run.callback",
+    "Result": "run.status",
+    "Callback": "run.loop",
     "LithowaveError": "errors",
     "LithowaveWarning": "errors",
     "InputError": "errors",

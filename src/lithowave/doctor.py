@@ -160,7 +160,7 @@ def examine_compiler() -> dict[str, Any]:
 
 def cache_folder() -> Path:
     """Return the folder in which Numba stores compiled kernels."""
-    from lithowave.backends.bandwidth import update
+    from lithowave.backends.cpu import update
 
     return Path(update.stats.cache_path)
 
@@ -338,7 +338,7 @@ def output_of(program: str, *arguments: str) -> str:
 
 def diagnostics_lines(found: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield the diagnostics as (name, text), formatted for printing."""
-    from lithowave.output.hdf5 import readable_size
+    from lithowave.output.files import readable_size
 
     own, python, cpu = found["lithowave"], found["python"], found["cpu"]
     commit = f", commit {own['commit'][:12]}" if own["commit"] else ""
@@ -411,7 +411,7 @@ def _transport_text(found: dict[str, Any]) -> str:
 
 
 def _device_lines(gpu: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    from lithowave.output.hdf5 import readable_size
+    from lithowave.output.files import readable_size
 
     for device in gpu["devices"]:
         memory = f"{device['memory.total']}, {device['memory.free']} free"

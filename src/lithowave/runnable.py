@@ -8,7 +8,7 @@ from lithowave.description.simulation import Simulation as Description
 
 if TYPE_CHECKING:
     from lithowave.run.check import CheckReport
-    from lithowave.run.result import Result
+    from lithowave.run.status import Result
     from lithowave.shots import SurveyReport, SurveyResult
 
 
@@ -44,7 +44,7 @@ class Simulation(Description):
         progress of a run in one line, which is updated in terminals and notebooks.
         """
         from lithowave.run.launch import run_simulation
-        from lithowave.run.progress_text import ProgressLine
+        from lithowave.run.status import ProgressLine
         from lithowave.shots import run_survey
 
         if isinstance(keywords.get("show"), bool):

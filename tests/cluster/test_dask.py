@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 import lithowave as lw
-from lithowave.shots.state import survey_state
+from lithowave.shots import survey_state
 from small_run import lithowave, report_of, spawn
 from small_survey import write_survey
 

@@ -14,10 +14,8 @@ import yaml
 
 import gmsh_files
 import lithowave as lw
-from lithowave.mesh.gmsh_writing import write_gmsh
-from lithowave.mesh.hexahedral_box import layered_box
-from lithowave.mesh.tetrahedral_boxes import tetrahedral_box
-from lithowave.run.check import check_simulation
+from lithowave.mesh import layered_box, tetrahedral_box, write_gmsh
+from lithowave.run import check_simulation
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"

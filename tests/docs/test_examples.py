@@ -14,8 +14,8 @@ import yaml
 
 import lithowave as lw
 from gmsh_files import write_gmsh
-from lithowave.mesh.hexahedral_box import layered_box
-from lithowave.run.check import check_simulation
+from lithowave.mesh import layered_box
+from lithowave.run import check_simulation
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted((ROOT / "examples").rglob("*.yaml"))

@@ -10,8 +10,7 @@ import sys
 import pytest
 
 import lithowave as lw
-from lithowave.description.schema import SCHEMA_PATH, schema_text, simulation_schema
-from lithowave.description.template import template_text
+from lithowave.description import SCHEMA_PATH, schema_text, simulation_schema, template_text
 
 
 def reduced(schema):

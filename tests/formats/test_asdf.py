@@ -12,13 +12,18 @@ import pytest
 
 import lithowave as lw
 from geographic_runs import described
-from lithowave.output.asdf import event_id, tensor, write_asdf
-from lithowave.output.hdf5 import open_file
-from lithowave.output.observed import is_asdf, is_observed, read_observed
-from lithowave.output.seismograms import Seismograms
-from lithowave.output.source_table import SourceTable
-from lithowave.readers.hdf5_files import is_hdf5, open_hdf5
-from lithowave.readers.stationxml import read_stationxml
+from lithowave.output import (
+    Seismograms,
+    SourceTable,
+    event_id,
+    is_asdf,
+    is_observed,
+    open_file,
+    read_observed,
+    tensor,
+    write_asdf,
+)
+from lithowave.readers import is_hdf5, open_hdf5, read_stationxml
 from small_run import report_of, write_small
 
 START = "2008-07-29T18:42:15.710123"

@@ -4,10 +4,16 @@ import h5py
 import numpy as np
 import pytest
 
-from lithowave.output.attributes import geographic_origin, standard_attributes
-from lithowave.output.snapshots import SnapshotWriter, load_snapshots
-from lithowave.output.vtkhdf_chunk import PLANE_POINT_BYTES, VOLUME_POINT_BYTES, geometry_bytes
-from lithowave.sphere import RADIUS, ChunkMap
+from lithowave.globe_coordinates import RADIUS, ChunkMap
+from lithowave.output import (
+    PLANE_POINT_BYTES,
+    VOLUME_POINT_BYTES,
+    SnapshotWriter,
+    geographic_origin,
+    geometry_bytes,
+    load_snapshots,
+    standard_attributes,
+)
 
 PLACE = (179.0, -88.0, 20.0)  # near the South Pole and the date line
 ORIGIN, SPACING = (-2e5, -1e5, -3e5), (1e5, 1.5e5, 1e5)

@@ -14,11 +14,9 @@ from typer.testing import CliRunner
 from jittered_boxes import jittered
 from lithowave.cli.app import app
 from lithowave.errors import InputError
-from lithowave.mesh.gmsh_writing import write_gmsh
-from lithowave.mesh.tetrahedral_boxes import tetrahedral_box
-from lithowave.mesh.tetrahedral_reading import read_tetrahedral_mesh
-from lithowave.output.conversion import convert_file
-from lithowave.readers.model_files import read_model
+from lithowave.mesh import read_tetrahedral_mesh, tetrahedral_box, write_gmsh
+from lithowave.output import convert_file
+from lithowave.readers import read_model
 
 
 @pytest.mark.parametrize("suffix", [".h5", ".nc"])

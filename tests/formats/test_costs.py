@@ -17,8 +17,8 @@ import pytest
 import lithowave as lw
 from costs import refusal_cost
 from input_readers import ENTRIES
-from lithowave.readers import budget
-from lithowave.readers.model_files import read_model
+from lithowave.readers import read_model
+from lithowave.readers import text as budget
 from small_run import SMALL
 from small_survey import survey_text
 
@@ -51,7 +51,7 @@ def test_merged_groups_that_repeat_groups():
 
 
 def test_aliases_in_an_option():
-    from lithowave.description.yaml_text import parse_overrides
+    from lithowave.description import parse_overrides
 
     nested = "[&a [1], &b [*a, *a]]"
     assert parse_overrides([f"title={nested}"])

@@ -18,8 +18,8 @@ import pytest
 import lithowave as lw
 import lithowave.readers
 from input_readers import ENTRIES, files
-from lithowave.output.observed import read_observed
-from lithowave.readers.waveform_formats import waveform_format
+from lithowave.output import read_observed
+from lithowave.readers import waveform_format
 
 SOURCE = Path(lw.__file__).parent
 INNER = {"read_text_model", "read_rfile", "read_hdf5_tables", "read_classic_netcdf", "read_lines"}

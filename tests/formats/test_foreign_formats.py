@@ -10,15 +10,8 @@ import numpy as np
 import pytest
 
 from lithowave.errors import InputError
-from lithowave.mesh.gmsh_writing import right_handed
-from lithowave.mesh.mesh_reading import read_hexahedral_mesh
-from lithowave.mesh.tetrahedral_boxes import tetrahedral_box
-from lithowave.mesh.tetrahedral_reading import read_tetrahedral_mesh
-from lithowave.readers.events import read_events
-from lithowave.readers.model_files import read_model
-from lithowave.readers.srf import read_srf
-from lithowave.readers.stations import read_stations
-from lithowave.readers.surfaces import read_surface
+from lithowave.mesh import read_hexahedral_mesh, read_tetrahedral_mesh, right_handed, tetrahedral_box
+from lithowave.readers import read_events, read_model, read_srf, read_stations, read_surface
 
 NDK = b"MLI  1976/01/01 01:29:39.6 -28.61 -177.64  59.0 6.2 0.0 KERMADEC ISLANDS REGION\n"
 ESRI = b"ncols 3\nnrows 2\nxllcorner 0\nyllcorner 0\ncellsize 1\n1 2 3\n4 5 6\n"

@@ -9,10 +9,7 @@ import numpy as np
 import pytest
 
 from lithowave.errors import InputError
-from lithowave.readers.cmtsolution import read_cmtsolutions
-from lithowave.readers.samples import read_samples
-from lithowave.readers.seismic_event import SeismicEvent
-from lithowave.readers.stations import read_stations
+from lithowave.readers import SeismicEvent, read_cmtsolutions, read_samples, read_stations
 
 DATA = Path(__file__).parents[1] / "data"
 CHINO = DATA / "chino_hills_2008" / "CMTSOLUTION"

@@ -261,11 +261,9 @@ def damage_runs(sound: Path, folder: Path, count: int) -> None:
 
     In a process of its own, since threads of Numba do not survive a fork.
     """
-    from lithowave.output.checkpoint import open_checkpoint
-    from lithowave.output.peak_motion import load_peak_motion
-    from lithowave.output.snapshots import load_snapshots
-    from lithowave.run.launch import restart_run
-    from lithowave.shots.state import state_of
+    from lithowave.output import load_peak_motion, load_snapshots, open_checkpoint
+    from lithowave.run import restart_run
+    from lithowave.shots import state_of
 
     calls = (
         lambda path: state_of(folder).text(), lambda path: lw.load_seismograms(folder),

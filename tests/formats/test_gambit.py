@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from lithowave.errors import InputError
-from lithowave.mesh.tetrahedra import FACES
-from lithowave.mesh.tetrahedral_reading import read_tetrahedral_mesh
-from lithowave.readers.cell_tables import text_numbers
+from lithowave.mesh import TETRAHEDRON_FACES, read_tetrahedral_mesh
+from lithowave.readers import text_numbers
 
 # Vertices of each face as the format counts them, from 1.
 SIDES = {1: {2, 1, 3}, 2: {1, 2, 4}, 3: {2, 3, 4}, 4: {3, 1, 4}}
@@ -104,7 +103,7 @@ def test_groups_and_boundaries(shift: int, tmp_path: Path) -> None:
     np.testing.assert_array_equal(mesh.materials, mesh.element_vertices()[:, :, 0].mean(axis=1) < 1)
     assert {name: len(faces) for name, faces in mesh.boundaries.items()} == {"free": 4, "absorbing": 16}
     element, face = mesh.boundaries["free"].T
-    assert (mesh.vertices[mesh.elements[element[:, None], FACES[face]], 2] == 1).all()
+    assert (mesh.vertices[mesh.elements[element[:, None], TETRAHEDRON_FACES[face]], 2] == 1).all()
     np.testing.assert_allclose(mesh.volumes(), 1 / 6)
 
 

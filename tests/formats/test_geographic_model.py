@@ -10,8 +10,8 @@ from support.model_files import DEPTH, LATITUDE, LONGITUDE, NAMES, SIMULATION, s
 
 import lithowave as lw
 from lithowave.errors import InputError
-from lithowave.readers.model_files import read_model
-from lithowave.run.check import check_simulation
+from lithowave.readers import read_model
+from lithowave.run import check_simulation
 
 pytest.importorskip("netCDF4")
 

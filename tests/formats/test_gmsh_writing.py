@@ -9,10 +9,7 @@ import pytest
 
 from jittered_boxes import jittered
 from lithowave.errors import OutputError
-from lithowave.mesh.gmsh_writing import write_gmsh
-from lithowave.mesh.tetrahedra import FACES, TetrahedralMesh
-from lithowave.mesh.tetrahedral_boxes import tetrahedral_box
-from lithowave.mesh.tetrahedral_reading import read_tetrahedral_mesh
+from lithowave.mesh import TETRAHEDRON_FACES, TetrahedralMesh, read_tetrahedral_mesh, tetrahedral_box, write_gmsh
 
 
 @pytest.fixture
@@ -23,7 +20,7 @@ def mesh() -> TetrahedralMesh:
 
 def faces(mesh: TetrahedralMesh, name: str) -> set[tuple[int, ...]]:
     rows = mesh.boundaries[name]
-    return set(map(tuple, np.sort(mesh.elements[rows[:, :1], FACES[rows[:, 1]]]).tolist()))
+    return set(map(tuple, np.sort(mesh.elements[rows[:, :1], TETRAHEDRON_FACES[rows[:, 1]]]).tolist()))
 
 
 def test_what_is_written_is_read(mesh, tmp_path):

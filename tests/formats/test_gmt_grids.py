@@ -8,8 +8,8 @@ from support.model_files import SIMULATION
 
 import lithowave as lw
 from lithowave.errors import InputError
-from lithowave.readers.surfaces import GeographicSurface, read_surface
-from lithowave.run.check import check_simulation
+from lithowave.readers import GeographicSurface, read_surface
+from lithowave.run import check_simulation
 
 netCDF4 = pytest.importorskip("netCDF4")
 

@@ -9,12 +9,18 @@ import h5py
 import numpy as np
 import pytest
 
-from lithowave.description.gridded_medium import GriddedMedium
 from lithowave.errors import InputError
-from lithowave.readers.array_files import open_arrays
-from lithowave.readers.classic_netcdf import read_classic_netcdf
-from lithowave.readers.gridded_model import GriddedModel, local_model
-from lithowave.readers.units import DENSITY, LENGTH, SPEED, si_factor
+from lithowave.media import GriddedMedium
+from lithowave.readers import (
+    DENSITY,
+    LENGTH,
+    SPEED,
+    GriddedModel,
+    local_model,
+    open_arrays,
+    read_classic_netcdf,
+    si_factor,
+)
 
 
 def written(directory, content, name="file"):

@@ -16,12 +16,8 @@ from test_stationxml import channel, document, station
 import gmsh_files
 import lithowave as lw
 from lithowave.errors import InputError, ResourceError
-from lithowave.mesh import imported_meshes
-from lithowave.mesh.free_surface import FreeSurface, MeshOutline
-from lithowave.mesh.gmsh_writing import write_gmsh
-from lithowave.mesh.hexahedra import HexahedralMesh, curved
-from lithowave.mesh.hexahedral_box import layered_box
-from lithowave.mesh.tetrahedral_boxes import split_hexahedra
+from lithowave.mesh import FreeSurface, HexahedralMesh, MeshOutline, curved, layered_box, split_hexahedra, write_gmsh
+from lithowave.mesh import imported as imported_meshes
 
 ROCK = {"vp": 3200, "vs": 1600, "rho": 2300}
 BOTTOM = -3000.0
@@ -209,7 +205,7 @@ def test_the_highest_of_several_faces_counts() -> None:
 
 
 def box_exterior(mesh: HexahedralMesh) -> np.ndarray:
-    from lithowave.mesh.mesh_checks import MeshFaces
+    from lithowave.mesh import MeshFaces
 
     return MeshFaces.of(mesh.elements).exterior
 

@@ -8,17 +8,19 @@ import numpy as np
 import pytest
 
 import lithowave as lw
-from lithowave.readers.events import read_events
-from lithowave.readers.model_files import read_model
-from lithowave.readers.radial_models import read_radial_model
-from lithowave.readers.samples import read_samples
-from lithowave.readers.shots import read_shots
-from lithowave.readers.srf import read_srf
-from lithowave.readers.station_table import read_station_table
-from lithowave.readers.stations import read_stations
-from lithowave.readers.stationxml import read_stationxml
-from lithowave.readers.tetrahedral_mesh import read_tetrahedra_file
-from lithowave.readers.text import UTF8_MARK
+from lithowave.readers import (
+    UTF8_MARK,
+    read_events,
+    read_model,
+    read_radial_model,
+    read_samples,
+    read_shots,
+    read_srf,
+    read_station_table,
+    read_stations,
+    read_stationxml,
+    read_tetrahedra_file,
+)
 
 CORNERS = [(x, y, z) for z in (0, 10) for y in (32, 34) for x in (130, 132)]
 ROWS = "".join(f"{x} {y} {z} 5.8 3.2 2.6\n" for x, y, z in CORNERS)

@@ -17,14 +17,9 @@ import lithowave as lw
 from gmsh_sections import gmsh_file
 from hexahedra_boxes import bend, cube, cubes, merged
 from lithowave.errors import InputError, MissingPackageError
-from lithowave.mesh.hexahedra import HexahedralMesh, curved
-from lithowave.mesh.mesh_reading import read_hexahedral_mesh
-from lithowave.mesh.numbering import FACES
-from lithowave.mesh.shapes import jacobians, lattice_slopes
-from lithowave.readers.exodus import EXODUS_SIDES, FROM_EXODUS
-from lithowave.readers.hexahedral_mesh import FROM_VTK
-from lithowave.readers.surface_names import usual_name
-from lithowave.solvers.spectral_element import geometry
+from lithowave.mesh import FACES, HexahedralMesh, curved, jacobians, lattice_slopes, read_hexahedral_mesh
+from lithowave.readers import EXODUS_SIDES, FROM_EXODUS, FROM_VTK, usual_name
+from lithowave.solvers.spectral_element import gll as geometry
 
 meshio = pytest.importorskip("meshio")
 DATA = Path(__file__).parents[1] / "data" / "hexahedra"

@@ -7,8 +7,7 @@ import pytest
 
 import lithowave as lw
 from lithowave.errors import InputError
-from lithowave.readers.model_files import read_model
-from lithowave.readers.surfaces import read_surface
+from lithowave.readers import read_model, read_surface
 
 netCDF4 = pytest.importorskip("netCDF4")
 DEPTHS = [0.0, 10.0, 24.4, 24.4, 60.0, 100.0]

@@ -11,9 +11,18 @@ import pytest
 
 from checkpoints import write_checkpoint
 from lithowave.errors import OutputError
-from lithowave.output.checkpoint import FILE_NAME, open_checkpoint
-from lithowave.output.hdf5 import ContiguousDataset, changing, creating, open_file, preallocate, replacing
-from lithowave.output.paged import PAGE, PagedFile
+from lithowave.output import (
+    FILE_NAME,
+    PAGE,
+    ContiguousDataset,
+    PagedFile,
+    changing,
+    creating,
+    open_checkpoint,
+    open_file,
+    preallocate,
+    replacing,
+)
 
 
 @pytest.fixture

@@ -12,8 +12,8 @@ import pytest
 import lithowave as lw
 from lithowave.earth import RADIUS, reference_model
 from lithowave.errors import InputError
-from lithowave.readers.perturbation_model import read_perturbation_model
-from lithowave.run.check import check_simulation
+from lithowave.readers import read_perturbation_model
+from lithowave.run import check_simulation
 
 netCDF4 = pytest.importorskip("netCDF4")
 

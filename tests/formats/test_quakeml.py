@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 
 import lithowave as lw
-from lithowave.description.mechanisms import DoubleCouple
+from lithowave.description import DoubleCouple
 from lithowave.errors import InputError
 from lithowave.projection import turned
-from lithowave.readers.cmtsolution import read_cmtsolutions
-from lithowave.readers.quakeml import parse_quakeml, read_quakeml
+from lithowave.readers import parse_quakeml, read_cmtsolutions, read_quakeml
 
 DATA = Path(__file__).parents[1] / "data"
 CHINO = DATA / "chino_hills_2008" / "CMTSOLUTION"

@@ -10,7 +10,7 @@ import pytest
 import lithowave as lw
 from lithowave.earth import RADIUS, EarthProperties, RadialModel, reference_model, write_axisem
 from lithowave.errors import InputError
-from lithowave.readers.radial_models import read_radial_model
+from lithowave.readers import read_radial_model
 
 ND = """\
 # a comment, and a layer of 20 km above a mantle

@@ -16,12 +16,10 @@ import pytest
 import lithowave as lw
 from gmsh_files import write_gmsh
 from lithowave.errors import InputError, MissingPackageError, OutputError
-from lithowave.mesh.hexahedral_box import layered_box
-from lithowave.output.seismograms import Seismograms
-from lithowave.output.source_table import SourceTable
-from lithowave.output.waveforms import check_names
-from lithowave.readers.segy_limits import interval_problem, microseconds
-from lithowave.solvers.clock import make_schedule
+from lithowave.mesh import layered_box
+from lithowave.output import Seismograms, SourceTable, check_names
+from lithowave.readers import interval_problem, microseconds
+from lithowave.solvers import make_schedule
 from small_run import lithowave, write_small
 
 COUNT, SAMPLES = 3, 40
@@ -55,7 +53,7 @@ def seismograms(interval=0.002, positions=POSITIONS, source=SOURCE, dtype=np.flo
 
 
 def write(run, folder):
-    from lithowave.output.segy import write_segy
+    from lithowave.output import write_segy
 
     return write_segy(run, folder)
 
@@ -177,7 +175,7 @@ def test_whole_microseconds(interval, whole):
 
 def test_segyio_missing_is_told_before_the_run(monkeypatch, tmp_path):
     monkeypatch.setattr("lithowave.output.waveforms.find_spec", lambda name: None)
-    monkeypatch.setattr("lithowave.readers.segy_section.find_spec", lambda name: None)
+    monkeypatch.setattr("lithowave.readers.segy.find_spec", lambda name: None)
     names = SimpleNamespace(network="LONGNET", station="LONG STATION", where="receivers[0]")
     install = r'SEG-Y needs the package segyio: pip install "lithowave\[formats\]"'
     with pytest.raises(MissingPackageError, match=install):
@@ -192,9 +190,9 @@ def test_names_of_any_length_fit(segyio):
 
 
 def test_every_format_of_the_description_has_a_writer():
-    from lithowave.description.outputs import WaveformFormat
-    from lithowave.output.run_folder import MADE_BY_RUNS
-    from lithowave.run.launch import WAVEFORM_WRITERS
+    from lithowave.description import WaveformFormat
+    from lithowave.output import MADE_BY_RUNS
+    from lithowave.run import WAVEFORM_WRITERS
 
     formats = set(get_args(WaveformFormat))
     assert set(WAVEFORM_WRITERS) == formats and formats <= set(MADE_BY_RUNS)

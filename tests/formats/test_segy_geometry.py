@@ -8,10 +8,8 @@ import numpy as np
 import pytest
 
 from geographic_runs import described, message_of
-from lithowave.output.segy import write_segy
-from lithowave.output.seismograms import Seismograms
-from lithowave.output.source_table import SourceTable
-from lithowave.readers.segy_geometry import read_segy_geometry, segy_receivers, segy_shots
+from lithowave.output import Seismograms, SourceTable, write_segy
+from lithowave.readers import read_segy_geometry, segy_receivers, segy_shots
 
 segyio = pytest.importorskip("segyio")
 FIELD = segyio.TraceField

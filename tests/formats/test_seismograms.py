@@ -13,9 +13,8 @@ import numpy as np
 import pytest
 
 from lithowave.errors import InputError, LithowaveWarning, OutputError
-from lithowave.output import hdf5
-from lithowave.output.attributes import attributes_of, standard_attributes
-from lithowave.output.seismograms import SeismogramWriter, load_seismograms
+from lithowave.output import SeismogramWriter, attributes_of, load_seismograms, standard_attributes
+from lithowave.output import files as hdf5
 
 INTERVAL = 0.025
 

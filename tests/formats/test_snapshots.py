@@ -8,11 +8,9 @@ import h5py
 import numpy as np
 import pytest
 
-from lithowave.backends.pending import PendingCopy
+from lithowave.backends import PendingCopy
 from lithowave.errors import InputError, OutputError
-from lithowave.output.snapshot_parts import PartWriter, SnapshotHead
-from lithowave.output.snapshots import SnapshotWriter, load_snapshots
-from lithowave.output.vtkhdf import THICKNESS
+from lithowave.output import THICKNESS, PartWriter, SnapshotHead, SnapshotWriter, load_snapshots
 
 ORIGIN, SPACING = (-300.0, 50.0, -80.0), (100.0, 25.0, 10.0)
 # (nz, ny, nx): planes normal to z, y, x, and a volume

@@ -10,11 +10,7 @@ import pytest
 import lithowave as lw
 from hexahedra_boxes import cubes, merged
 from lithowave.errors import InputError, LithowaveWarning
-from lithowave.mesh.hexahedra import HexahedralMesh
-from lithowave.mesh.mesh_checks import check_mesh
-from lithowave.mesh.mesh_reading import read_hexahedral_mesh
-from lithowave.mesh.numbering import FACES
-from lithowave.mesh.surface_groups import Exterior
+from lithowave.mesh import FACES, Exterior, HexahedralMesh, check_mesh, read_hexahedral_mesh
 
 SURFACES = {
     "absorbing_surface_file_xmin": "x_min", "absorbing_surface_file_xmax": "x_max",

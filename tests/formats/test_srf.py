@@ -13,7 +13,7 @@ import pytest
 import lithowave as lw
 from lithowave.errors import InputError, LithowaveWarning
 from lithowave.faults import FiniteFault, planar_rupture
-from lithowave.readers.srf import read_srf, write_srf
+from lithowave.readers import read_srf, write_srf
 
 PLANE = "PLANE 1\n-117.7 33.9 3 2 6.0 4.0\n 40 60 1.5 0.0 2.0\n"
 

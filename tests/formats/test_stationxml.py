@@ -7,7 +7,7 @@ import pytest
 
 import lithowave as lw
 from geographic_runs import described, message_of
-from lithowave.readers.stationxml import read_stationxml
+from lithowave.readers import read_stationxml
 
 HEAD = '<?xml version="1.0" encoding="UTF-8"?>\n'
 ROOT = '<FDSNStationXML xmlns="http://www.fdsn.org/xml/station/1" schemaVersion="1.1">\n'

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import lithowave as lw
-from lithowave.readers.surfaces import Surface, read_surface
+from lithowave.readers import Surface, read_surface
 
 X = np.array([-2000.0, -1500.0, -700.0, 0.0, 300.0, 1200.0, 2000.0])
 Y = np.array([-1000.0, -200.0, 100.0, 900.0, 1500.0])

@@ -12,7 +12,7 @@ from support.model_files import SIMULATION
 
 import lithowave as lw
 from lithowave.errors import InputError
-from lithowave.readers.model_files import read_model
+from lithowave.readers import read_model
 
 ORIGIN, AZIMUTH = (-119.59, 33.87), 30.0
 PROJECTION = "+proj=tmerc +ellps=WGS84 +lon_0=-119.59 +lat_0=33.87 +units=m +no_defs"

@@ -15,9 +15,16 @@ import pytest
 
 import gmsh_sections
 from lithowave.errors import InputError, LithowaveWarning, MissingPackageError
-from lithowave.mesh.tetrahedra import FACES, TetrahedralMesh, exterior_faces, make_mesh
-from lithowave.mesh.tetrahedral_checks import check_holes, check_tetrahedra, triangle_distances
-from lithowave.mesh.tetrahedral_reading import read_tetrahedral_mesh
+from lithowave.mesh import (
+    TETRAHEDRON_FACES,
+    TetrahedralMesh,
+    check_holes,
+    check_tetrahedra,
+    exterior_triangles,
+    make_mesh,
+    read_tetrahedral_mesh,
+    triangle_distances,
+)
 
 meshio = pytest.importorskip("meshio")
 
@@ -124,7 +131,7 @@ def test_groups_surfaces_and_numbers_of_gmsh(form: str, tmp_path: Path) -> None:
     np.testing.assert_array_equal(mesh.ids, np.arange(11 + 32, 11 + 32 + 24))
     assert {name: len(faces) for name, faces in mesh.boundaries.items()} == {"top": 4, "sides": 28}
     element, face = mesh.boundaries["top"].T
-    assert (mesh.vertices[mesh.elements[element[:, None], FACES[face]], 2] == 2).all()
+    assert (mesh.vertices[mesh.elements[element[:, None], TETRAHEDRON_FACES[face]], 2] == 2).all()
     np.testing.assert_allclose(mesh.volumes(), 1 / 6)
 
 
@@ -403,7 +410,7 @@ def test_good_meshes_pass(name: str) -> None:
     mesh = GOOD[name].mesh()
     surface = check_tetrahedra(mesh, "mesh", GOOD[name].tetrahedra)
     check_holes(mesh, surface, "mesh")
-    np.testing.assert_array_equal(surface.faces, exterior_faces(mesh.neighbors))
+    np.testing.assert_array_equal(surface.faces, exterior_triangles(mesh.neighbors))
 
 
 def test_inverted_elements_are_those_of_the_minority() -> None:
@@ -513,7 +520,8 @@ def test_a_hole_is_refused_unless_its_faces_have_a_name(tmp_path: Path) -> None:
     text = refusal(gmsh_file(tmp_path / "box.msh", found))
     assert "1 hole; the smallest has 12 faces" in text and "x from 1 to 2 m, y from 1 to 2 m, z from 1 to 2 m" in text
     mesh = found.mesh()
-    faces = mesh.elements[exterior_faces(mesh.neighbors)[:, :1], FACES[exterior_faces(mesh.neighbors)[:, 1]]]
+    exterior = exterior_triangles(mesh.neighbors)
+    faces = mesh.elements[exterior[:, :1], TETRAHEDRON_FACES[exterior[:, 1]]]
     cavity = (np.abs(mesh.vertices[faces] - 1.5) < 1).all(axis=(1, 2))
     surfaces = (faces, np.where(cavity, 1, 2))
     mesh = read_tetrahedral_mesh(gmsh_file(tmp_path / "box.msh", found, "2.2", 4, surfaces, NAMES))

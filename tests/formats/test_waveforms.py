@@ -8,9 +8,15 @@ import numpy as np
 import pytest
 
 from lithowave.errors import InputError, MissingPackageError, OutputError
-from lithowave.output.seismograms import Seismograms
-from lithowave.output.source_table import SourceTable
-from lithowave.output.waveforms import band_letter, channel_codes, check_names, write_miniseed, write_sac
+from lithowave.output import (
+    Seismograms,
+    SourceTable,
+    band_letter,
+    channel_codes,
+    check_names,
+    write_miniseed,
+    write_sac,
+)
 from sample_run import sample_receivers
 
 ORIGIN_TIME = "2008-07-29T18:42:15.710000"

@@ -16,19 +16,20 @@ import pytest
 import lithowave.bench as bench
 from cuda_emulation import EmulatedCudaBackend
 from finite_difference_plans import plan_on_grid
-from lithowave import default_case
-from lithowave.backends import bandwidth, make_backend
-from lithowave.cli.printing import print_benchmarks
-from lithowave.default_case import default_simulation
-from lithowave.description.simulation import Simulation
+from lithowave import bench as default_case
+from lithowave.backends import cpu as bandwidth
+from lithowave.backends import make_backend
+from lithowave.bench import default_simulation
+from lithowave.cli import print_benchmarks
+from lithowave.description import Simulation
 from lithowave.errors import InputError, ResourceError
-from lithowave.run.machine_rates import stored_rates
+from lithowave.run import stored_rates
 from lithowave.solvers import METHODS, load_bench_cases, load_method
-from lithowave.solvers.common import timing
-from lithowave.solvers.discontinuous_galerkin import bench_cases as discontinuous_galerkin
-from lithowave.solvers.finite_difference import bench_cases as finite_difference
+from lithowave.solvers.common import kernels as timing
+from lithowave.solvers.discontinuous_galerkin import bench as discontinuous_galerkin
+from lithowave.solvers.finite_difference import bench as finite_difference
 from lithowave.solvers.finite_difference.plan import plan
-from lithowave.solvers.spectral_element import bench_cases as spectral_element
+from lithowave.solvers.spectral_element import bench as spectral_element
 from reference_backend import CPU
 from slow_variants import slow_except
 

@@ -16,17 +16,11 @@ import pytest
 import lithowave as lw
 from fake_ranks import on_ranks
 from fake_solver import RECEIVERS, SCHEDULE, STEP, STEPS, FakeSolver, simulation_of
-from lithowave.output.recorders import make_recorders
-from lithowave.output.seismograms import read_seismograms
-from lithowave.output.snapshots import load_snapshots
-from lithowave.parallel.ranks import Ranks
-from lithowave.run.callback import UserCallback
-from lithowave.run.launch import restart_run
-from lithowave.run.loop import Integration
-from lithowave.run.status import run_state
+from lithowave.output import load_snapshots, make_recorders, read_seismograms
+from lithowave.parallel import Ranks
+from lithowave.run import Integration, UserCallback, restart_run, run_state
 from lithowave.shots import run_survey
-from lithowave.solvers.clock import Clock
-from lithowave.solvers.gathered import GatheredSolver
+from lithowave.solvers import Clock, GatheredSolver
 from mpi_runs import rank_command
 from small_run import SMALL, assert_same_results, log_of, report_of, result_of, stop_at, write_small
 

@@ -16,16 +16,16 @@ import lithowave as lw
 from cuda_devices import DEVICES, make_device
 from lithowave.backends import make_backend
 from lithowave.errors import InstabilityError
-from lithowave.mesh.gmsh_writing import write_gmsh
-from lithowave.mesh.tetrahedral_boxes import tetrahedral_box
-from lithowave.run.instability import InstabilityWatch
-from lithowave.run.memory import memory_needed
-from lithowave.solvers import load_method
-from lithowave.solvers.clock import Clock
-from lithowave.solvers.discontinuous_galerkin.layer import LayerRates
-from lithowave.solvers.discontinuous_galerkin.measure import fill_with_noise, synthetic_plan
-from lithowave.solvers.discontinuous_galerkin.plan import DiscontinuousGalerkinPlan
-from lithowave.solvers.discontinuous_galerkin.solver import DiscontinuousGalerkinSolver
+from lithowave.mesh import tetrahedral_box, write_gmsh
+from lithowave.run import InstabilityWatch, memory_needed
+from lithowave.solvers import Clock, load_method
+from lithowave.solvers.discontinuous_galerkin import (
+    DiscontinuousGalerkinPlan,
+    DiscontinuousGalerkinSolver,
+    LayerRates,
+    fill_with_noise,
+    synthetic_plan,
+)
 from reference_backend import CPU
 from small_run import lithowave, report_of, settings
 

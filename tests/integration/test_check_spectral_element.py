@@ -16,17 +16,19 @@ import lithowave as lw
 from cuda_devices import DEVICES, make_device
 from lithowave.backends import make_backend
 from lithowave.errors import InstabilityError
-from lithowave.mesh.hexahedra import curved
-from lithowave.mesh.hexahedral_box import layered_box
-from lithowave.run.instability import InstabilityWatch
-from lithowave.run.memory import memory_needed
-from lithowave.solvers import load_method
-from lithowave.solvers.clock import Clock, Schedule
-from lithowave.solvers.spectral_element.elements import ElementKind
-from lithowave.solvers.spectral_element.measure import fill_with_noise, synthetic_materials, synthetic_plan
-from lithowave.solvers.spectral_element.meshing import MeshedModel
-from lithowave.solvers.spectral_element.plan import SpectralElementPlan, make_plan
-from lithowave.solvers.spectral_element.solver import SpectralElementSolver
+from lithowave.mesh import curved, layered_box
+from lithowave.run import InstabilityWatch, memory_needed
+from lithowave.solvers import Clock, Schedule, load_method
+from lithowave.solvers.spectral_element import (
+    ElementKind,
+    MeshedModel,
+    SpectralElementPlan,
+    SpectralElementSolver,
+    fill_with_noise,
+    make_plan,
+    synthetic_materials,
+    synthetic_plan,
+)
 from reference_backend import CPU
 from small_run import lithowave, report_of, settings
 

@@ -9,17 +9,12 @@ import numpy as np
 import pytest
 
 import lithowave as lw
-from lithowave.description.outputs import Checkpoint
+from lithowave.description import Checkpoint
 from lithowave.errors import InputError
-from lithowave.output.figures import plot_run, style
-from lithowave.output.figures.model import model_figure
-from lithowave.output.geometry import epicentral_distance
-from lithowave.output.peak_motion import load_peak_motion
-from lithowave.output.seismograms import load_seismograms
-from lithowave.output.snapshots import load_snapshots
-from lithowave.run.check import check_simulation
-from lithowave.run.launch import restart_run
-from lithowave.sphere import RADIUS, angular_distance, azimuths, propagation_azimuths
+from lithowave.figures import model_figure, plot_run, style
+from lithowave.globe_coordinates import RADIUS, angular_distance, azimuths, propagation_azimuths
+from lithowave.output import epicentral_distance, load_peak_motion, load_seismograms, load_snapshots
+from lithowave.run import check_simulation, restart_run
 from small_chunk import CENTER, SOURCE, STATIONS, small_chunk
 
 pytestmark = pytest.mark.filterwarnings("ignore::lithowave.LithowaveWarning")
@@ -171,8 +166,8 @@ def test_all_figures_are_drawn(run, monkeypatch):
     from matplotlib.text import Text
 
     for name in ("style", "movie"):
-        monkeypatch.setattr(f"lithowave.output.figures.{name}.DOTS_PER_INCH", 40)
-    monkeypatch.setattr("lithowave.output.figures.globe.PIXELS", 60)
+        monkeypatch.setattr(f"lithowave.figures.{name}.DOTS_PER_INCH", 40)
+    monkeypatch.setattr("lithowave.figures.maps.PIXELS", 60)
     texts, save = [], style.save
 
     def read(figure, path):
@@ -189,9 +184,9 @@ def test_all_figures_are_drawn(run, monkeypatch):
 
 
 def test_the_model_is_drawn_on_the_sphere(run, tmp_path, monkeypatch):
-    monkeypatch.setattr("lithowave.output.figures.model.POINTS", 9)
+    monkeypatch.setattr("lithowave.figures.models.POINTS", 9)
     saved = []
-    monkeypatch.setattr("lithowave.output.figures.model.save", lambda figure, path: saved.append(figure) or path)
+    monkeypatch.setattr("lithowave.figures.models.save", lambda figure, path: saved.append(figure) or path)
     model_figure(small_chunk(tmp_path / "out"), tmp_path / "model.png")
     panels = saved[0].axes[:9]
     assert "azimuthal" not in panels[0].get_xlabel() and "great circle from" in panels[3].get_xlabel()
@@ -200,7 +195,7 @@ def test_the_model_is_drawn_on_the_sphere(run, tmp_path, monkeypatch):
 
 def test_the_report_names_the_chunk_and_its_distances(run):
     pytest.importorskip("plotly")
-    from lithowave.output.report.run import report_run
+    from lithowave.report import report_run
 
     text = report_run(run).read_text(encoding="utf-8")
     for words in ("center at longitude 179, latitude -18", "Longitude (°)", "Epicentral distance (°)"):

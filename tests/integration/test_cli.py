@@ -19,8 +19,8 @@ from rich.console import Console
 
 import lithowave as lw
 from lithowave import doctor
-from lithowave.cli import printing, progress
-from lithowave.cli.printing import json_text
+from lithowave.cli import json_text, printing
+from lithowave.cli import printing as progress
 from small_run import lithowave, report_of, settings, spawn, write_small
 
 COMMANDS = ("init", "check", "run", "restart", "plot", "compare", "agree", "bench", "doctor")

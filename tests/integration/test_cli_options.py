@@ -7,10 +7,9 @@ import typer
 import yaml
 
 import lithowave as lw
-from lithowave.cli import app
-from lithowave.cli.init import TEMPLATES, template
+from lithowave.cli import TEMPLATES, app, template
 from lithowave.faults import planar_rupture
-from lithowave.readers.srf import write_srf
+from lithowave.readers import write_srf
 from small_run import lithowave, settings, write_small
 from small_survey import write_survey
 

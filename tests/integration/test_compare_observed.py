@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import lithowave as lw
-from lithowave.output.asdf import write_asdf
-from lithowave.output.record_defects import find_defect
+from lithowave.compare import find_defect
+from lithowave.output import write_asdf
 from sample_run import SOURCE, ground_velocity, make_run_folder, sample_receivers
 from small_run import lithowave
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import lithowave as lw
-from lithowave.run.check import check_simulation
+from lithowave.run import check_simulation
 from small_run import SMALL
 
 NO_EXTRAS = {"output.snapshots": [], "output.checkpoint": None, "output.peak_motion": False}

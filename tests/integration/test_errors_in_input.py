@@ -10,7 +10,7 @@ import pytest
 from test_bad_input import CMT
 
 import lithowave as lw
-from lithowave.description.yaml_text import parse_overrides
+from lithowave.description import parse_overrides
 
 GOOD = """\
 title: test

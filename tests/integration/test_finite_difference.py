@@ -13,10 +13,9 @@ import pytest
 import lithowave as lw
 from finite_difference_plans import plan_on_grid
 from lithowave.errors import InputError
-from lithowave.mesh.grid import build_grid
-from lithowave.solvers.clock import make_schedule
-from lithowave.solvers.finite_difference.kernels import tiling
-from lithowave.solvers.finite_difference.line_weights import line_weights
+from lithowave.mesh import build_grid
+from lithowave.solvers import make_schedule
+from lithowave.solvers.finite_difference import line_weights, tiling
 from lithowave.solvers.finite_difference.plan import plan
 from reference_backend import CPU
 from verification_tools import make, record, relative_l2, velocities

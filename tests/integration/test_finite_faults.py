@@ -10,13 +10,12 @@ import numpy as np
 import pytest
 
 import lithowave as lw
-from lithowave.description.slip_rates import SlipRates, SubfaultFunction
+from lithowave.description import SlipRates, SubfaultFunction
 from lithowave.errors import InputError
-from lithowave.faults import FiniteFault, planar_rupture
-from lithowave.faults.segments import selected_segments
-from lithowave.readers.srf import write_srf
-from lithowave.run.check import check_simulation
-from lithowave.solvers.common.source_values import source_values
+from lithowave.faults import FiniteFault, planar_rupture, selected_segments
+from lithowave.readers import write_srf
+from lithowave.run import check_simulation
+from lithowave.solvers.common import source_values
 from slow_variants import slow_except
 from verification_tools import make, velocities
 

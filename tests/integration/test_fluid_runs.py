@@ -13,8 +13,8 @@ import pytest
 
 import lithowave as lw
 from lithowave.errors import InputError
-from lithowave.run.launch import restart_run, run_simulation
-from lithowave.solvers.spectral_element.solver import SpectralElementSolver
+from lithowave.run import restart_run, run_simulation
+from lithowave.solvers.spectral_element import SpectralElementSolver
 from small_run import assert_same_results, result_of
 
 WATER, ROCK = {"vp": 1500, "vs": 0, "rho": 1000}, {"vp": 3000, "vs": 1700, "rho": 2300}

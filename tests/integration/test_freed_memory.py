@@ -14,7 +14,7 @@ import pytest
 import lithowave as lw
 from cuda_devices import emulate
 from lithowave.errors import InstabilityError
-from lithowave.run.launch import run_simulation
+from lithowave.run import run_simulation
 from lithowave.solvers import load_method
 from small_run import SMALL
 

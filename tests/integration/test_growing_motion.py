@@ -15,9 +15,9 @@ import pytest
 import lithowave as lw
 from growing_motion import SOLVERS, closed_box, grow
 from lithowave.errors import InstabilityError
-from lithowave.run.launch import restart_run
-from lithowave.shots.task import ShotTask
-from lithowave.solvers.clock import Clock
+from lithowave.run import restart_run
+from lithowave.shots import ShotTask
+from lithowave.solvers import Clock
 from mpi_runs import SUPPORT, on_ranks, write_description
 from small_run import lithowave, log_of, report_of, result_of
 from small_survey import write_survey

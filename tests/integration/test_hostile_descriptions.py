@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import lithowave as lw
-from lithowave.readers.srf import read_srf
+from lithowave.readers import read_srf
 from small_run import SMALL, lithowave, write_small
 
 

@@ -14,14 +14,10 @@ import pytest
 import lithowave as lw
 from gmsh_files import write_gmsh as write_hexahedra
 from lithowave.errors import InputError
-from lithowave.mesh.gmsh_writing import write_gmsh
-from lithowave.mesh.hexahedra import HexahedralMesh
-from lithowave.mesh.hexahedral_box import layered_box
-from lithowave.mesh.tetrahedral_boxes import split_hexahedra
-from lithowave.run.check import check_simulation
-from lithowave.run.launch import restart_run, run_simulation
+from lithowave.mesh import HexahedralMesh, layered_box, split_hexahedra, write_gmsh
+from lithowave.run import check_simulation, restart_run, run_simulation
 from lithowave.solvers import load_method
-from lithowave.solvers.spectral_element.meshing import built_box, built_mesh
+from lithowave.solvers.spectral_element import built_box, built_mesh
 from reference_backend import CPU
 from small_run import assert_same_results, result_of
 from verification_tools import relative_l2, velocities

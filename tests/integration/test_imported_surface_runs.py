@@ -13,13 +13,9 @@ import pytest
 import gmsh_files
 import lithowave as lw
 from lithowave.errors import InputError
-from lithowave.mesh.gmsh_writing import write_gmsh
-from lithowave.mesh.hexahedral_box import layered_box
-from lithowave.mesh.mesh_checks import MeshFaces
-from lithowave.mesh.tetrahedral_boxes import split_hexahedra
-from lithowave.output.peak_motion import load_peak_motion
-from lithowave.run.check import check_simulation
-from lithowave.run.launch import run_simulation
+from lithowave.mesh import MeshFaces, layered_box, split_hexahedra, write_gmsh
+from lithowave.output import load_peak_motion
+from lithowave.run import check_simulation, run_simulation
 
 METHODS = {"spectral_element": {"degree": 5}, "discontinuous_galerkin": {"order": 3}}
 LARGEST = {"spectral_element": 0.008, "discontinuous_galerkin": 0.03}  # difference of the seismograms over the peak

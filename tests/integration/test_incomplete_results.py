@@ -16,13 +16,10 @@ import numpy as np
 import pytest
 
 import lithowave as lw
-from lithowave.output.asdf import write_asdf
-from lithowave.output.figures import plot_run, style
-from lithowave.output.figures.movie import _Frames
-from lithowave.output.segy import write_segy
-from lithowave.output.waveforms import write_sac
-from lithowave.run.launch import restart_run
-from lithowave.run.status import last_checkpoint
+from lithowave.figures import plot_run, style
+from lithowave.figures.movie import _Frames
+from lithowave.output import write_asdf, write_sac, write_segy
+from lithowave.run import last_checkpoint, restart_run
 from lithowave.shots import run_survey
 from small_run import (
     SMALL,

@@ -10,13 +10,11 @@ import pytest
 
 import lithowave as lw
 from lithowave.errors import ResourceError
-from lithowave.mesh.hexahedral_box import BoxPlan
-from lithowave.mesh.mesh_reading import read_hexahedral_mesh
-from lithowave.run.check import check_simulation
-from lithowave.run.launch import run_simulation
+from lithowave.mesh import BoxPlan, read_hexahedral_mesh
+from lithowave.run import check_simulation, run_simulation
 from lithowave.solvers import METHODS, load_method
-from lithowave.solvers.common.memory_estimate import file_elements
-from lithowave.solvers.spectral_element.estimate import FILE_BYTES
+from lithowave.solvers.common import file_elements
+from lithowave.solvers.spectral_element import FILE_BYTES
 from reference_backend import CPU
 
 HEXAHEDRA = Path(__file__).parents[1] / "data" / "hexahedra"

@@ -9,9 +9,9 @@ from support.model_files import DEPTH, LATITUDE, LONGITUDE, NAMES, SIMULATION, s
 
 import lithowave as lw
 from lithowave.errors import InputError
-from lithowave.output.model_writing import write_gridded_model
-from lithowave.readers.model_files import read_model
-from lithowave.run.launch import restart_run
+from lithowave.output import write_gridded_model
+from lithowave.readers import read_model
+from lithowave.run import restart_run
 
 X, Y, Z = np.linspace(-2e3, 2e3, 5), np.linspace(-2e3, 2e3, 6), np.linspace(-2e3, 0.0, 7)
 SMALL = {

@@ -10,12 +10,18 @@ import pytest
 
 import lithowave as lw
 from lithowave.backends import make_backend
-from lithowave.solvers.finite_difference import sweep
-from lithowave.solvers.finite_difference.measure import fill_with_noise
+from lithowave.solvers.finite_difference import (
+    FiniteDifferenceSolver,
+    OneSweep,
+    TwoPasses,
+    fill_with_noise,
+    late_rows,
+    plan_sweep,
+    rectangles,
+    sweep_blocks,
+)
+from lithowave.solvers.finite_difference import step as sweep
 from lithowave.solvers.finite_difference.plan import plan
-from lithowave.solvers.finite_difference.schemes import OneSweep, TwoPasses
-from lithowave.solvers.finite_difference.solver import FiniteDifferenceSolver
-from lithowave.solvers.finite_difference.sweep import late_rows, plan_sweep, rectangles, sweep_blocks
 from slow_variants import slow_except
 
 RIGID = {"y_min": "rigid", "bottom": "rigid"}

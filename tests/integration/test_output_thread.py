@@ -17,21 +17,27 @@ import lithowave as lw
 from fake_ranks import on_ranks
 from fake_solver import SCHEDULE, FakeSolver, part_of_a_run, simulation_of
 from lithowave.errors import OutputError
-from lithowave.output import checkpoint, recorders
-from lithowave.output import disk_rate as disk_rates
-from lithowave.output.background import MAX_PENDING, Deliveries, WriterThread
-from lithowave.output.checkpoint import FILE_NAME, CheckpointWriter, open_checkpoint
-from lithowave.output.disk_rate import disk_rate
-from lithowave.output.run_folder import DESCRIPTION, fingerprint, read_report
-from lithowave.output.snapshot_parts import PartWriter
-from lithowave.output.snapshots import SnapshotWriter, load_snapshots
-from lithowave.parallel.ranks import Ranks
-from lithowave.run import check
-from lithowave.run.check import check_simulation, duration_text
-from lithowave.run.launch import restart_run
-from lithowave.solvers.clock import Clock
-from lithowave.solvers.gathered import GatheredSolver
-from lithowave.solvers.interface import PendingFields
+from lithowave.output import (
+    DESCRIPTION,
+    FILE_NAME,
+    MAX_PENDING,
+    CheckpointWriter,
+    Deliveries,
+    PartWriter,
+    SnapshotWriter,
+    WriterThread,
+    checkpoint,
+    disk_rate,
+    fingerprint,
+    load_snapshots,
+    open_checkpoint,
+    read_report,
+    recorders,
+)
+from lithowave.output import files as disk_rates
+from lithowave.parallel import Ranks
+from lithowave.run import check, check_simulation, duration_text, restart_run
+from lithowave.solvers import Clock, GatheredSolver, PendingFields
 from small_run import write_small
 
 PATIENCE = 30.0  # s; a test that waits longer fails

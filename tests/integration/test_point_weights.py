@@ -13,11 +13,8 @@ import numpy as np
 import pytest
 
 import lithowave as lw
-from lithowave.solvers.finite_difference.fields import STRESSES, VELOCITIES
-from lithowave.solvers.finite_difference.interface_reading import InterfaceReading
-from lithowave.solvers.finite_difference.moments import lines_of
-from lithowave.solvers.finite_difference.point_lists import ReceiverList
-from lithowave.solvers.finite_difference.points import PointWeights
+from lithowave.solvers.finite_difference import STRESSES, InterfaceReading, PointWeights, ReceiverList, lines_of
+from lithowave.solvers.finite_difference.law import VELOCITIES
 from verification_tools import make
 
 STORED = Path(__file__).parents[1] / "data" / "point_weights.npz"

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 import lithowave as lw
-from lithowave.backends import host_threads
-from lithowave.backends.cpu import CpuBackend
+from lithowave.backends import CpuBackend
+from lithowave.backends import loops as host_threads
+from lithowave.solvers.discontinuous_galerkin import DiscontinuousGalerkinSolver
 from lithowave.solvers.discontinuous_galerkin.plan import plan as tetrahedra_plan
-from lithowave.solvers.discontinuous_galerkin.solver import DiscontinuousGalerkinSolver
 from lithowave.solvers.finite_difference import medium
 from lithowave.solvers.finite_difference.plan import plan as grid_plan
+from lithowave.solvers.spectral_element import SpectralElementSolver
 from lithowave.solvers.spectral_element.plan import plan
-from lithowave.solvers.spectral_element.solver import SpectralElementSolver
 
 SIZES = {  # smaller parts, so that a small mesh has several
     "mesh.hexahedra.PART": 50, "mesh.hexahedral_box.PART": 70, "mesh.level_map.PART": 300,

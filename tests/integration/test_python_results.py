@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import lithowave as lw
-from lithowave.run.progress_text import ProgressLine
+from lithowave.run import ProgressLine
 from small_run import SMALL
 
 
@@ -70,7 +70,7 @@ def test_receivers_and_misfits_as_tables(result):
 
 @pytest.mark.parametrize("package", ["xarray", "pandas"])
 def test_a_missing_package_is_named(result, monkeypatch, package):
-    monkeypatch.setattr("lithowave.output.tables.find_spec", lambda name: None)
+    monkeypatch.setattr("lithowave.output.results.find_spec", lambda name: None)
     convert = result.seismograms.to_xarray if package == "xarray" else result.to_pandas
     with pytest.raises(lw.MissingPackageError, match=rf'needs the package {package}: pip install "lithowave\[data\]"'):
         convert()
@@ -120,7 +120,7 @@ def test_progress_in_a_jupyter_kernel(tmp_path):
     code = (
         f"import sys; sys.path[:0] = {sys.path!r}\nimport lithowave as lw\n"
         f"result = lw.Simulation.from_text({SMALL!r}).run(output={str(tmp_path / 'out')!r}, show=True)\n"
-        "from lithowave.run.progress_text import ProgressLine\nassert ProgressLine().updates\nresult"
+        "from lithowave.run.status import ProgressLine\nassert ProgressLine().updates\nresult"
     )
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(code)])
     nbclient.NotebookClient(notebook, timeout=120, kernel_name="python3").execute()

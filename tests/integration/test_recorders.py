@@ -13,17 +13,21 @@ import lithowave as lw
 from exact_solutions.full_space import full_space_moment
 from fake_ranks import on_ranks
 from fake_solver import SCHEDULE, STEPS, part_of_a_run, simulation_of
-from lithowave.description.acquisition import Acquisition
+from lithowave.description import Acquisition
 from lithowave.errors import OutputError
-from lithowave.output import recorders
-from lithowave.output.disk_use import output_bytes
-from lithowave.output.peak_motion import load_peak_motion
-from lithowave.output.recorders import SeismogramRecorder, record_lag
-from lithowave.output.seismograms import SeismogramWriter, load_seismograms, read_seismograms
-from lithowave.output.snapshots import load_snapshots
-from lithowave.parallel.ranks import SINGLE_RANK
-from lithowave.solvers.clock import Clock, Schedule
-from lithowave.solvers.interface import PendingFields
+from lithowave.output import (
+    SeismogramRecorder,
+    SeismogramWriter,
+    load_peak_motion,
+    load_seismograms,
+    load_snapshots,
+    read_seismograms,
+    record_lag,
+    recorders,
+)
+from lithowave.parallel import SINGLE_RANK
+from lithowave.run import output_bytes
+from lithowave.solvers import Clock, PendingFields, Schedule
 from verification_tools import ABSORBING_TOP, record, relative_l2
 
 VP, VS, RHO = 5000.0, 2900.0, 2600.0

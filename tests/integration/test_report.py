@@ -14,15 +14,24 @@ import pytest
 
 import lithowave as lw
 from browser import Browser, find_browser
+from lithowave.compare import compare_runs
 from lithowave.errors import InputError, OutputError
-from lithowave.output.compare import compare_runs
-from lithowave.output.report import ShotRow, report_run, report_survey
-from lithowave.output.report.model import model_section
-from lithowave.output.report.page import data_table, number_text, packed, script_json
-from lithowave.output.report.sources import Signal, source_signals, spectrum
-from lithowave.output.report.waves import shown_receivers
-from lithowave.output.seismograms import load_seismograms
-from lithowave.shots.folder import SurveyFolder
+from lithowave.output import load_seismograms
+from lithowave.report import (
+    ShotRow,
+    Signal,
+    data_table,
+    model_section,
+    number_text,
+    packed,
+    report_run,
+    report_survey,
+    script_json,
+    shown_receivers,
+    source_signals,
+    spectrum,
+)
+from lithowave.shots import SurveyFolder
 from mpi_runs import on_ranks
 from sample_run import make_run_folder
 from small_run import lithowave, settings, write_small
@@ -166,7 +175,7 @@ def test_a_report_of_the_size_of_the_demo_is_small_and_made_quickly(run, tmp_pat
 def test_a_movie_that_is_too_large_has_fewer_frames(run, tmp_path, monkeypatch) -> None:
     from PIL import Image
 
-    from lithowave.output.report import run as module
+    from lithowave.report import run as module
 
     monkeypatch.setattr(module.shutil, "which", lambda name: None)  # a GIF, also with ffmpeg
     file = run / "snapshots" / "plane_z_0.vtkhdf"
@@ -197,8 +206,8 @@ def test_runs_that_did_not_finish_have_a_report(run, tmp_path) -> None:
 
 def test_a_material_without_positions_has_a_table(run, monkeypatch) -> None:
     """The groups of a mesh: only the mesh knows where they are."""
-    from lithowave.output.report import model
-    from lithowave.output.report.page import Page
+    from lithowave.report import Page
+    from lithowave.report import run as model
 
     def refuse(simulation):
         raise InputError("material.groups", "groups have no positions")
@@ -223,7 +232,7 @@ def test_a_folder_without_a_run_is_refused(tmp_path) -> None:
 
 
 def test_without_plotly_a_run_with_a_report_does_not_begin(tmp_path, monkeypatch) -> None:
-    from lithowave.output.report import page
+    from lithowave.report import page
 
     monkeypatch.setattr(page, "find_spec", lambda name: None)
     output = lithowave("run", write_small(tmp_path), "-o", tmp_path / "out", "--report", status=1)
@@ -287,7 +296,7 @@ def test_the_spectrum_is_that_of_the_time_function(run) -> None:
 def test_moment_rates_are_summed(run, monkeypatch) -> None:
     from dataclasses import replace
 
-    from lithowave.output.report import sources as module
+    from lithowave.report import run as module
 
     [source] = lw.Simulation.from_file(run / "simulation.yaml").point_sources()
     many = [replace(source, moment=tuple(k * m for m in source.moment)) for k in (1.0, 2.0, 3.0)]
@@ -391,7 +400,7 @@ def test_the_traces_are_those_of_the_file(browser, run) -> None:
         " document.getElementById('component').dispatchEvent(new Event('change'));"
         " return document.getElementById('section').data.map(t => Array.from(t.y)); })()"
     )
-    from lithowave.output.geometry import component, offsets
+    from lithowave.output import component, offsets
 
     expected = component(seismograms, "R")[seismograms.index(name)]
     place = offsets(seismograms)[0][seismograms.index(name)] / 1000

@@ -13,12 +13,10 @@ import pytest
 import yaml
 
 import lithowave as lw
-from lithowave.output.checkpoint import FILE_NAME as CHECKPOINT
-from lithowave.output.figures.description import domain_of, read_description
-from lithowave.output.figures.plot import plot_run
-from lithowave.output.run_folder import read_report
-from lithowave.run.launch import restart_run, run_simulation
-from lithowave.run.stop_signals import SignalHandler, stop_signals
+from lithowave.figures import domain_of, plot_run, read_description
+from lithowave.output import FILE_NAME as CHECKPOINT
+from lithowave.output import read_report
+from lithowave.run import SignalHandler, restart_run, run_simulation, stop_signals
 from small_run import (
     EVERYTHING,
     assert_same_results,

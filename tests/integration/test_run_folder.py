@@ -13,11 +13,10 @@ from types import SimpleNamespace
 import pytest
 
 import lithowave as lw
-from lithowave.output import hdf5
-from lithowave.output.run_folder import RunFolder
-from lithowave.output.snapshots import load_snapshots
-from lithowave.run.launch import run_simulation
-from lithowave.solvers.finite_difference.solver import FiniteDifferenceSolver
+from lithowave.output import RunFolder, load_snapshots
+from lithowave.output import files as hdf5
+from lithowave.run import run_simulation
+from lithowave.solvers.finite_difference import FiniteDifferenceSolver
 from small_run import lithowave, log_of, report_of, settings, spawn, write_small
 
 # The package has a function of this name too.

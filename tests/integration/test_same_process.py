@@ -20,9 +20,8 @@ import lithowave as lw
 from cuda_devices import make_device
 from lithowave.backends import make_backend
 from lithowave.errors import InputError, InstabilityError
-from lithowave.output.run_folder import LOG
-from lithowave.run.launch import restart_run, run_simulation
-from lithowave.run.status import is_locked
+from lithowave.output import LOG
+from lithowave.run import is_locked, restart_run, run_simulation
 from lithowave.solvers import load_method
 from small_run import assert_same_results, log_of, report_of, write_small
 

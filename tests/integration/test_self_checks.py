@@ -13,10 +13,9 @@ import pytest
 import lithowave as lw
 from cuda_devices import emulate
 from lithowave.errors import LithowaveWarning, SelfCheckError
-from lithowave.run.launch import run_simulation
-from lithowave.run.onsets import Onsets
+from lithowave.run import Onsets, run_simulation
 from lithowave.solvers import load_method
-from lithowave.solvers.common.source_amplitudes import SourceAmplitudes
+from lithowave.solvers.common import SourceAmplitudes
 from small_run import SMALL, log_of, report_of
 
 METHODS: dict[str, dict[str, Any]] = {
@@ -141,7 +140,8 @@ def test_a_receiver_that_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def change_finite_difference(monkeypatch: pytest.MonkeyPatch, factor: float) -> None:
-    from lithowave.solvers.finite_difference import moments, point_lists
+    from lithowave.solvers.finite_difference import sources as moments
+    from lithowave.solvers.finite_difference import sources as point_lists
 
     entries, lines = point_lists._entries, moments.lines_of
 
@@ -170,7 +170,7 @@ def change_spectral_element(monkeypatch: pytest.MonkeyPatch, factor: float) -> N
 
 
 def change_discontinuous_galerkin(monkeypatch: pytest.MonkeyPatch, factor: float) -> None:
-    from lithowave.solvers.discontinuous_galerkin.source_responses import Responses
+    from lithowave.solvers.discontinuous_galerkin import Responses
 
     shapes = Responses.source_shapes
     monkeypatch.setattr(Responses, "source_shapes", lambda *arguments: factor * shapes(*arguments))

@@ -10,7 +10,7 @@ import pytest
 
 import lithowave as lw
 from lithowave.errors import InstabilityError
-from lithowave.solvers.common import soft_ground
+from lithowave.solvers.common import warnings as soft_ground
 from verification_tools import make
 
 EDGE, SOFT = 450.0, 300.0

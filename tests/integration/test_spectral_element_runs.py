@@ -14,11 +14,10 @@ import lithowave as lw
 from gmsh_files import write_gmsh
 from hexahedra_boxes import apart, cubes, merged
 from lithowave.errors import InputError
-from lithowave.mesh.hexahedra import HexahedralMesh
-from lithowave.mesh.hexahedral_box import layered_box
-from lithowave.output.snapshots import load_snapshots
-from lithowave.run.launch import restart_run, run_simulation
-from lithowave.solvers.spectral_element.solver import SpectralElementSolver
+from lithowave.mesh import HexahedralMesh, layered_box
+from lithowave.output import load_snapshots
+from lithowave.run import restart_run, run_simulation
+from lithowave.solvers.spectral_element import SpectralElementSolver
 from slow_variants import slow_except
 from small_run import assert_same_results, lithowave, result_of
 from verification_tools import make, record, relative_l2, velocities

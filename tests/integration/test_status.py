@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from lithowave.run.status import HEARTBEAT_TIMEOUT, run_state
+from lithowave.run import HEARTBEAT_TIMEOUT, run_state
 from small_run import lithowave, log_of, report_of, settings, signal_after, spawn, stop_at, write_small
 
 PLAIN = settings("output.snapshots=[]", "output.peak_motion=false")

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from lithowave import submit
-from lithowave.run.time_limit import RESUME_STATUS
+from lithowave.run import RESUME_STATUS
 from small_run import lithowave, report_of, settings, write_small
 from small_survey import write_survey
 

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 import lithowave as lw
-from lithowave.parallel.ranks import Ranks
-from lithowave.shots import check_survey, run_survey, running, task
-from lithowave.shots import slots as places_module
-from lithowave.shots.slots import shot_slots
+from lithowave.parallel import Ranks
+from lithowave.shots import check_survey, run_survey, running, shot_slots
+from lithowave.shots import folder as places_module
+from lithowave.shots import tasks as task
 from mpi_runs import on_ranks
 from small_run import lithowave, log_of, report_of, settings, spawn
 from small_survey import LINE, survey_text, write_survey

@@ -23,11 +23,18 @@ import numpy as np
 import pytest
 
 import lithowave as lw
-from lithowave.shots import executors, restart_survey, run_survey, scheduling, task
-from lithowave.shots.executors import ShotExecutor
-from lithowave.shots.folder import SurveyFolder
-from lithowave.shots.requests import ReceivedRequests, SentRequests
-from lithowave.shots.state import survey_state
+from lithowave.shots import (
+    ReceivedRequests,
+    SentRequests,
+    ShotExecutor,
+    SurveyFolder,
+    restart_survey,
+    run_survey,
+    survey_state,
+)
+from lithowave.shots import running as scheduling
+from lithowave.shots import tasks as executors
+from lithowave.shots import tasks as task
 from mpi_runs import find_mpiexec
 from small_run import lithowave, log_of, report_of, settings, spawn
 from small_survey import survey_text, write_survey

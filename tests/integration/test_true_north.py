@@ -12,11 +12,10 @@ import lithowave as lw
 from exact_solutions.full_space import full_space_force, full_space_moment
 from lithowave.errors import OutputError
 from lithowave.faults import planar_rupture
-from lithowave.output.geometry import azimuth, component, radial_direction
+from lithowave.output import azimuth, component, radial_direction, write_sac
 from lithowave.output.recorders import _require_axes
-from lithowave.output.waveforms import write_sac
 from lithowave.projection import convergence, projection_text, transformer, turned
-from lithowave.readers.srf import write_srf
+from lithowave.readers import write_srf
 
 PLACE = (-117.0, 37.0)
 NEAR, FAR = PLACE, (-118.69, 37.0)  # origins: at the place, where grid North is true, and 150 km from it

@@ -17,10 +17,10 @@ import pytest
 from checkpoints import write_checkpoint
 from fake_ranks import on_ranks
 from lithowave.errors import OutputError
+from lithowave.output import FILE_NAME, FOLDER, open_checkpoint
 from lithowave.output import checkpoint as module
-from lithowave.output.checkpoint import FILE_NAME, FOLDER, open_checkpoint
-from lithowave.parallel.ranks import SINGLE_RANK
-from lithowave.solvers.array_sections import ArraySection, Hyperslab, RowSelection
+from lithowave.parallel import SINGLE_RANK
+from lithowave.solvers import ArraySection, Hyperslab, RowSelection
 
 WHOLE, ROWS = (7, 6, 11), 23
 FIELD = np.arange(math.prod(WHOLE) * 2, dtype=np.float32).reshape(*WHOLE, 2)

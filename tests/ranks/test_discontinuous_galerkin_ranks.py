@@ -16,26 +16,28 @@ from fake_ranks import on_ranks
 from jittered_boxes import jittered
 from lithowave.backends import make_backend
 from lithowave.errors import InputError
-from lithowave.mesh.gmsh_writing import write_gmsh
-from lithowave.mesh.migration import balanced_parts, merged
-from lithowave.mesh.shared_faces import find_shared_faces
-from lithowave.mesh.tetrahedral_boxes import tetrahedral_box
-from lithowave.parallel.ranks import SINGLE_RANK, Ranks
-from lithowave.solvers.discontinuous_galerkin import Solver, plan
-from lithowave.solvers.discontinuous_galerkin.clusters import limit_cluster_jumps
-from lithowave.solvers.discontinuous_galerkin.mesh_partition import (
+from lithowave.mesh import balanced_parts, find_shared_faces, merged, tetrahedral_box, write_gmsh
+from lithowave.parallel import SINGLE_RANK, Ranks
+from lithowave.solvers.discontinuous_galerkin import (
     LAYER_WORK,
+    TOLERANCE,
+    DiscontinuousGalerkinPlan,
+    Solver,
+    built_box,
     element_work,
     graph_parts,
     layer_elements,
+    limit_cluster_jumps,
+    locate_points,
+    make_model,
+    model_clusters,
     partition_elements,
+    partition_report,
+    plan,
+    split_box,
     step_cost,
 )
-from lithowave.solvers.discontinuous_galerkin.meshing import built_box, make_model, split_box
-from lithowave.solvers.discontinuous_galerkin.partition_report import partition_report
-from lithowave.solvers.discontinuous_galerkin.plan import DiscontinuousGalerkinPlan, model_clusters
-from lithowave.solvers.discontinuous_galerkin.point_location import TOLERANCE, locate_points
-from lithowave.solvers.elements.point_location import require_located, resolve_owners
+from lithowave.solvers.elements import require_located, resolve_owners
 from mpi_runs import largest_difference, write_description
 from mpi_runs import on_ranks as run_lithowave
 from rank_threads import Exchange, ThreadHalo, run_on_ranks

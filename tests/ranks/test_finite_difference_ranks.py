@@ -12,10 +12,9 @@ import numpy as np
 import pytest
 
 from lithowave.backends import make_backend
-from lithowave.description.simulation import Simulation
+from lithowave.description import Simulation
 from lithowave.errors import InputError
-from lithowave.mesh.blocks import BlockPartition, best_blocks, cut_grid, layer_line
-from lithowave.mesh.grid import Grid
+from lithowave.mesh import BlockPartition, Grid, best_blocks, cut_grid, layer_line
 from lithowave.solvers.finite_difference import plan
 from mpi_runs import largest_difference, on_ranks, write_description
 from slow_variants import slow_except

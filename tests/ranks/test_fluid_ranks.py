@@ -12,15 +12,18 @@ import pytest
 from fake_ranks import on_ranks as on_threads
 from fluid_boxes import MUD, SIZE, WATER, fluid_points, media_of, two_layers
 from lithowave.backends import make_backend
-from lithowave.description.domain import FACES
-from lithowave.mesh.hexahedra import HexahedralMesh
-from lithowave.parallel.halo import Halo
-from lithowave.solvers.clock import Schedule
-from lithowave.solvers.spectral_element.absorbing_layer import AbsorbingLayer
-from lithowave.solvers.spectral_element.geometry import gll_positions
-from lithowave.solvers.spectral_element.meshing import MeshedModel
-from lithowave.solvers.spectral_element.plan import SpectralElementPlan, make_plan
-from lithowave.solvers.spectral_element.solver import SpectralElementSolver
+from lithowave.description import FACES
+from lithowave.mesh import HexahedralMesh
+from lithowave.parallel import Halo
+from lithowave.solvers import Schedule
+from lithowave.solvers.spectral_element import (
+    AbsorbingLayer,
+    MeshedModel,
+    SpectralElementPlan,
+    SpectralElementSolver,
+    gll_positions,
+    make_plan,
+)
 from slow_variants import slow_except
 from turns import Turns
 

@@ -12,12 +12,18 @@ import pytest
 
 import lithowave as lw
 from lithowave.errors import InputError
-from lithowave.mesh.blocks import products_of_three
-from lithowave.run.check import _too_many_ranks, check_simulation
-from lithowave.run.memory import MemoryRequirement
-from lithowave.run.scaling_estimate import TRANSPORTS, ScalingEstimate, estimate_scaling, transport_of
+from lithowave.mesh import products_of_three
+from lithowave.run import (
+    TRANSPORTS,
+    MemoryRequirement,
+    ScalingEstimate,
+    check_simulation,
+    estimate_scaling,
+    transport_of,
+)
+from lithowave.run.check import _too_many_ranks
 from lithowave.solvers import METHODS, load_method
-from lithowave.solvers.common.workload import RankWorkload
+from lithowave.solvers.common import RankWorkload
 from reference_backend import CPU
 from small_run import lithowave, settings, write_small
 from small_survey import write_survey

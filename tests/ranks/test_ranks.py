@@ -16,14 +16,12 @@ import pytest
 
 from fake_ranks import on_ranks as on_threads
 from lithowave.errors import MissingPackageError, ResourceError
-from lithowave.parallel import launchers
+from lithowave.parallel import SINGLE_RANK, Watchdog, device_index, launched, make_ranks, require_own_device
+from lithowave.parallel import ranks as launchers
 from lithowave.parallel import ranks as ranks_module
-from lithowave.parallel.halo import device_index, require_own_device
-from lithowave.parallel.ranks import SINGLE_RANK, launched, make_ranks
-from lithowave.parallel.watchdog import Watchdog
-from lithowave.run.stop_signals import SignalHandler, SignalRequests
-from lithowave.shots.task import shot_environment
-from lithowave.solvers.clock import Clock
+from lithowave.run import SignalHandler, SignalRequests
+from lithowave.shots import shot_environment
+from lithowave.solvers import Clock
 from mpi_runs import on_ranks, rank_command, write_description
 
 LAUNCHERS = (*launchers.SIZE_VARIABLES, *launchers.RANK_VARIABLES, *launchers.STEP_VARIABLES)

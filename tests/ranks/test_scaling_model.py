@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lithowave.run.scaling_estimate import TRANSPORTS
+from lithowave.run import TRANSPORTS
 from mpi_runs import rank_command
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"

@@ -14,15 +14,23 @@ from typer.testing import CliRunner
 
 from fake_ranks import on_ranks
 from fake_solver import SHAPE, STEPS, part_of_a_run, simulation_of
-from lithowave.cli import app
-from lithowave.cli.run_summary import print_run_summary
+from lithowave.cli import app, print_run_summary
 from lithowave.errors import OutputError
-from lithowave.output import joining, recorders
-from lithowave.output.figures.movie import snapshot_files
-from lithowave.output.joining import join_run, join_snapshots, unjoined
-from lithowave.output.snapshot_parts import PartReader, PartWriter, SnapshotHead, part_writer, parts_folder
-from lithowave.output.snapshots import load_snapshots
-from lithowave.run.result import Result
+from lithowave.figures import snapshot_files
+from lithowave.output import (
+    PartReader,
+    PartWriter,
+    SnapshotHead,
+    join_run,
+    join_snapshots,
+    load_snapshots,
+    part_writer,
+    parts_folder,
+    recorders,
+    unjoined,
+)
+from lithowave.output import snapshots as joining
+from lithowave.run import Result
 
 FIELDS = ["velocity", "stress", "pressure"]
 VOLUME = {"interval": 0.03, "volume": True, "fields": FIELDS}

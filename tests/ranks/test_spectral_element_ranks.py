@@ -14,15 +14,19 @@ from fake_ranks import on_ranks as on_threads
 from gmsh_files import write_gmsh
 from lithowave.backends import make_backend
 from lithowave.errors import InputError
-from lithowave.mesh.hexahedral_box import layered_box, plan_box
-from lithowave.mesh.numbering import number_faces, number_points
-from lithowave.mesh.partition import bisect_grid, face_neighbors, partition_graph
-from lithowave.mesh.shared_points import shared_points
-from lithowave.parallel.halo import Halo
-from lithowave.solvers.spectral_element import elements, partition_report
+from lithowave.mesh import (
+    bisect_grid,
+    layered_box,
+    number_faces,
+    number_points,
+    partition_graph,
+    plan_box,
+    shared_points,
+)
+from lithowave.mesh.partition import face_neighbors
+from lithowave.parallel import Halo
+from lithowave.solvers.spectral_element import SpectralElementSolver, elements, gll_positions, partition_report
 from lithowave.solvers.spectral_element import plan as make_plan
-from lithowave.solvers.spectral_element.geometry import gll_positions
-from lithowave.solvers.spectral_element.solver import SpectralElementSolver
 from mpi_runs import largest_difference, on_ranks, write_description
 from reference_backend import CPU
 from slow_variants import slow_except

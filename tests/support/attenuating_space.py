@@ -8,7 +8,7 @@ import numpy as np
 
 import lithowave as lw
 from exact_solutions.anelastic import anelastic_moment
-from lithowave.description.anelasticity import Anelasticity
+from lithowave.media import Anelasticity
 from verification_tools import ABSORBING_TOP, relative_l2, velocities
 
 VP, VS, RHO = 6000.0, 3464.0, 2700.0

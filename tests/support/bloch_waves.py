@@ -6,8 +6,7 @@ import itertools
 
 import numpy as np
 
-from lithowave.solvers.spectral_element.gll import derivative_matrix, gll_points
-from lithowave.solvers.spectral_element.relaxation import quadrature_weights
+from lithowave.solvers.spectral_element import derivative_matrix, gll_points, quadrature_weights
 
 
 class BlochWaves:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from lithowave.output.checkpoint import CheckpointWriter, State
-from lithowave.parallel.ranks import SINGLE_RANK, Ranks
-from lithowave.solvers.array_sections import ArraySection
+from lithowave.output import CheckpointWriter, State
+from lithowave.parallel import SINGLE_RANK, Ranks
+from lithowave.solvers import ArraySection
 
 
 def write_checkpoint(

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from lithowave.parallel.ranks import Ranks
+from lithowave.parallel import Ranks
 
 
 class _Board:

@@ -12,14 +12,10 @@ import numpy as np
 import lithowave as lw
 from checkpoints import write_checkpoint
 from fake_ranks import on_ranks
-from lithowave.description.acquisition import Acquisition
-from lithowave.output.background import ImmediateJobs
-from lithowave.output.checkpoint import open_checkpoint
-from lithowave.output.recorders import Recorder, make_recorders, record_lag
-from lithowave.parallel.ranks import Ranks
-from lithowave.solvers.clock import Clock, Schedule
-from lithowave.solvers.gathered import GatheredSolver
-from lithowave.solvers.interface import PendingFields, SnapshotGrid
+from lithowave.description import Acquisition
+from lithowave.output import ImmediateJobs, Recorder, make_recorders, open_checkpoint, record_lag
+from lithowave.parallel import Ranks
+from lithowave.solvers import Clock, GatheredSolver, PendingFields, Schedule, SnapshotGrid
 
 STEP, STEPS, RECEIVERS = 0.01, 24, 5
 SHAPE = (6, 5, 4)  # nx, ny, nz

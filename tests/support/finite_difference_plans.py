@@ -6,11 +6,13 @@ import dataclasses
 from typing import Any
 
 from lithowave.backends import make_backend
-from lithowave.mesh.grid import Grid
-from lithowave.solvers.finite_difference.bench_cases import make_tasks
-from lithowave.solvers.finite_difference.measure import uniform_simulation
-from lithowave.solvers.finite_difference.plan import FiniteDifferencePlan
-from lithowave.solvers.finite_difference.solver import FiniteDifferenceSolver
+from lithowave.mesh import Grid
+from lithowave.solvers.finite_difference import (
+    FiniteDifferencePlan,
+    FiniteDifferenceSolver,
+    make_tasks,
+    uniform_simulation,
+)
 
 NO_LAYERS = ((0, 0),) * 3
 

@@ -9,15 +9,17 @@ from typing import Any
 import numpy as np
 
 from exact_solutions.fluid_solid import InterfaceField, Medium
-from lithowave.description.domain import FACES
-from lithowave.mesh.hexahedra import HexahedralMesh, curved
-from lithowave.mesh.hexahedral_box import layered_box
-from lithowave.physics.elasticity import isotropic_stiffness, lame_moduli
-from lithowave.solvers.clock import Schedule
-from lithowave.solvers.spectral_element.absorbing_layer import AbsorbingLayer
-from lithowave.solvers.spectral_element.materials import ElementMaterials
-from lithowave.solvers.spectral_element.meshing import MeshedModel
-from lithowave.solvers.spectral_element.plan import SpectralElementPlan, make_plan
+from lithowave.description import FACES
+from lithowave.mesh import HexahedralMesh, curved, layered_box
+from lithowave.physics import isotropic_stiffness, lame_moduli
+from lithowave.solvers import Schedule
+from lithowave.solvers.spectral_element import (
+    AbsorbingLayer,
+    ElementMaterials,
+    MeshedModel,
+    SpectralElementPlan,
+    make_plan,
+)
 from spectral_element_boxes import point_positions, several_materials, side_points
 
 SIZE = 1000.0  # m

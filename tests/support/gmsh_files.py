@@ -6,8 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from lithowave.mesh.hexahedra import HexahedralMesh
-from lithowave.mesh.numbering import FACES
+from lithowave.mesh import FACES, HexahedralMesh
 
 HEXAHEDRON, HEXAHEDRON_27, QUADRANGLE, TETRAHEDRON = 5, 12, 3, 4
 

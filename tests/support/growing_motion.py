@@ -6,9 +6,10 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from lithowave.solvers.discontinuous_galerkin.solver import DiscontinuousGalerkinSolver
-from lithowave.solvers.finite_difference.solver import VELOCITIES, FiniteDifferenceSolver
-from lithowave.solvers.spectral_element.solver import SpectralElementSolver
+from lithowave.solvers.discontinuous_galerkin import DiscontinuousGalerkinSolver
+from lithowave.solvers.finite_difference import FiniteDifferenceSolver
+from lithowave.solvers.finite_difference.solver import VELOCITIES
+from lithowave.solvers.spectral_element import SpectralElementSolver
 
 BOX: dict[str, Any] = {
     "domain": {"x": [0, 800], "y": [0, 500], "z": [-500, 0]},

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from lithowave.mesh.hexahedra import HexahedralMesh
-from lithowave.mesh.numbering import CORNERS
+from lithowave.mesh import CORNERS, HexahedralMesh
 
 
 def cube(low: tuple[float, float, float] = (0, 0, 0), size: tuple[float, float, float] = (1, 1, 1)) -> np.ndarray:

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lithowave.solvers.spectral_element.geometry import (
+from lithowave.solvers.spectral_element import (
     determinant,
     gll_positions,
+    gll_weights,
     jacobian_matrix,
     map_degree,
     tensor_order,
 )
-from lithowave.solvers.spectral_element.gll import gll_weights
 
 # nodes_vtk = nodes_gmsh[GMSH_TO_VTK] (VTK_TRIQUADRATIC_HEXAHEDRON, type 29); nodes_gmsh = nodes_vtk[VTK_TO_GMSH].
 GMSH_TO_VTK = np.array(

@@ -8,28 +8,33 @@ from pathlib import Path
 from typing import Any
 
 import lithowave as lw
-from lithowave.mesh.mesh_reading import read_hexahedral_mesh
-from lithowave.mesh.tetrahedral_reading import read_tetrahedral_mesh
-from lithowave.output.checkpoint import FILE_NAME, open_checkpoint
-from lithowave.output.observed import read_observed
-from lithowave.output.peak_motion import load_peak_motion
-from lithowave.output.run_folder import REPORT, read_report
-from lithowave.output.seismograms import load_seismograms
-from lithowave.output.snapshots import load_snapshots
-from lithowave.readers.events import read_events
-from lithowave.readers.fdsn_text import read_fdsn_text
-from lithowave.readers.model_files import read_model
-from lithowave.readers.perturbation_model import read_perturbation_model
-from lithowave.readers.radial_models import read_radial_model
-from lithowave.readers.samples import read_samples
-from lithowave.readers.segy_geometry import read_segy_geometry
-from lithowave.readers.segy_section import read_segy_section
-from lithowave.readers.shots import read_shots
-from lithowave.readers.srf import read_srf
-from lithowave.readers.station_table import read_station_table
-from lithowave.readers.stations import read_stations
-from lithowave.readers.stationxml import read_stationxml
-from lithowave.readers.surfaces import read_surface
+from lithowave.mesh import read_hexahedral_mesh, read_tetrahedral_mesh
+from lithowave.output import (
+    FILE_NAME,
+    REPORT,
+    load_peak_motion,
+    load_seismograms,
+    load_snapshots,
+    open_checkpoint,
+    read_observed,
+    read_report,
+)
+from lithowave.readers import (
+    read_events,
+    read_fdsn_text,
+    read_model,
+    read_perturbation_model,
+    read_radial_model,
+    read_samples,
+    read_segy_geometry,
+    read_segy_section,
+    read_shots,
+    read_srf,
+    read_station_table,
+    read_stations,
+    read_stationxml,
+    read_surface,
+)
 
 
 @dataclass(frozen=True)

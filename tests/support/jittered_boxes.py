@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from lithowave.mesh.numbering import CORNERS
-from lithowave.mesh.tetrahedra import EDGES, TetrahedralMesh, exterior_faces, face_vertices, make_mesh
-from lithowave.mesh.tetrahedral_boxes import cornered_elements, moved
+from lithowave.mesh import (
+    CORNERS,
+    EDGES,
+    TetrahedralMesh,
+    cornered_elements,
+    exterior_triangles,
+    face_vertices,
+    make_mesh,
+    moved,
+)
 
 
 def jittered(mesh: TetrahedralMesh, amount: float, seed: int = 0) -> TetrahedralMesh:
@@ -36,7 +43,7 @@ def fixed_vertices(mesh: TetrahedralMesh) -> np.ndarray:
     """Return the vertices of exterior faces and of faces between two materials, possibly repeated."""
     neighbors = mesh.neighbors
     between = (neighbors >= 0) & (mesh.materials[neighbors // 4] != mesh.materials[:, None])
-    return face_vertices(mesh, np.concatenate([exterior_faces(neighbors), np.argwhere(between)])).ravel()
+    return face_vertices(mesh, np.concatenate([exterior_triangles(neighbors), np.argwhere(between)])).ravel()
 
 
 def periodic_box(

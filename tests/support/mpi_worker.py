@@ -40,8 +40,8 @@ def main() -> None:
 def end_at(time: float, dead: bool) -> None:
     """Let the last rank end without a word, or with an error."""
     from lithowave.errors import ResourceError
-    from lithowave.parallel.ranks import make_ranks
-    from lithowave.solvers.clock import Clock
+    from lithowave.parallel import make_ranks
+    from lithowave.solvers import Clock
 
     tick = Clock.tick
 

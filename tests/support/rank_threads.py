@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from fake_ranks import on_ranks
-from lithowave.parallel.halo import Halo, Message
-from lithowave.parallel.ranks import Ranks
+from lithowave.parallel import Halo, Message, Ranks
 
 
 class Exchange:

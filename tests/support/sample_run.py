@@ -7,10 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from lithowave.output.attributes import standard_attributes
-from lithowave.output.peak_motion import write_peak_motion
-from lithowave.output.seismograms import SeismogramWriter
-from lithowave.output.snapshots import SnapshotWriter
+from lithowave.output import SeismogramWriter, SnapshotWriter, standard_attributes, write_peak_motion
 
 VP, VS, RHO = 5500.0, 3180.0, 2600.0
 SOURCE = np.array([1500.0, -2000.0, -8000.0])

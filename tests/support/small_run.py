@@ -18,8 +18,8 @@ from typer.testing import CliRunner
 
 import lithowave as lw
 from lithowave.cli import app
-from lithowave.output.snapshots import load_snapshots
-from lithowave.solvers.finite_difference.solver import FiniteDifferenceSolver
+from lithowave.output import load_snapshots
+from lithowave.solvers.finite_difference import FiniteDifferenceSolver
 
 # One thread: on a machine with other work two would wait for each other at every kernel of so small a grid.
 SMALL = """\

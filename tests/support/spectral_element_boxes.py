@@ -9,18 +9,20 @@ from typing import Any
 import numpy as np
 
 from lithowave.backends import make_backend
-from lithowave.description.anisotropy import speed_range
-from lithowave.mesh.hexahedra import HexahedralMesh, curved
-from lithowave.mesh.hexahedral_box import layered_box
-from lithowave.mesh.shapes import lattice, shape_tables
-from lithowave.physics.elasticity import isotropic_stiffness, lame_moduli
-from lithowave.solvers.clock import Schedule
-from lithowave.solvers.spectral_element.faces import face_points
-from lithowave.solvers.spectral_element.gll import gll_points, lagrange_values
-from lithowave.solvers.spectral_element.materials import ElementMaterials
-from lithowave.solvers.spectral_element.meshing import MeshedModel
-from lithowave.solvers.spectral_element.plan import SpectralElementPlan, make_plan
-from lithowave.solvers.spectral_element.solver import SpectralElementSolver
+from lithowave.media import speed_range
+from lithowave.mesh import HexahedralMesh, curved, lattice, layered_box, shape_tables
+from lithowave.physics import isotropic_stiffness, lame_moduli
+from lithowave.solvers import Schedule
+from lithowave.solvers.spectral_element import (
+    ElementMaterials,
+    MeshedModel,
+    SpectralElementPlan,
+    SpectralElementSolver,
+    face_points,
+    gll_points,
+    lagrange_values,
+    make_plan,
+)
 
 VP, VS, RHO = 6000.0, 3464.0, 2700.0
 ROCK = isotropic_stiffness(*lame_moduli(VP, VS, RHO))

@@ -11,20 +11,21 @@ import numpy as np
 
 from jittered_boxes import jittered
 from lithowave.backends import make_backend
-from lithowave.description.acquisition import Acquisition
-from lithowave.description.time_functions import Gaussian
-from lithowave.mesh.hexahedral_box import layered_box
-from lithowave.mesh.tetrahedra import FACES, TetrahedralMesh, exterior_faces
-from lithowave.mesh.tetrahedral_boxes import split_hexahedra
-from lithowave.solvers.clock import Schedule
-from lithowave.solvers.discontinuous_galerkin.basis import mode_count
-from lithowave.solvers.discontinuous_galerkin.clusters import Clustering, limit_cluster_jumps
-from lithowave.solvers.discontinuous_galerkin.layer import AbsorbingLayer
-from lithowave.solvers.discontinuous_galerkin.materials import ElementMaterials
-from lithowave.solvers.discontinuous_galerkin.meshing import MeshedModel
-from lithowave.solvers.discontinuous_galerkin.plan import DiscontinuousGalerkinPlan, make_plan
-from lithowave.solvers.discontinuous_galerkin.riemann import KINDS
-from lithowave.solvers.discontinuous_galerkin.solver import DiscontinuousGalerkinSolver
+from lithowave.description import Acquisition, Gaussian
+from lithowave.mesh import TETRAHEDRON_FACES, TetrahedralMesh, exterior_triangles, layered_box, split_hexahedra
+from lithowave.solvers import Schedule
+from lithowave.solvers.discontinuous_galerkin import (
+    KINDS,
+    AbsorbingLayer,
+    Clustering,
+    DiscontinuousGalerkinPlan,
+    DiscontinuousGalerkinSolver,
+    ElementMaterials,
+    MeshedModel,
+    limit_cluster_jumps,
+    make_plan,
+    mode_count,
+)
 
 # Compiling the kernels takes most of the time of these tests: on the CPU they use these orders alone.
 ORDER, ANISOTROPIC_ORDER = 3, 2
@@ -51,7 +52,7 @@ def rocks(count: int, fluids: float = 0.3, anisotropic: float = 0.0, seed: int =
 
 def outer_faces(mesh: TetrahedralMesh, kinds: Sequence[str]) -> dict[str, np.ndarray]:
     """The outer faces, dealt out in turn to some kinds."""
-    faces = exterior_faces(mesh.neighbors)
+    faces = exterior_triangles(mesh.neighbors)
     turn = np.arange(len(faces)) % len(kinds)
     dealt = {kind: faces[turn == number] for number, kind in enumerate(kinds)}
     return {kind: dealt.get(kind, faces[:0]) for kind in KINDS}
@@ -165,7 +166,7 @@ def source(position: Sequence[float], sigma: float, **what: Any) -> Any:
 def check_conforming(mesh: TetrahedralMesh, euler: int = 1) -> None:
     """Each face belongs to one or two elements, on opposite sides; the boundaries are the faces of one; no holes."""
     assert (np.diff(mesh.elements, axis=1) > 0).all()
-    corners = mesh.elements[:, FACES].reshape(-1, 3)
+    corners = mesh.elements[:, TETRAHEDRON_FACES].reshape(-1, 3)
     keys = corners @ [len(mesh.vertices) ** 2, len(mesh.vertices), 1]
     faces, places, counts = np.unique(keys, return_inverse=True, return_counts=True)
     assert counts.max() <= 2

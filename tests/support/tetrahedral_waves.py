@@ -8,14 +8,18 @@ from typing import Any
 import numpy as np
 
 from lithowave.backends import make_backend
-from lithowave.mesh.tetrahedra import TetrahedralMesh
-from lithowave.solvers.clock import Schedule
-from lithowave.solvers.discontinuous_galerkin.basis import basis_values, tetrahedron_rule
-from lithowave.solvers.discontinuous_galerkin.clusters import Clustering, single_cluster
-from lithowave.solvers.discontinuous_galerkin.materials import ElementMaterials
-from lithowave.solvers.discontinuous_galerkin.meshing import MeshedModel
-from lithowave.solvers.discontinuous_galerkin.plan import make_plan
-from lithowave.solvers.discontinuous_galerkin.solver import DiscontinuousGalerkinSolver
+from lithowave.mesh import TetrahedralMesh
+from lithowave.solvers import Schedule
+from lithowave.solvers.discontinuous_galerkin import (
+    Clustering,
+    DiscontinuousGalerkinSolver,
+    ElementMaterials,
+    MeshedModel,
+    basis_values,
+    make_plan,
+    single_cluster,
+    tetrahedron_rule,
+)
 
 Field = Callable[[np.ndarray], np.ndarray]
 """Values (..., 9), stress xx, yy, zz, xy, xz, yz and velocity, at points (..., 3)."""

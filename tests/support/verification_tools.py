@@ -11,7 +11,7 @@ import numpy as np
 
 import lithowave as lw
 from lithowave.backends import make_backend
-from lithowave.output.sampling import Sampling
+from lithowave.output import Sampling
 from lithowave.solvers import load_method
 
 DOCS = Path(__file__).parents[2] / "docs" / "verification"

@@ -15,12 +15,18 @@ import numpy as np
 import pytest
 
 from fake_cupy import PROPERTIES, fake_cupy
-from lithowave import forks
-from lithowave.backends import cuda_driver, cuda_program, make_backend
-from lithowave.backends.cpu import CpuBackend
-from lithowave.backends.cuda import STAGED_BYTES, CudaBackend
-from lithowave.backends.cuda_copies import MOST_BUFFERS, merged_axes
-from lithowave.backends.tensor_map import map_geometry
+from lithowave import process as forks
+from lithowave.backends import (
+    MOST_BUFFERS,
+    STAGED_BYTES,
+    CpuBackend,
+    CudaBackend,
+    cuda_driver,
+    make_backend,
+    map_geometry,
+    merged_axes,
+)
+from lithowave.backends import cuda as cuda_program
 from lithowave.errors import InputError, KernelBuildError, MissingPackageError, ResourceError, SelfCheckError
 
 SUPPORT = Path(__file__).parents[1] / "support"

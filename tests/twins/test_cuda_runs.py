@@ -19,10 +19,8 @@ import lithowave as lw
 from cuda_devices import DEVICES, emulate
 from lithowave.backends import make_backend
 from lithowave.errors import ResourceError
-from lithowave.output.checkpoint import FOLDER, open_checkpoint
-from lithowave.output.run_folder import DESCRIPTION, fingerprint
-from lithowave.output.snapshots import load_snapshots
-from lithowave.run.launch import restart_run, run_simulation
+from lithowave.output import DESCRIPTION, FOLDER, fingerprint, load_snapshots, open_checkpoint
+from lithowave.run import restart_run, run_simulation
 from slow_variants import slow_except
 from small_run import (
     after_steps,

@@ -9,14 +9,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lithowave.backends import nvrtc
-from lithowave.backends.cuda_source import Parameter, bind, kernel_signatures
+from lithowave.backends import Parameter, bind, kernel_signatures
+from lithowave.backends import cuda_source as nvrtc
 from lithowave.errors import KernelBuildError, ResourceError
 from lithowave.solvers import METHODS
+from lithowave.solvers.discontinuous_galerkin import ALIKE, FASTER, SLOWER
 from lithowave.solvers.discontinuous_galerkin import launches as galerkin
-from lithowave.solvers.discontinuous_galerkin.element_layout import ALIKE, FASTER, SLOWER
+from lithowave.solvers.spectral_element import ElementKind
 from lithowave.solvers.spectral_element import launches as spectral
-from lithowave.solvers.spectral_element.elements import ElementKind
 
 SOLVERS = Path(nvrtc.__file__).parents[1] / "solvers"
 KERNELS = Path(__file__).parents[1] / "support" / "sample_kernels"

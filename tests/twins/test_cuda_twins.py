@@ -14,21 +14,25 @@ import pytest
 import lithowave as lw
 from cuda_devices import DEVICES, closeness, make_device, rounding
 from finite_difference_plans import plan_on_grid, uniform_solver
-from lithowave.backends import make_backend
-from lithowave.backends.cuda_source import kernel_signatures
+from lithowave.backends import kernel_signatures, make_backend
 from lithowave.errors import InputError
-from lithowave.solvers.finite_difference import boundary_kernels, kernels, point_kernels
-from lithowave.solvers.finite_difference.arguments import ARGUMENTS
-from lithowave.solvers.finite_difference.attenuation import choose_attenuation
-from lithowave.solvers.finite_difference.cpml import axis_layers
-from lithowave.solvers.finite_difference.fields import FIELDS, LAWS
-from lithowave.solvers.finite_difference.grid_update import PACKAGE
-from lithowave.solvers.finite_difference.layer_smoothing import smoothing_of
-from lithowave.solvers.finite_difference.measure import uniform_simulation
-from lithowave.solvers.finite_difference.moments import bricks_of
+from lithowave.solvers.finite_difference import (
+    ARGUMENTS,
+    FIELDS,
+    LAWS,
+    PACKAGE,
+    FiniteDifferenceSolver,
+    OnePassScheme,
+    axis_layers,
+    bricks_of,
+    choose_attenuation,
+    kernels,
+    smoothing_of,
+    uniform_simulation,
+)
+from lithowave.solvers.finite_difference import kernels as boundary_kernels
+from lithowave.solvers.finite_difference import kernels as point_kernels
 from lithowave.solvers.finite_difference.plan import plan
-from lithowave.solvers.finite_difference.schemes import OnePassScheme
-from lithowave.solvers.finite_difference.solver import FiniteDifferenceSolver
 from slow_variants import slow_except
 
 ALL = "x_min x_max y_min y_max z_min z_max".split()
@@ -307,7 +311,7 @@ def twins(request: pytest.FixtureRequest) -> tuple[Any, Any, list[Any], list[Any
         fields = [backend.field((14, 12, 37), 2) for _ in FIELDS]
         for field, values in zip(fields, host, strict=True):
             backend.assign(field, values)
-        modules = ("kernels", "boundary_kernels", "point_kernels")
+        modules = ("kernels",)
         found.append((backend, backend.kernels(PACKAGE, *modules, order=4), fields))
     return tuple(found)
 

@@ -14,22 +14,29 @@ import pytest
 
 from cuda_devices import DEVICES, closeness, make_device
 from lithowave.backends import make_backend
-from lithowave.physics.tensors import SWAPPED
-from lithowave.rheology.body import fit_body
-from lithowave.rheology.quality import QualityLaw
-from lithowave.solvers.common.kernel_arguments import named_arguments
-from lithowave.solvers.discontinuous_galerkin import element_kernels, launches, point_kernels
-from lithowave.solvers.discontinuous_galerkin.arguments import ARGUMENTS
-from lithowave.solvers.discontinuous_galerkin.basis import ORDERS, basis_values, mode_count
-from lithowave.solvers.discontinuous_galerkin.element_layout import ALIKE, FASTER, SLOWER
-from lithowave.solvers.discontinuous_galerkin.layer import AbsorbingLayer
-from lithowave.solvers.discontinuous_galerkin.materials import ElementMaterials
-from lithowave.solvers.discontinuous_galerkin.measure import synthetic_plan
-from lithowave.solvers.discontinuous_galerkin.memory import array_bytes
-from lithowave.solvers.discontinuous_galerkin.plan import DiscontinuousGalerkinPlan
-from lithowave.solvers.discontinuous_galerkin.point_location import locate_points
-from lithowave.solvers.discontinuous_galerkin.solver import DiscontinuousGalerkinSolver
-from lithowave.solvers.elements.snapshot_grids import surface_grid
+from lithowave.physics import SWAPPED
+from lithowave.rheology import QualityLaw, fit_body
+from lithowave.solvers.common import named_arguments
+from lithowave.solvers.discontinuous_galerkin import (
+    ALIKE,
+    ARGUMENTS,
+    FASTER,
+    ORDERS,
+    SLOWER,
+    AbsorbingLayer,
+    DiscontinuousGalerkinPlan,
+    DiscontinuousGalerkinSolver,
+    ElementMaterials,
+    array_bytes,
+    basis_values,
+    launches,
+    locate_points,
+    mode_count,
+    synthetic_plan,
+)
+from lithowave.solvers.discontinuous_galerkin import kernels as element_kernels
+from lithowave.solvers.discontinuous_galerkin import kernels as point_kernels
+from lithowave.solvers.elements import surface_grid
 from tetrahedra_plans import (
     ANISOTROPIC_ORDER,
     ORDER,
@@ -276,7 +283,7 @@ def pair(request: pytest.FixtureRequest) -> Callable[[str], list[Any]]:
 
 def point_kernel(backend: Any, name: str, arrays: dict[str, Any]) -> dict[str, np.ndarray]:
     """All arrays after a call."""
-    kernels = backend.kernels(launches.PACKAGE, "point_kernels", order=ORDER, precision=backend.precision)
+    kernels = backend.kernels(launches.PACKAGE, "kernels", order=ORDER, precision=backend.precision)
     whole = ("target", "begin", "owner", "row", "base", "slot")
     there = {}
     for key, value in arrays.items():
@@ -324,7 +331,7 @@ def test_pack_and_unpack_traces(pair: Callable[[str], list[Any]], precision: str
     parity = (tick >> traces[:, 1] & 1)[:, None, None]
     expected = np.where(parity, odd[traces[:, 0]], even[traces[:, 0]])[..., :modes]
     for backend in pair(precision):
-        kernels = backend.kernels(launches.PACKAGE, "point_kernels", order=ORDER, precision=precision)
+        kernels = backend.kernels(launches.PACKAGE, "kernels", order=ORDER, precision=precision)
         arrays = [backend.upload(even.copy()), backend.upload(odd.copy())]
         slots, buffer = backend.upload(traces, np.int32), backend.zeros(40 * 3 * modes)
         kernels.pack_traces(*arrays, slots, tick, modes, buffer)

@@ -11,7 +11,7 @@ from test_cuda_runs import ALL, CHINO_HILLS, device, distances, small  # noqa: F
 
 import lithowave as lw
 from cuda_devices import emulate
-from lithowave.run.launch import restart_run, run_simulation
+from lithowave.run import restart_run, run_simulation
 from slow_variants import slow_except
 from small_run import assert_same_results, result_of, stop_at
 from verification_tools import relative_l2

@@ -13,23 +13,26 @@ import pytest
 from cuda_devices import DEVICES, closeness, make_device
 from fluid_boxes import fluid_points, sea_plan
 from lithowave.backends import make_backend
-from lithowave.solvers.spectral_element import elements, point_kernels
-from lithowave.solvers.spectral_element.absorbing_layer import DAMPED
-from lithowave.solvers.spectral_element.arguments import ARGUMENTS
-from lithowave.solvers.spectral_element.element_layout import BLOCKS, device_layout
-from lithowave.solvers.spectral_element.elements import ElementKind
-from lithowave.solvers.spectral_element.launches import (
+from lithowave.solvers.spectral_element import (
+    ARGUMENTS,
+    BLOCKS,
+    DAMPED,
     ELEMENTS_FILE,
     NO_TASK,
+    ElementKind,
+    HexahedralSamples,
+    SpectralElementSolver,
+    carrier_count,
+    device_layout,
     element_stride,
+    elements,
+    fill_with_noise,
     packs,
+    point_kernels,
     point_stride,
+    synthetic_plan,
     task_table,
 )
-from lithowave.solvers.spectral_element.measure import fill_with_noise, synthetic_plan
-from lithowave.solvers.spectral_element.relaxation import carrier_count
-from lithowave.solvers.spectral_element.samples import HexahedralSamples
-from lithowave.solvers.spectral_element.solver import SpectralElementSolver
 from slow_variants import slow_except
 
 KINDS = [

@@ -8,11 +8,10 @@ from typing import Any
 import pytest
 
 import lithowave as lw
-from lithowave.agreement.planning import finer_changes, wider_changes
-from lithowave.description.accuracy import LEVELS, MEASURED, POINTS, estimated_error
-from lithowave.description.solver import METHODS
+from lithowave.agreement import finer_changes, wider_changes
+from lithowave.description import LEVELS, MEASURED, METHODS, POINTS, estimated_error
 from lithowave.errors import InputError
-from lithowave.run.check import check_simulation
+from lithowave.run import check_simulation
 
 BOX = {"x": [0, 4000], "y": [0, 4000], "z": [-3000, 0]}
 

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 import lithowave as lw
-from lithowave.description.acquisition import Acquisition
-from lithowave.description.receivers import Receivers
+from lithowave.description import Acquisition, Receivers
 
 STATIONS = "A XX 100 -200 0 30\nB XX 300 50 0 0\n"
 

@@ -9,14 +9,27 @@ import numpy as np
 import pytest
 
 import lithowave as lw
-from lithowave.agreement import plan_agreement
-from lithowave.agreement.geometry import receiver_position
-from lithowave.agreement.misfits import WEAKEST, attribute, bounded_factors, misfit, receiver_norms
-from lithowave.agreement.planning import BASE, FINER, WIDER, AgreementPlan, outward_shift
-from lithowave.agreement.prediction import RunForecast, _not_finer
-from lithowave.agreement.result import Agreement
-from lithowave.agreement.running import analyze, reference_method, refuse_ranks
-from lithowave.cli.agree import solver_settings, tolerance_value
+from lithowave.agreement import (
+    BASE,
+    FINER,
+    WEAKEST,
+    WIDER,
+    Agreement,
+    AgreementPlan,
+    RunForecast,
+    analyze,
+    attribute,
+    bounded_factors,
+    misfit,
+    outward_shift,
+    plan_agreement,
+    receiver_norms,
+    receiver_position,
+    reference_method,
+    refuse_ranks,
+)
+from lithowave.agreement.planning import _not_finer
+from lithowave.cli import solver_settings, tolerance_value
 from lithowave.errors import InputError
 
 FD, SEM, DG = "finite_difference", "spectral_element", "discontinuous_galerkin"

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import lithowave as lw
-from lithowave.description.anisotropy import (
+from lithowave.media import (
     VOIGT_PAIRS,
     phase_speeds,
     rotated_stiffness,
@@ -18,7 +18,7 @@ from lithowave.description.anisotropy import (
     stiffness_from_moduli,
     thomsen_stiffness,
 )
-from lithowave.physics.elasticity import isotropic_stiffness, lame_moduli, stiffness_tensor
+from lithowave.physics import isotropic_stiffness, lame_moduli, stiffness_tensor
 
 # Mesaverde mudshale (Thomsen 1986, table 1), and the axis of a dipping bed.
 VP, VS, RHO, EPSILON, DELTA, GAMMA = 4529.0, 2703.0, 2520.0, 0.034, 0.211, 0.046

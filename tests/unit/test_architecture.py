@@ -98,8 +98,8 @@ def test_the_description_knows_no_device_and_no_solver() -> None:
     parts = ("backends", "parallel", "solvers", "output", "mesh", "run", "shots", "cli", "runnable")
     bad = DEVICES | {f"lithowave.{part}" for part in parts}
     assert offenders("readers/", bad) == []
-    assert offenders("description/", bad, {"description/imported_mesh.py"}) == []
-    assert offenders("description/imported_mesh.py", bad - {"lithowave.mesh"}) == []  # which reads files of meshes
+    assert offenders("description/", bad, {"description/simulation.py"}) == []
+    assert offenders("description/simulation.py", bad - {"lithowave.mesh"}) == []  # which reads files of meshes
 
 
 def test_backends_know_no_mesh_and_no_description() -> None:

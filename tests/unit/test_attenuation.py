@@ -9,11 +9,11 @@ import pytest
 
 import lithowave as lw
 import loh3
-from lithowave.description.anelasticity import make_anelasticity
-from lithowave.description.material import Material
+from lithowave.description import Material
 from lithowave.errors import InputError
-from lithowave.physics.elasticity import voigt_average
-from lithowave.run.check import check_simulation
+from lithowave.media import make_anelasticity
+from lithowave.physics import voigt_average
+from lithowave.run import check_simulation
 
 DOMAIN = SimpleNamespace(x=(-2000.0, 2000.0), y=(-1000.0, 1000.0), z=(-5000.0, 0.0))
 SOLID = {"vp": 4000, "vs": 2000, "rho": 2600, "qp": 120, "qs": 50}

@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 
 import lithowave as lw
-from lithowave.description.anelasticity import make_anelasticity
-from lithowave.description.bounded_layers import BoundedLayers
-from lithowave.description.material import Material
+from lithowave.description import Material
 from lithowave.errors import InputError
-from lithowave.solvers.finite_difference.effective_medium import at_node, between_nodes, slab_between
+from lithowave.media import BoundedLayers, make_anelasticity
+from lithowave.solvers.finite_difference import at_node, between_nodes, slab_between
 
 DOMAIN = SimpleNamespace(x=(-2000.0, 2000.0), y=(-1000.0, 1000.0), z=(-2000.0, 0.0))
 SOFT = {"vp": 2000, "vs": 1000, "rho": 2000}

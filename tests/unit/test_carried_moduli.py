@@ -5,16 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lithowave.solvers.spectral_element.elements import ElementKind
-from lithowave.solvers.spectral_element.geometry import determinant, jacobian_matrix
-from lithowave.solvers.spectral_element.measure import synthetic_plan
-from lithowave.solvers.spectral_element.relaxation import (
+from lithowave.solvers.spectral_element import (
+    ElementKind,
     Losses,
     carried_moduli,
     carrier_indices,
     carrier_sets,
+    determinant,
+    jacobian_matrix,
     quadrature_weights,
     shares,
+    synthetic_plan,
 )
 
 

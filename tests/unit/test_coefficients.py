@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lithowave.solvers.finite_difference.closures import SIZES
-from lithowave.solvers.finite_difference.coefficients import (
+from lithowave.solvers.finite_difference import (
     ORDERS,
+    SIZES,
     closed_summation,
     derivative_norm,
     face_closure,

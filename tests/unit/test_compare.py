@@ -7,10 +7,10 @@ import h5py
 import numpy as np
 import pytest
 
+from lithowave.compare import compare_runs
 from lithowave.errors import InputError, OutputError
-from lithowave.output.compare import compare_runs
-from lithowave.output.figures.comparison import title
-from lithowave.output.seismograms import SeismogramWriter
+from lithowave.figures import title
+from lithowave.output import SeismogramWriter
 from sample_run import make_run_folder
 
 
@@ -132,7 +132,7 @@ def test_tables_hold_plain_values(tmp_path):
 
 def test_envelope_and_phase_need_obspy_only_to_be_there(tmp_path, monkeypatch):
     run = write_run(tmp_path / "a")
-    monkeypatch.setattr("lithowave.output.compare.find_spec", lambda name: None)
+    monkeypatch.setattr("lithowave.compare.runs.find_spec", lambda name: None)
     comparison = compare_runs(run, run)
     assert comparison.envelope_misfit is None and comparison.band is None and comparison.worst_component() is None
     assert comparison.notes == ["No envelope and phase misfits: they require ObsPy (pip install 'lithowave[formats]')."]

@@ -12,9 +12,8 @@ from typing import Any
 
 import pytest
 
-from lithowave.backends import compile_processes, kernel_cache
-from lithowave.backends.compile_processes import Selection
-from lithowave.backends.kernel_cache import BusyError, claim, release_claim
+from lithowave.backends import BusyError, Selection, claim, kernel_cache, release_claim
+from lithowave.backends import kernel_cache as compile_processes
 from lithowave.solvers import METHODS
 
 SELECTION = Selection("spectral_element", "single", (4, 5), False)

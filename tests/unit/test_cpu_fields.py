@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from lithowave.backends.cpu import PAGE, CpuBackend
+from lithowave.backends import PAGE, CpuBackend
 
 LINE = 64  # bytes of a cache line
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import lithowave as lw
-from lithowave.description import yaml_text
-from lithowave.description.yaml_text import parse_overrides, read_document
+from lithowave.description import parse_overrides, read_document
+from lithowave.description import text as yaml_text
 from lithowave.projection import turned
 
 FULL = """

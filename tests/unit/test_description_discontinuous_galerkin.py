@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 import lithowave as lw
-from lithowave.description.elastic_properties import ElasticProperties
-from lithowave.description.solver import METHODS, PARAMETERS_BY_METHOD
-from lithowave.mesh.gmsh_writing import write_gmsh
-from lithowave.mesh.tetrahedral_boxes import tetrahedral_box
+from lithowave.description import METHODS, PARAMETERS_BY_METHOD
+from lithowave.media import ElasticProperties
+from lithowave.mesh import tetrahedral_box, write_gmsh
 
 ROCK = {"vp": 5000, "vs": 3000, "rho": 2600}
 WATER = {"vp": 1500, "vs": 0, "rho": 1000}

@@ -7,8 +7,8 @@ import pytest
 
 import lithowave as lw
 from gmsh_files import write_gmsh
-from lithowave.description.solver import RECOMMENDED_POINTS_BY_DEGREE, SMALLEST_POINTS_BY_DEGREE
-from lithowave.mesh.hexahedral_box import layered_box
+from lithowave.description import RECOMMENDED_POINTS_BY_DEGREE, SMALLEST_POINTS_BY_DEGREE
+from lithowave.mesh import layered_box
 
 ROCK = {"vp": 5000, "vs": 3000, "rho": 2600}
 X = Y = np.linspace(-1200.0, 1200.0, 25)

@@ -123,7 +123,7 @@ def test_what_the_grid_cannot_carry_is_reported_once(function, words):
 
 def test_the_unresolved_velocity_of_brune_is_that_of_its_spectrum():
     """Energy of f / (1 + f^2), f in corner frequencies: (arctan f - f / (1 + f^2)) / 2 below f, pi / 4 in total."""
-    from lithowave.description.time_function_warnings import unresolved_velocity
+    from lithowave.checks import unresolved_velocity
 
     for ratio in (2.0, 5.0, 20.0):
         [source] = described({"brune": {"corner_frequency": 0.1}}, frequency=3.0).point_sources()
@@ -136,7 +136,7 @@ def test_the_unresolved_velocity_of_brune_is_that_of_its_spectrum():
 )
 def test_the_velocity_outside_a_band_is_that_of_the_spectrum_of_a_gaussian(band, rel):
     """Energy density of the velocity: f^2 exp(-4 pi^2 sigma^2 f^2); the first band begins below 1 / duration."""
-    from lithowave.description.time_function_warnings import velocity_outside
+    from lithowave.checks import velocity_outside
 
     [source] = described({"gaussian": {"sigma": 0.25, "delay": 2.0}}, frequency=3.0).point_sources()
     frequency = np.linspace(0.0, 8.0, 80001)

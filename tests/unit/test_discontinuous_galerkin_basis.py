@@ -8,23 +8,29 @@ import math
 import numpy as np
 import pytest
 
-from lithowave.mesh.tetrahedra import FACES, make_mesh
-from lithowave.solvers.discontinuous_galerkin.basis import (
+from lithowave.mesh import TETRAHEDRON_FACES, make_mesh
+from lithowave.solvers.discontinuous_galerkin import (
+    ABSORBING,
+    CORNERS,
+    DIRECTIONS,
+    FREE,
     ORDERS,
+    RIGID,
+    ElementMaterials,
     basis_gradients,
     basis_values,
     face_mode_count,
     face_modes,
+    face_points,
     face_values,
+    isotropic_faces,
+    make_geometry,
+    make_reference,
     mode_count,
     modes,
     tetrahedron_rule,
     triangle_rule,
 )
-from lithowave.solvers.discontinuous_galerkin.geometry import make_geometry
-from lithowave.solvers.discontinuous_galerkin.materials import ElementMaterials
-from lithowave.solvers.discontinuous_galerkin.reference import CORNERS, DIRECTIONS, face_points, make_reference
-from lithowave.solvers.discontinuous_galerkin.riemann import ABSORBING, FREE, RIGID, isotropic_faces
 
 ROUNDING = 2e-12
 
@@ -119,7 +125,7 @@ def test_matrices_are_those_of_another_basis_and_quadrature(order: int) -> None:
     along = np.einsum("ec,lcn->eln", DIRECTIONS, 2 * math.sqrt(8.0) * gradients)
     for own, slopes in zip(reference.derivatives, along, strict=True):
         np.testing.assert_allclose(own, change.T @ (volume @ slopes.T) @ change, atol=1e-11)
-    for own, corners in zip(reference.traces, CORNERS[FACES], strict=True):
+    for own, corners in zip(reference.traces, CORNERS[TETRAHEDRON_FACES], strict=True):
         places = corners[0] + nodes[2] @ (corners[1:] - corners[0])
         trace = theirs(3, places) * weights[2] @ face.T
         np.testing.assert_allclose(own, change.T @ trace @ change_face, atol=1e-11)
@@ -211,7 +217,7 @@ def test_geometry_of_a_tetrahedron() -> None:
     np.testing.assert_allclose(geometry.gradients, inverse, rtol=1e-9, atol=1e-9)
     # grad xi_c = sum over directions of what stands for them times the direction's part along c.
     np.testing.assert_allclose(np.einsum("nei,ec->nci", geometry.along_directions(), DIRECTIONS), inverse, atol=1e-8)
-    for face, corners in enumerate(FACES):
+    for face, corners in enumerate(TETRAHEDRON_FACES):
         a, b, c = (vertices[:, corner] for corner in corners)
         normal = np.cross(b - a, c - a)
         area = np.linalg.norm(normal, axis=1) / 2

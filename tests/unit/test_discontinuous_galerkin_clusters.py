@@ -8,22 +8,23 @@ import numpy as np
 import pytest
 
 from lithowave.errors import InputError
-from lithowave.mesh.hexahedral_box import layered_box
-from lithowave.mesh.tetrahedra import TetrahedralMesh
-from lithowave.mesh.tetrahedral_boxes import split_hexahedra
-from lithowave.solvers.clock import make_schedule
-from lithowave.solvers.discontinuous_galerkin.basis import basis_values, tetrahedron_rule
-from lithowave.solvers.discontinuous_galerkin.clusters import limit_cluster_jumps, make_clusters, raw_clusters
-from lithowave.solvers.discontinuous_galerkin.element_layout import (
+from lithowave.mesh import TetrahedralMesh, layered_box, split_hexahedra
+from lithowave.solvers import make_schedule
+from lithowave.solvers.discontinuous_galerkin import (
     ALIKE,
     FASTER,
     SLOWER,
     BlockLayout,
+    DiscontinuousGalerkinPlan,
+    ElementMaterials,
+    basis_values,
+    limit_cluster_jumps,
     make_arrangement,
+    make_clusters,
     make_links,
+    raw_clusters,
+    tetrahedron_rule,
 )
-from lithowave.solvers.discontinuous_galerkin.materials import ElementMaterials
-from lithowave.solvers.discontinuous_galerkin.plan import DiscontinuousGalerkinPlan
 from tetrahedra_plans import (
     ORDER,
     advanced,

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 import lithowave as lw
-from lithowave.mesh.extrusion import outward_steps
-from lithowave.solvers.discontinuous_galerkin import plan
-from lithowave.solvers.discontinuous_galerkin.layer import AbsorbingLayer, LayerRates
+from lithowave.mesh import outward_steps
+from lithowave.solvers.discontinuous_galerkin import AbsorbingLayer, LayerRates, plan
 from reference_backend import CPU
 
 SOFT, ROCK = {"vp": 3200, "vs": 1600, "rho": 2300}, {"vp": 5000, "vs": 2800, "rho": 2600}

@@ -6,12 +6,11 @@ import numpy as np
 import pytest
 
 from lithowave.errors import InputError
-from lithowave.mesh.tetrahedra import EDGES, FACES, TetrahedralMesh
-from lithowave.mesh.tetrahedral_boxes import tetrahedral_box
-from lithowave.parallel.ranks import SINGLE_RANK
-from lithowave.solvers.discontinuous_galerkin import point_location as module
-from lithowave.solvers.discontinuous_galerkin.point_location import TOLERANCE, locate_points
-from lithowave.solvers.elements.point_location import SURFACE_TOLERANCE, PointLocations, require_located, resolve_owners
+from lithowave.mesh import EDGES, TETRAHEDRON_FACES, TetrahedralMesh, tetrahedral_box
+from lithowave.parallel import SINGLE_RANK
+from lithowave.solvers.discontinuous_galerkin import TOLERANCE, locate_points
+from lithowave.solvers.discontinuous_galerkin import points as module
+from lithowave.solvers.elements import SURFACE_TOLERANCE, PointLocations, require_located, resolve_owners
 from tetrahedra_plans import box
 
 
@@ -56,7 +55,7 @@ def test_points_anywhere(mesh: TetrahedralMesh) -> None:
 def test_points_on_faces_edges_and_vertices_are_in_all_elements_there(mesh: TetrahedralMesh) -> None:
     random = np.random.default_rng(1)
     corners = mesh.vertices[mesh.elements]
-    on_faces = np.einsum("k,nki->ni", random.dirichlet(np.ones(3)), corners[:, FACES[1]])
+    on_faces = np.einsum("k,nki->ni", random.dirichlet(np.ones(3)), corners[:, TETRAHEDRON_FACES[1]])
     on_edges = np.einsum("k,nki->ni", [0.3, 0.7], corners[:, EDGES[2]])
     shared = []
     for positions in (on_faces[:80], on_edges[:80], mesh.vertices):

@@ -11,20 +11,17 @@ import pytest
 import lithowave as lw
 from lithowave.backends import make_backend
 from lithowave.errors import InputError
-from lithowave.mesh.gmsh_writing import write_gmsh
-from lithowave.mesh.tetrahedral_boxes import tetrahedral_box
-from lithowave.physics.elasticity import isotropic_stiffness, voigt_average
-from lithowave.physics.tensors import SWAPPED
-from lithowave.rheology.body import fit_body
-from lithowave.rheology.quality import QualityLaw
-from lithowave.solvers.discontinuous_galerkin import plan as make_plan
-from lithowave.solvers.discontinuous_galerkin.relaxation import (
+from lithowave.mesh import tetrahedral_box, write_gmsh
+from lithowave.physics import SWAPPED, isotropic_stiffness, voigt_average
+from lithowave.rheology import QualityLaw, fit_body
+from lithowave.solvers.discontinuous_galerkin import (
     average_quality,
     isotropic_stresses,
     mean_factors,
     recursion,
     relaxing_numbers,
 )
+from lithowave.solvers.discontinuous_galerkin import plan as make_plan
 from tetrahedra_plans import box, make_solver, noise, rocks, small_plan
 
 VP, VS, RHO = 6000.0, 3464.0, 2700.0

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from lithowave.backends import cuda_driver
-from lithowave.cli import early
-from lithowave.garbage import no_collection
+from lithowave.cli import app as early
+from lithowave.process import no_collection
 
 
 @pytest.fixture

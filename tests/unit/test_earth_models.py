@@ -10,13 +10,24 @@ import pytest
 
 import lithowave as lw
 from exact_solutions.christoffel import christoffel_waves
-from lithowave.description.anisotropy import phase_speeds, rotated_stiffness, rotation_to, speed_range
-from lithowave.earth import NAMES, RADIUS, EarthLayer, RadialModel, reference_model, transverse_moduli, travel_times
-from lithowave.earth.radial_model import EarthProperties, PolynomialProfile
-from lithowave.earth.transverse import love_moduli, phase_speed_range, voigt_average
+from lithowave.earth import (
+    NAMES,
+    RADIUS,
+    EarthLayer,
+    EarthProperties,
+    PolynomialProfile,
+    RadialModel,
+    love_moduli,
+    phase_speed_range,
+    reference_model,
+    transverse_moduli,
+    travel_times,
+    voigt_average_of_love,
+)
 from lithowave.errors import InputError
-from lithowave.readers.radial_models import read_radial_model
-from lithowave.solvers.spectral_element.transverse_materials import full_matrices
+from lithowave.media import phase_speeds, rotated_stiffness, rotation_to, speed_range
+from lithowave.readers import read_radial_model
+from lithowave.solvers.spectral_element import full_matrices
 
 GRAVITY = 6.6743e-11  # m^3 / kg s^2
 
@@ -273,7 +284,7 @@ def test_the_voigt_average_is_the_mean_over_all_directions_of_the_axis() -> None
     angle = np.arange(count) * np.pi * (3.0 - np.sqrt(5.0))
     axes = np.column_stack([np.sqrt(1.0 - z**2) * np.cos(angle), np.sqrt(1.0 - z**2) * np.sin(angle), z])
     mean = full_matrices(transverse_moduli(tuple(np.full(count, one) for one in here.love), axes).mean(axis=1))
-    kappa, mu = voigt_average(here.love)
+    kappa, mu = voigt_average_of_love(here.love)
     np.testing.assert_allclose(mean[:3, :3].sum() / 9.0, kappa, rtol=1e-10)
     np.testing.assert_allclose(np.diag(mean)[3:], mu[0], rtol=1e-5)
     speeds = phase_speeds(mean, here.rho[0], np.array([[1.0, 0.0, 0.0], [0.0, 0.6, 0.8]]))

@@ -10,19 +10,20 @@ import pytest
 
 import lithowave as lw
 from lithowave.backends import make_backend
-from lithowave.description.anisotropy import aligned_moduli, thomsen_stiffness
 from lithowave.errors import InputError
-from lithowave.physics.elasticity import isotropic_stiffness, lame_moduli
-from lithowave.solvers.finite_difference.effective_medium import (
+from lithowave.media import aligned_moduli, thomsen_stiffness
+from lithowave.physics import isotropic_stiffness, lame_moduli
+from lithowave.solvers.finite_difference import (
+    LAWS,
+    PlaneAverages,
     at_node,
     between_nodes,
     isotropic,
     laminate,
+    medium_planes,
     sharpened,
     slab_between,
 )
-from lithowave.solvers.finite_difference.fields import LAWS
-from lithowave.solvers.finite_difference.medium import PlaneAverages, medium_planes
 from lithowave.solvers.finite_difference.plan import plan
 
 SOFT, STIFF = (1800.0, 600.0, 1900.0), (4000.0, 2200.0, 2500.0)

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from lithowave.run.efficiency import LoopTimes, efficiency_line, loop_efficiency
-from lithowave.run.machine_rates import BENCH, CHECK, load_rate, rates_file, store_rate
+from lithowave.run import BENCH, CHECK, LoopTimes, efficiency_line, load_rate, loop_efficiency, rates_file, store_rate
 from reference_backend import CPU
 
 SUMMARY = {"time_step_s": 0.008, "time_step_limit_s": 0.01}

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lithowave.description.chunk import Chunk
-from lithowave.earth.ellipticity import earth_ellipticity, ellipticity
-from lithowave.earth.radial_model import RADIUS, EarthLayer, PolynomialProfile, RadialModel
+from lithowave.description import Chunk
+from lithowave.earth import RADIUS, EarthLayer, PolynomialProfile, RadialModel, earth_ellipticity, ellipticity
 
 PLACES = np.array([[0.0, 0.0, 0.0], [2e6, -3e6, -4e5], [-4e6, 4e6, -2.8e6]])
 

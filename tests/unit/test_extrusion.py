@@ -10,19 +10,22 @@ import pytest
 
 from jittered_boxes import jittered
 from lithowave.errors import InputError
-from lithowave.mesh.extrusion import (
+from lithowave.mesh import (
+    FACES,
+    HexahedralMesh,
+    check_jacobians,
+    check_mesh,
+    curved,
     extruded_hexahedra,
     extruded_tetrahedra,
     hexahedron_sizes,
+    jacobians,
+    lattice_slopes,
+    layered_box,
     plane_sides,
+    split_hexahedra,
     tetrahedron_sizes,
 )
-from lithowave.mesh.hexahedra import HexahedralMesh, check_jacobians, curved
-from lithowave.mesh.hexahedral_box import layered_box
-from lithowave.mesh.mesh_checks import check_mesh
-from lithowave.mesh.numbering import FACES
-from lithowave.mesh.shapes import jacobians, lattice_slopes
-from lithowave.mesh.tetrahedral_boxes import split_hexahedra
 from tetrahedra_plans import check_conforming
 
 BELOW = ("x_min", "x_max", "y_min", "y_max", "z_min")

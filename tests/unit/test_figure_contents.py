@@ -9,17 +9,25 @@ import numpy as np
 import pytest
 
 import lithowave as lw
-from lithowave.output.figures import plot_run, record_section, station_map, style, traces
-from lithowave.output.figures.coastlines import coastlines, draw_coastlines
-from lithowave.output.figures.globe import map_page
-from lithowave.output.figures.ground import draw_interfaces, ground_map, interface_levels
-from lithowave.output.figures.movie import _Frames, nice_limit
-from lithowave.output.figures.record_section import normalised
-from lithowave.output.figures.station_map import beachball_position
-from lithowave.output.geometry import line_direction, offsets
-from lithowave.output.seismograms import load_seismograms
-from lithowave.output.snapshots import SnapshotWriter, load_snapshots
-from lithowave.sphere import angular_distance
+from lithowave.figures import (
+    beachball_position,
+    coastlines,
+    draw_coastlines,
+    draw_interfaces,
+    ground_map,
+    interface_levels,
+    map_page,
+    nice_limit,
+    normalised,
+    plot_run,
+    record_section,
+    station_map,
+    style,
+    traces,
+)
+from lithowave.figures.movie import _Frames
+from lithowave.globe_coordinates import angular_distance
+from lithowave.output import SnapshotWriter, line_direction, load_seismograms, load_snapshots, offsets
 from sample_run import MOMENT, make_run_folder
 from small_run import lithowave, write_small
 

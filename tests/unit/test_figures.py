@@ -11,18 +11,38 @@ import numpy as np
 import pytest
 
 from lithowave.errors import InputError, OutputError
-from lithowave.output.figures import plot_run, record_section, station_map, style, traces, wavefield_movie
-from lithowave.output.figures.beachball import polarity
-from lithowave.output.figures.description import domain_of, layers_of, read_description
-from lithowave.output.figures.movie import nice_limit, snapshot_files
-from lithowave.output.figures.record_section import choose_traces, move_apart, normalised
-from lithowave.output.figures.station_map import _depth_text, map_frame
-from lithowave.output.figures.style import readable_unit
-from lithowave.output.figures.travel_times import first_arrival
-from lithowave.output.geometry import component, epicentral_distance, radial_direction
-from lithowave.output.peak_motion import load_peak_motion, write_peak_motion
-from lithowave.output.seismograms import SeismogramWriter, load_seismograms
-from lithowave.output.snapshots import SnapshotWriter, load_snapshots
+from lithowave.figures import (
+    choose_traces,
+    domain_of,
+    first_arrival,
+    layers_of,
+    map_frame,
+    move_apart,
+    nice_limit,
+    normalised,
+    plot_run,
+    polarity,
+    read_description,
+    readable_unit,
+    record_section,
+    snapshot_files,
+    station_map,
+    style,
+    traces,
+    wavefield_movie,
+)
+from lithowave.figures.maps import _depth_text
+from lithowave.output import (
+    SeismogramWriter,
+    SnapshotWriter,
+    component,
+    epicentral_distance,
+    load_peak_motion,
+    load_seismograms,
+    load_snapshots,
+    radial_direction,
+    write_peak_motion,
+)
 from sample_run import MOMENT, VP, VS, make_run_folder, sample_receivers, sample_sources
 
 LAYERS = ([0.0], [VP], [VS])
@@ -144,7 +164,7 @@ import sys
 sys.path[:0] = {sys.path!r}
 import matplotlib
 before = dict(matplotlib.rcParams)
-from lithowave.output.figures import record_section
+from lithowave.figures import record_section
 from lithowave.output.seismograms import load_seismograms
 record_section(load_seismograms({str(run)!r}), {str(tmp_path / "s.png")!r}, "Z")
 assert dict(matplotlib.rcParams) == before
@@ -157,8 +177,8 @@ def test_importing_the_output_package_loads_no_heavy_library():
     script = f"""
 import sys
 sys.path[:0] = {sys.path!r}
-import lithowave.output.compare, lithowave.output.figures
-import lithowave.output.peak_motion, lithowave.output.waveforms
+import lithowave.compare.runs, lithowave.figures
+import lithowave.output.results, lithowave.output.waveforms
 heavy = {{"matplotlib", "h5py", "scipy", "obspy", "pyproj", "PIL", "yaml"}} & set(sys.modules)
 assert not heavy, heavy
 """
@@ -372,7 +392,7 @@ def test_movie_arguments_are_checked(run, tmp_path, monkeypatch):
         wavefield_movie(run, tmp_path / "a.gif", field="pressure")
     with pytest.raises(InputError, match="one of E, N, Z, norm"):
         wavefield_movie(run, tmp_path / "a.gif", component="R")
-    monkeypatch.setattr("lithowave.output.figures.movie.shutil.which", lambda name: None)
+    monkeypatch.setattr("lithowave.figures.movie.shutil.which", lambda name: None)
     with pytest.raises(OutputError, match="needs the program ffmpeg"):
         wavefield_movie(run, tmp_path / "a.mp4")
     assert wavefield_movie(run, tmp_path / "b") == [tmp_path / "b.gif"]
@@ -414,7 +434,7 @@ def test_planes_of_all_directions_and_volumes_make_movies(tmp_path, shape):
 
 
 def test_stresses_make_a_movie_of_their_size(tmp_path):
-    from lithowave.output.figures.movie import _Frames
+    from lithowave.figures.movie import _Frames
 
     path = tmp_path / "run" / "snapshots" / "a.vtkhdf"
     with SnapshotWriter(path, (0, 0, 0), (50.0,) * 3, (1, 4, 5), ["stress"], step_count=2) as writer:

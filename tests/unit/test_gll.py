@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.polynomial import legendre as series
 
-from lithowave.solvers.spectral_element.gll import (
+from lithowave.solvers.spectral_element import (
     derivative_matrix,
     gll_points,
     gll_weights,

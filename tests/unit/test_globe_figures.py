@@ -8,24 +8,39 @@ import numpy as np
 import pytest
 
 from lithowave.errors import InputError
-from lithowave.output.attributes import standard_attributes
-from lithowave.output.figures import record_section, style, traces
-from lithowave.output.figures.description import chunk_of, domain_of, earth_model_of, layers_of
-from lithowave.output.figures.globe import MapPage, Raster, SectionPage, on_page, page_coordinates
-from lithowave.output.figures.static_map import last_displacement, static_map
-from lithowave.output.figures.travel_times import drawn_phases, global_arrivals, receiver_arrivals
-from lithowave.output.geometry import (
+from lithowave.figures import (
+    MapPage,
+    Raster,
+    SectionPage,
+    chunk_of,
+    domain_of,
+    drawn_phases,
+    earth_model_of,
+    global_arrivals,
+    last_displacement,
+    layers_of,
+    on_page,
+    page_coordinates,
+    receiver_arrivals,
+    record_section,
+    static_map,
+    style,
+    traces,
+)
+from lithowave.globe_coordinates import RADIUS, ChunkMap, geocentric_latitude
+from lithowave.output import (
+    SeismogramWriter,
+    SourceTable,
     azimuth,
     common_positions,
     component,
     distance_unit,
     epicentral_distance,
+    load_seismograms,
     offsets,
     radial_direction,
+    standard_attributes,
 )
-from lithowave.output.seismograms import SeismogramWriter, load_seismograms
-from lithowave.output.source_table import SourceTable
-from lithowave.sphere import RADIUS, ChunkMap, geocentric_latitude
 
 PLACE = (175.0, -40.0, 25.0)
 CHUNK = ChunkMap(*PLACE)

@@ -6,12 +6,8 @@ import numpy as np
 import pytest
 
 from lithowave.errors import InputError
-from lithowave.mesh.graded_box import graded_box
-from lithowave.mesh.hexahedral_box import BoxPlan, plan_box
-from lithowave.mesh.partition import Rectangle
-from lithowave.mesh.tetrahedra import TetrahedralMesh, face_vertices
-from lithowave.mesh.tetrahedral_boxes import split_hexahedra
-from lithowave.solvers.discontinuous_galerkin.layer import with_layer
+from lithowave.mesh import BoxPlan, Rectangle, TetrahedralMesh, face_vertices, graded_box, plan_box, split_hexahedra
+from lithowave.solvers.discontinuous_galerkin import with_layer
 from tetrahedra_plans import check_conforming
 
 

@@ -10,24 +10,23 @@ import pytest
 import lithowave as lw
 from lithowave.backends import make_backend
 from lithowave.errors import InputError
-from lithowave.mesh.grid import Grid
-from lithowave.rheology.body import fit_body
-from lithowave.rheology.quality import QualityLaw
-from lithowave.solvers.finite_difference import attenuation
-from lithowave.solvers.finite_difference.attenuation import (
+from lithowave.mesh import Grid
+from lithowave.rheology import QualityLaw, fit_body
+from lithowave.solvers.finite_difference import (
     COMMON_RATE,
     LAST_CODE,
+    LAWS,
     NODES,
+    FiniteDifferenceSolver,
     GridAttenuation,
+    attenuation,
     choose_attenuation,
     code_planes,
+    line_weights,
     node_mechanism,
     relaxation,
 )
-from lithowave.solvers.finite_difference.fields import LAWS
-from lithowave.solvers.finite_difference.line_weights import line_weights
 from lithowave.solvers.finite_difference.plan import plan
-from lithowave.solvers.finite_difference.solver import FiniteDifferenceSolver
 
 LOW = {"vp": 2000, "vs": 1000, "rho": 2000, "qp": 80, "qs": 40}
 HIGH = {"vp": 4000, "vs": 2300, "rho": 2500, "qp": 200, "qs": 100}

@@ -7,8 +7,8 @@ import pytest
 
 import hexahedra_geometry as h
 from lithowave.errors import InputError
-from lithowave.solvers.spectral_element import geometry as g
-from lithowave.solvers.spectral_element.gll import gll_points
+from lithowave.solvers.spectral_element import gll as g
+from lithowave.solvers.spectral_element import gll_points
 
 
 def deformed(count: int, elements: int = 20, amount: float = 0.2) -> np.ndarray:

@@ -10,11 +10,18 @@ import pytest
 
 from hexahedra_geometry import reference_nodes
 from lithowave.errors import InputError
-from lithowave.mesh.hexahedra import HexahedralMesh, check_jacobians, corner_jacobians, curved
-from lithowave.mesh.hexahedral_box import layered_box, plan_box
-from lithowave.mesh.numbering import FACES, exterior_faces, number_faces
-from lithowave.solvers.spectral_element.geometry import bad_elements, gll_positions, shape_functions
-from lithowave.solvers.spectral_element.gll import gll_points
+from lithowave.mesh import (
+    FACES,
+    HexahedralMesh,
+    check_jacobians,
+    corner_jacobians,
+    curved,
+    exterior_quadrilaterals,
+    layered_box,
+    number_faces,
+    plan_box,
+)
+from lithowave.solvers.spectral_element import bad_elements, gll_points, gll_positions, shape_functions
 
 
 def hill(x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -79,7 +86,7 @@ def test_every_face_has_two_elements_or_lies_on_one_side_of_the_box(mesh: Hexahe
     """No holes and no hanging nodes: what only one element has is exactly the six sides."""
     sides = np.concatenate(list(mesh.boundaries.values()))
     assert len(np.unique(sides, axis=0)) == len(sides)
-    np.testing.assert_array_equal(exterior_faces(mesh.elements), sides[np.lexsort((sides[:, 1], sides[:, 0]))])
+    np.testing.assert_array_equal(exterior_quadrilaterals(mesh.elements), sides[np.lexsort((sides[:, 1], sides[:, 0]))])
     assert len(np.unique(mesh.elements)) == len(mesh.vertices)
     assert len(np.unique(mesh.vertices.round(6), axis=0)) == len(mesh.vertices)
 

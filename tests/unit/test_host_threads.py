@@ -9,7 +9,7 @@ import threading
 import numpy as np
 import pytest
 
-from lithowave.backends.host_threads import over_parts
+from lithowave.backends import over_parts
 
 
 @pytest.mark.parametrize("threads", [1, 3])
@@ -44,7 +44,7 @@ def test_parts_of_parts_do_not_wait_for_each_other() -> None:
 
 def test_a_forked_process_has_its_own_threads() -> None:
     lines = (
-        "import os", "from lithowave.backends.host_threads import over_parts",
+        "import os", "from lithowave.backends.loops import over_parts",
         "square = lambda part: part.start**2", "assert over_parts(square, 3, 1, 2) == [0, 1, 4]", "child = os.fork()",
         "if child == 0: os._exit(over_parts(square, 3, 1, 2) != [0, 1, 4])",
         "assert os.waitpid(child, 0)[1] == 0",

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from numba.core.caching import IndexDataCacheFile
 
-from lithowave.backends.kernel_cache import VariantFiles, code_digest, njit
+from lithowave.backends import VariantFiles, code_digest, njit
 
 PROGRAM = """
 from lithowave.backends.kernel_cache import njit

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from numba import njit
 
-from lithowave.backends.lane_rows import address, lane_rows, prefetch
-from lithowave.backends.loops import U
+from lithowave.backends import U, address, lane_rows, prefetch
 
 
 @pytest.mark.parametrize("dtype, lanes, count", [(np.float32, 16, 7), (np.float64, 8, 3), (np.float32, 16, 4)])

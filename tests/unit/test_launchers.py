@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from lithowave.parallel.launchers import wait_for_reader
+from lithowave.parallel import wait_for_reader
 
 
 @pytest.fixture

@@ -10,17 +10,19 @@ import pytest
 import lithowave as lw
 from fake_ranks import on_ranks
 from lithowave.errors import InputError
-from lithowave.mesh.level_map import LevelMap
-from lithowave.parallel.ranks import SINGLE_RANK
+from lithowave.mesh import LevelMap
+from lithowave.parallel import SINGLE_RANK
+from lithowave.solvers.discontinuous_galerkin import build_local_mesh
 from lithowave.solvers.discontinuous_galerkin import meshing as tetrahedra
-from lithowave.solvers.discontinuous_galerkin.mesh_partition import build_local_mesh
-from lithowave.solvers.elements.cell_layers import cell_layers, layer_code, layers_of
-from lithowave.solvers.elements.model_warnings import (
+from lithowave.solvers.elements import (
     HEXAHEDRA,
     TETRAHEDRA,
+    cell_layers,
     faces_of_hexahedra,
     faces_of_tetrahedra,
+    layer_code,
     layer_warnings,
+    layers_of,
     unresolved_interfaces,
     upper_points_of_hexahedra,
     upper_points_of_tetrahedra,

@@ -10,7 +10,7 @@ import pytest
 
 from finite_difference_plans import plan_on_grid
 from lithowave.backends import make_backend
-from lithowave.solvers.finite_difference.layer_smoothing import LARGEST, LayerSmoothing, smoothed_boxes, smoothing_of
+from lithowave.solvers.finite_difference import LARGEST, LayerSmoothing, smoothed_boxes, smoothing_of
 
 CELLS, SHAPE, VISCOSITY = 6, (31, 28, 24), 0.0156
 SIDES = {f"{axis}_{side}": "absorbing" for axis in "xyz" for side in ("min", "max")}
@@ -32,7 +32,7 @@ def smoothed(fields: np.ndarray, the_plan=None) -> np.ndarray:
     for name, values in zip(("vx", "vy", "vz"), fields, strict=True):
         arrays[name] = backend.field(the_plan.padded_shape(), halo)
         arrays[name][inner] = values
-    kernels = backend.kernels("lithowave.solvers.finite_difference", "kernels", "boundary_kernels", order=4)
+    kernels = backend.kernels("lithowave.solvers.finite_difference", "kernels", order=4)
     LayerSmoothing(the_plan, backend, kernels, None).apply(arrays, 0)
     return np.array([array[inner] for array in arrays.values()])
 

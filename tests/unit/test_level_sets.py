@@ -9,10 +9,8 @@ import pytest
 
 from jittered_boxes import jittered, periodic_box
 from lithowave.errors import InputError
-from lithowave.mesh.level_sets import cut_along
-from lithowave.mesh.tetrahedra import TetrahedralMesh, face_vertices, make_mesh
-from lithowave.mesh.tetrahedral_boxes import CUTS, deformed, tetrahedral_box
-from lithowave.mesh.tetrahedral_quality import described, element_measures
+from lithowave.mesh import CUTS, TetrahedralMesh, cut_along, deformed, face_vertices, make_mesh, tetrahedral_box
+from lithowave.mesh.tetrahedral_checks import described, element_measures
 from tetrahedra_plans import check_conforming
 
 

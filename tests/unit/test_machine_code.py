@@ -11,8 +11,7 @@ from numba.core import event
 from numba.core.codegen import JITCodeLibrary
 from numba.core.errors import TypingError
 
-from lithowave.backends import kernel_cache
-from lithowave.backends.machine_code import INNER_LIBRARIES, REPLACED
+from lithowave.backends import INNER_LIBRARIES, REPLACED, kernel_cache
 
 
 @numba.njit

@@ -12,11 +12,18 @@ from scipy.sparse.csgraph import connected_components
 from hexahedra_boxes import apart, bend, cube, cubes, merged
 from hexahedra_geometry import reference_nodes
 from lithowave.errors import InputError
-from lithowave.mesh.hexahedra import HexahedralMesh, curved
-from lithowave.mesh.hexahedral_box import layered_box
-from lithowave.mesh.mesh_checks import MeshFaces, check_mesh, close_pairs, components, jacobian_range
-from lithowave.mesh.numbering import exterior_faces
-from lithowave.solvers.spectral_element import geometry
+from lithowave.mesh import (
+    HexahedralMesh,
+    MeshFaces,
+    check_mesh,
+    close_pairs,
+    components,
+    curved,
+    exterior_quadrilaterals,
+    jacobian_range,
+    layered_box,
+)
+from lithowave.solvers.spectral_element import gll as geometry
 
 
 def refusal(mesh: HexahedralMesh) -> str:
@@ -41,7 +48,7 @@ GOOD = {
 @pytest.mark.parametrize("name", GOOD)
 def test_good_meshes_pass(name: str) -> None:
     mesh = GOOD[name]
-    np.testing.assert_array_equal(check_mesh(mesh).exterior, exterior_faces(mesh.elements))
+    np.testing.assert_array_equal(check_mesh(mesh).exterior, exterior_quadrilaterals(mesh.elements))
 
 
 def test_no_elements() -> None:

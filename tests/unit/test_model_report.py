@@ -9,13 +9,11 @@ from support.model_files import SIMULATION, speed, write_emc
 from typer.testing import CliRunner
 
 import lithowave as lw
+from lithowave.checks import model_report
 from lithowave.cli.app import app
-from lithowave.description.model_report import model_report
 from lithowave.errors import InputError
-from lithowave.output.figures.model import model_figure, model_sections
-from lithowave.output.figures.radial_model import radial_profile
-from lithowave.run.check import check_simulation
-from lithowave.run.plan_summary import layer_lines
+from lithowave.figures import model_figure, model_sections, radial_profile
+from lithowave.run import check_simulation, layer_lines
 
 
 def layered(**changes):

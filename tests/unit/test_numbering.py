@@ -8,13 +8,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from lithowave.mesh.coloring import color_elements, first_colors, groups_of_color
-from lithowave.mesh.hexahedra import HexahedralMesh
-from lithowave.mesh.hexahedral_box import layered_box
-from lithowave.mesh.numbering import (
+from lithowave.mesh import (
     CORNERS,
-    exterior_faces,
+    HexahedralMesh,
+    color_elements,
+    exterior_quadrilaterals,
+    first_colors,
+    groups_of_color,
     identify,
+    layered_box,
     morton_order,
     number_faces,
     number_points,
@@ -131,9 +133,9 @@ def test_parts_and_threads_do_not_change_numbers(threads: int, monkeypatch: pyte
     elements = shuffled(doubled()).elements
     points, faces = number_points(elements, 3), number_faces(elements)
     monkeypatch.setattr("lithowave.mesh.numbering.CHUNK", 7)
-    monkeypatch.setattr("lithowave.mesh.numbering_kernels.ROWS", 30)
-    monkeypatch.setattr("lithowave.mesh.numbering_kernels.VERTICES", 5)
-    monkeypatch.setattr("lithowave.backends.host_threads.get_num_threads", lambda: threads)
+    monkeypatch.setattr("lithowave.mesh.numbering.ROWS", 30)
+    monkeypatch.setattr("lithowave.mesh.numbering.VERTICES", 5)
+    monkeypatch.setattr("lithowave.backends.loops.get_num_threads", lambda: threads)
     for found, whole in ((number_points(elements, 3), points), (number_faces(elements), faces)):
         assert found[1] == whole[1]
         np.testing.assert_array_equal(found[0], whole[0])
@@ -163,7 +165,7 @@ def test_three_elements_at_one_face_are_refused() -> None:
     mesh = box(2, 1, 1)
     third = np.where(np.isin(mesh.elements[0], mesh.elements[1]), mesh.elements[0], mesh.elements[0] + 100)
     with pytest.raises(ValueError, match="more than two"):
-        exterior_faces(np.vstack([mesh.elements, third]))
+        exterior_quadrilaterals(np.vstack([mesh.elements, third]))
 
 
 def test_a_hanging_node_shows_as_exterior_faces_inside() -> None:
@@ -171,7 +173,7 @@ def test_a_hanging_node_shows_as_exterior_faces_inside() -> None:
     low = box(1, 1, 2)
     high = 100 + box(1, 1, 1).elements
     high[0, [0, 3, 4, 7]] = low.elements[[1, 1, 0, 0], [1, 2, 5, 6]]
-    assert len(exterior_faces(np.vstack([low.elements, high]))) == 10 + 6
+    assert len(exterior_quadrilaterals(np.vstack([low.elements, high]))) == 10 + 6
 
 
 def test_the_morton_curve_fills_octants_one_after_the_other() -> None:

@@ -7,9 +7,15 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from lithowave.solvers.finite_difference.fields import LAWS
-from lithowave.solvers.finite_difference.one_pass import OnePass
-from lithowave.solvers.finite_difference.tiles import TileShape, fill_sectors, line_shift, tile_box, whole_lines
+from lithowave.solvers.finite_difference import (
+    LAWS,
+    OnePass,
+    TileShape,
+    fill_sectors,
+    line_shift,
+    tile_box,
+    whole_lines,
+)
 
 
 @pytest.mark.parametrize(

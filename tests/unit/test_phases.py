@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from lithowave.phases import phase, record_phases, recorded_phases
+from lithowave.process import phase, record_phases, recorded_phases
 
 
 def test_times_of_nested_phases_add_up() -> None:
@@ -50,7 +50,7 @@ def test_phases_are_those_of_one_thread() -> None:
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="the system does not report the start of a process")
 def test_the_start_of_a_process_is_a_phase() -> None:
-    code = "import time; time.sleep(0.2); from lithowave.phases import start_of_process; print(start_of_process())"
+    code = "import time; time.sleep(0.2); from lithowave.process import start_of_process; print(start_of_process())"
     begin = time.perf_counter()
     text = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     elapsed = time.perf_counter() - begin

@@ -11,7 +11,7 @@ import pytest
 import lithowave as lw
 from fake_ranks import on_ranks
 from lithowave.solvers import load_method
-from lithowave.solvers.elements.absorption_warnings import reflection_warnings
+from lithowave.solvers.elements import reflection_warnings
 from reference_backend import CPU
 
 SE, DG, FD = "spectral_element", "discontinuous_galerkin", "finite_difference"

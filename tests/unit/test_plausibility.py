@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 import lithowave as lw
-from lithowave.mesh.gmsh_writing import write_gmsh
-from lithowave.mesh.tetrahedral_boxes import tetrahedral_box
+from lithowave.mesh import tetrahedral_box, write_gmsh
 
 ROCK = {"vp": 5000, "vs": 2900, "rho": 2600}
 LOST = {"vp": 3.2, "vs": 1.6, "rho": 2.3}  # km/s and g/cm^3 without units

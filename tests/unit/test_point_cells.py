@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lithowave.solvers.elements.point_cells import PointCells
+from lithowave.solvers.elements import PointCells
 
 SETS = {
     "box": [1.0, 1.0, 1.0], "thin box": [1.0, 1.0, 1e-9], "plane": [1.0, 0.5, 0.0], "line": [0.0, 1.0, 0.0],

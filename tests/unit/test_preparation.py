@@ -11,18 +11,22 @@ import pytest
 from hexahedra_geometry import reference_nodes
 from lithowave import Simulation
 from lithowave.backends import make_backend
-from lithowave.mesh.bisection import around, refined
-from lithowave.mesh.distinct import distinct
+from lithowave.mesh import around, distinct, refined, tetrahedral_box
 from lithowave.mesh.tetrahedra import face_neighbors
-from lithowave.mesh.tetrahedral_boxes import tetrahedral_box
 from lithowave.solvers import load_method
-from lithowave.solvers.spectral_element.absorption import layer_points
-from lithowave.solvers.spectral_element.element_layout import device_layout
-from lithowave.solvers.spectral_element.element_statistics import is_affine, map_coefficients
-from lithowave.solvers.spectral_element.geometry import determinant, jacobian_matrix
-from lithowave.solvers.spectral_element.gll import gll_weights
-from lithowave.solvers.spectral_element.plan import SpectralElementPlan
-from lithowave.solvers.spectral_element.relaxation import carried_moduli, choose_sets, distinct_moduli
+from lithowave.solvers.spectral_element import (
+    SpectralElementPlan,
+    carried_moduli,
+    choose_sets,
+    determinant,
+    device_layout,
+    distinct_moduli,
+    gll_weights,
+    is_affine,
+    jacobian_matrix,
+    layer_points,
+    map_coefficients,
+)
 
 
 def layered_plan(quality: bool = False, half: float = 3000.0, **solver: float) -> SpectralElementPlan:

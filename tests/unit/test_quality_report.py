@@ -9,9 +9,8 @@ import pytest
 
 from hexahedra_boxes import bend, cubes, merged
 from hexahedra_geometry import quality
-from lithowave.mesh.hexahedra import HexahedralMesh, curved
-from lithowave.mesh.hexahedral_box import layered_box
-from lithowave.mesh.quality_report import described, element_measures, gll_points
+from lithowave.mesh import HexahedralMesh, curved, gll_points, layered_box
+from lithowave.mesh.hexahedral_checks import described, element_measures
 from lithowave.solvers.spectral_element import gll
 
 

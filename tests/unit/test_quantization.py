@@ -11,12 +11,9 @@ import lithowave as lw
 from cuda_devices import DEVICES, closeness, make_device
 from lithowave.backends import make_backend
 from lithowave.errors import InputError
-from lithowave.run.launch import run_simulation
-from lithowave.solvers.finite_difference.fields import LAWS
+from lithowave.run import run_simulation
+from lithowave.solvers.finite_difference import LAST, LAWS, FiniteDifferenceSolver, OnePassScheme, quantize
 from lithowave.solvers.finite_difference.plan import plan
-from lithowave.solvers.finite_difference.quantization import LAST, quantize
-from lithowave.solvers.finite_difference.schemes import OnePassScheme
-from lithowave.solvers.finite_difference.solver import FiniteDifferenceSolver
 
 MATERIAL = LAWS["isotropic"].material
 

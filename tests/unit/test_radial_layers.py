@@ -9,17 +9,13 @@ import pytest
 
 import lithowave as lw
 from lithowave.backends import make_backend
-from lithowave.description.earth_medium import EarthMedium
-from lithowave.earth import reference_model, transverse_moduli
-from lithowave.earth.transverse import largest_softness, love_moduli, voigt_average
-from lithowave.physics.elasticity import isotropic_stiffness
-from lithowave.solvers.elements import radial_layers
-from lithowave.solvers.elements.cell_layers import cell_layers
-from lithowave.solvers.elements.model_warnings import averaged_discontinuities
-from lithowave.solvers.spectral_element.gll import gll_weights
-from lithowave.solvers.spectral_element.meshing import built_box
+from lithowave.earth import largest_softness, love_moduli, reference_model, transverse_moduli, voigt_average_of_love
+from lithowave.media import EarthMedium
+from lithowave.physics import isotropic_stiffness
+from lithowave.solvers.elements import averaged_discontinuities, cell_layers
+from lithowave.solvers.elements import layers as radial_layers
+from lithowave.solvers.spectral_element import built_box, full_matrices, gll_weights, rotate_moduli
 from lithowave.solvers.spectral_element.plan import plan
-from lithowave.solvers.spectral_element.transverse_materials import full_matrices, rotate_moduli
 
 SIDE = {"x": [-5e4, 5e4], "y": [-5e4, 5e4]}
 
@@ -89,7 +85,7 @@ def test_points_of_an_element_with_an_interface_keep_its_integrals(tmp_path) -> 
     exact = [share @ one for one in (rho, 1 / m, 1 / mu, mu, 1 - 2 * mu / m, 4 * mu * (m - mu) / m)]
     np.testing.assert_allclose(means, np.broadcast_to(np.reshape(exact, (6, 1, 1)), means.shape), rtol=1e-12)
     lam, mu_average = materials.values[:2, upper[0]]
-    kappa, mean = voigt_average(tuple(tensor[..., a, b] for a, b in ((0, 0), (2, 2), (4, 4), (5, 5), (0, 2))))
+    kappa, mean = voigt_average_of_love(tuple(tensor[..., a, b] for a, b in ((0, 0), (2, 2), (4, 4), (5, 5), (0, 2))))
     np.testing.assert_allclose([lam + 2 / 3 * mu_average, mu_average], [kappa, mean], rtol=1e-12)
 
 
@@ -132,6 +128,6 @@ def test_moduli_and_ratios_of_transverse_isotropy_in_compiled_and_closed_form() 
     rotate_moduli(np.stack(love), 1, axes, found)
     np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1.0)
     matrices = full_matrices(np.moveaxis(expected, 0, -1))
-    kappa, mu = voigt_average(love)
+    kappa, mu = voigt_average_of_love(love)
     ratios = np.linalg.eigvals(np.linalg.solve(matrices, isotropic_stiffness(kappa - 2 / 3 * mu, mu))).real
     np.testing.assert_allclose(largest_softness(love), ratios.max(axis=1), rtol=1e-10)

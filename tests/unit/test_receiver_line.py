@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import lithowave as lw
-from lithowave.run.source_summary import receiver_line
+from lithowave.run import receiver_line
 
 
 def test_the_line_states_number_names_and_depths() -> None:

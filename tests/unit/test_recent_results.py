@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import threading
 
-from lithowave.description.recent_results import RecentResults
+from lithowave.media import RecentResults
 
 
 def test_the_oldest_results_are_removed() -> None:

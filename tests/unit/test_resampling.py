@@ -8,15 +8,9 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 
-from lithowave.output.sampling import Sampling, SnapshotSteps
-from lithowave.solvers.clock import Schedule
-from lithowave.solvers.common.resampling import (
-    Resampling,
-    combine,
-    corrected_frequency,
-    correction_warnings,
-    limited,
-)
+from lithowave.output import Sampling, SnapshotSteps
+from lithowave.solvers import Schedule
+from lithowave.solvers.common import Resampling, combine, corrected_frequency, correction_warnings, limited
 
 STEP, FREQUENCY, SIGMA, DELAY = 0.01, 5.0, 0.1, 0.7
 

@@ -5,10 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lithowave.rheology.body import LARGEST_INVERSE_QUALITY, fit_body
-from lithowave.rheology.fit import collocation_points, fit_strengths
-from lithowave.rheology.quality import QualityLaw, inverse_bulk_quality, largest_qp
-from lithowave.rheology.unrelaxed import unrelaxed_moduli
+from lithowave.rheology import (
+    LARGEST_INVERSE_QUALITY,
+    QualityLaw,
+    collocation_points,
+    fit_body,
+    fit_strengths,
+    inverse_bulk_quality,
+    largest_qp,
+    unrelaxed_moduli,
+)
 
 CONSTANT = QualityLaw()
 BAND = (0.05, 5.0)

@@ -9,12 +9,9 @@ import pytest
 from scipy.integrate import quad
 from scipy.special import gamma, kv
 
-from lithowave.description.domain import Domain
-from lithowave.description.mechanisms import DoubleCouple
+from lithowave.description import Domain, DoubleCouple
 from lithowave.errors import InputError
-from lithowave.faults import planar_rupture
-from lithowave.faults.random_slip import random_slip, von_karman_spectrum
-from lithowave.faults.slip_rate import regularized_yoffe
+from lithowave.faults import planar_rupture, random_slip, regularized_yoffe, von_karman_spectrum
 
 FAULT = {
     "strike": 30.0, "dip": 60.0, "rake": 100.0, "length": 20e3, "width": 12e3, "top_depth": 1e3, "mw": 6.3,

@@ -8,16 +8,22 @@ import numpy as np
 import pytest
 
 from fake_ranks import on_ranks
-from lithowave.backends.cpu import CpuBackend
+from lithowave.backends import CpuBackend
 from lithowave.errors import InputError
-from lithowave.parallel.ranks import Ranks
-from lithowave.solvers.common.kernel_arguments import named_arguments
-from lithowave.solvers.common.maxima import PartialMaxima
-from lithowave.solvers.common.point_kernels import count_step
-from lithowave.solvers.common.programs import Programs, captured
-from lithowave.solvers.common.records import Records
-from lithowave.solvers.common.source_amplitudes import BLOCK, AmplitudeRow, AmplitudeTable, upload_entries
-from lithowave.solvers.elements.point_location import PointLocations, require_located, resolve_owners
+from lithowave.parallel import Ranks
+from lithowave.solvers.common import (
+    BLOCK,
+    AmplitudeRow,
+    AmplitudeTable,
+    PartialMaxima,
+    Programs,
+    Records,
+    captured,
+    count_step,
+    named_arguments,
+    upload_entries,
+)
+from lithowave.solvers.elements import PointLocations, require_located, resolve_owners
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from lithowave.sphere import (
+from lithowave.globe_coordinates import (
     RADIUS,
     ChunkMap,
     angular_distance,

@@ -10,9 +10,15 @@ import pytest
 
 from jittered_boxes import jittered, periodic_box
 from lithowave.errors import InputError
-from lithowave.mesh import tetrahedra
-from lithowave.mesh.tetrahedra import FACES, TetrahedralMesh, face_vertices, make_mesh, triple_keys
-from lithowave.mesh.tetrahedral_boxes import tetrahedral_box
+from lithowave.mesh import (
+    TETRAHEDRON_FACES,
+    TetrahedralMesh,
+    face_vertices,
+    make_mesh,
+    tetrahedra,
+    tetrahedral_box,
+    triple_keys,
+)
 from tetrahedra_plans import check_conforming
 
 
@@ -31,7 +37,7 @@ def mesh() -> TetrahedralMesh:
 def test_neighbours_are_those_found_one_by_one(mesh: TetrahedralMesh) -> None:
     seen: dict[frozenset, list[int]] = {}
     for element, row in enumerate(mesh.elements.tolist()):
-        for face, corners in enumerate(FACES.tolist()):
+        for face, corners in enumerate(TETRAHEDRON_FACES.tolist()):
             seen.setdefault(frozenset(row[corner] for corner in corners), []).append(4 * element + face)
     expected = np.full(4 * mesh.element_count, -1)
     for owners in seen.values():
@@ -45,7 +51,7 @@ def test_neighbours_are_those_found_one_by_one(mesh: TetrahedralMesh) -> None:
 def test_keys_of_faces_with_many_vertices(mesh: TetrahedralMesh, monkeypatch: pytest.MonkeyPatch) -> None:
     """Three numbers no longer fit into one key."""
     spread = np.sort(np.random.default_rng(1).choice(2**30, len(mesh.vertices), replace=False))
-    faces = mesh.elements[:, FACES].reshape(-1, 3)
+    faces = mesh.elements[:, TETRAHEDRON_FACES].reshape(-1, 3)
     expected = np.unique(faces, axis=0, return_inverse=True)[1]
     np.testing.assert_array_equal(np.unique(triple_keys(spread[faces]), return_inverse=True)[1], expected)
     monkeypatch.setattr(tetrahedra, "PACKED", 10)
@@ -117,7 +123,7 @@ def test_the_insphere_touches_all_faces() -> None:
     radius = make_mesh(corners, [[0, 1, 2, 3]]).insphere_radii()[0]
     normals, offsets = [], []
     for face in range(4):
-        a, b, c, inner = corners[[*FACES[face], 3 - face]]
+        a, b, c, inner = corners[[*TETRAHEDRON_FACES[face], 3 - face]]
         normal = np.cross(b - a, c - a)
         normal *= np.sign(normal @ (inner - a)) / np.linalg.norm(normal)
         normals.append([*normal, -1])
@@ -165,10 +171,10 @@ def test_periodic_boxes_have_no_sides(cut: str, local: bool) -> None:
     np.testing.assert_array_equal(mesh.same[mesh.same], mesh.same)
     rows = mesh.same[mesh.elements]
     assert (np.diff(rows, axis=1) > 0).all()
-    faces = np.unique(rows[:, FACES].reshape(-1, 3), axis=0)
+    faces = np.unique(rows[:, TETRAHEDRON_FACES].reshape(-1, 3), axis=0)
     edges = np.unique(rows[:, [[0, 1], [0, 2], [0, 3], [1, 2], [1, 3], [2, 3]]].reshape(-1, 2), axis=0)
     assert len(np.unique(rows)) - len(edges) + len(faces) - len(rows) == 0  # a torus
-    one = mesh.vertices[mesh.elements[:, FACES]].reshape(-1, 3, 3)
+    one = mesh.vertices[mesh.elements[:, TETRAHEDRON_FACES]].reshape(-1, 3, 3)
     shift = (one - one[mesh.neighbors.ravel()]) / [2, 3, 4]  # corner by corner: they are seen in one order
     np.testing.assert_allclose(shift, shift.round(), atol=1e-12)
     assert (np.ptp(shift.round(), axis=1) == 0).all() and np.abs(shift).max() > 0.5

@@ -9,17 +9,20 @@ import pytest
 
 from jittered_boxes import jittered
 from lithowave.errors import InputError
-from lithowave.mesh.hexahedra import HexahedralMesh, curved
-from lithowave.mesh.hexahedral_box import layered_box
-from lithowave.mesh.numbering import FACES as HEXAHEDRON_FACES
-from lithowave.mesh.tetrahedra import TetrahedralMesh, face_vertices, make_mesh
-from lithowave.mesh.tetrahedral_boxes import (
+from lithowave.mesh import (
     CUTS,
+    HexahedralMesh,
+    TetrahedralMesh,
     cornered_elements,
+    curved,
     deformed,
+    face_vertices,
+    layered_box,
+    make_mesh,
     split_hexahedra,
     tetrahedral_box,
 )
+from lithowave.mesh import FACES as HEXAHEDRON_FACES
 from tetrahedra_plans import check_conforming
 
 

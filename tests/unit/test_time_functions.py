@@ -7,8 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from lithowave.description.spline import NaturalSpline
-from lithowave.description.time_functions import Gaussian, TimeFunction
+from lithowave.description import Gaussian, NaturalSpline, TimeFunction
 from lithowave.errors import InputError
 
 STEPS = {"smoothed_step", "error_function"}

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from scipy.sparse.linalg import LinearOperator, eigsh
 
-from lithowave.description.solver import Solver
-from lithowave.mesh.hexahedra import HexahedralMesh
-from lithowave.physics.elasticity import isotropic_stiffness, lame_moduli
-from lithowave.solvers.spectral_element.solver import SpectralElementSolver
+from lithowave.description import Solver
+from lithowave.mesh import HexahedralMesh
+from lithowave.physics import isotropic_stiffness, lame_moduli
+from lithowave.solvers.spectral_element import SpectralElementSolver
 from spectral_element_boxes import ROCK, box_mesh, make_solver, one_material, several_materials
 
 DEGREE, SAFETY = 3, Solver.model_fields["safety"].default

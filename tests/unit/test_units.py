@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from lithowave.description import units
-from lithowave.description.units import parse_quantity
+from lithowave.description import parse_quantity, units
 
 
 @pytest.mark.parametrize(

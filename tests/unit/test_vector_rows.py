@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from numba import njit
 
-from lithowave.backends.loops import U
-from lithowave.backends.vector_rows import matrix_rows
+from lithowave.backends import U, matrix_rows
 
 
 def sparse(rows: int, columns: int) -> np.ndarray:

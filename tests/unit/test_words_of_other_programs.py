@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import lithowave as lw
-from lithowave.description.elastic_properties import ElasticProperties
-from lithowave.description.mechanisms import MomentTensor
+from lithowave.description import MomentTensor
+from lithowave.media import ElasticProperties
 
 MEDIUM = {"vp": 3000.0, "vs": 1700.0, "rho": 2300.0}
 PARTS = {

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import lithowave as lw
-from lithowave.description.anisotropy import backward_waves
-from lithowave.solvers.common import soft_ground
+from lithowave.media import backward_waves
+from lithowave.solvers.common import warnings as soft_ground
 from verification_tools import make, record, relative_l2, velocities
 
 VP, VS, RHO, FREQUENCY = 3000.0, 1732.0, 2300.0, 3.0

@@ -15,9 +15,7 @@ from exact_solutions.anelastic import (
     plane_wave,
 )
 from exact_solutions.full_space import full_space_force, full_space_moment
-from lithowave.rheology.body import fit_body
-from lithowave.rheology.quality import QualityLaw
-from lithowave.rheology.unrelaxed import unrelaxed_moduli
+from lithowave.rheology import QualityLaw, fit_body, unrelaxed_moduli
 
 VP, VS, RHO = 6000.0, 3464.0, 2700.0
 SIGMA, DELAY = 0.11, 0.9

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import lithowave as lw
-from lithowave.solvers.spectral_element.meshing import built_box
+from lithowave.solvers.spectral_element import built_box
 
 FOLDER = Path(__file__).parents[2] / "examples" / "bolivia"
 OFFSET = {"north": 7.3e-3, "up": -6.6e-3}  # m, 5 degrees south of the epicenter: observed, and by normal modes

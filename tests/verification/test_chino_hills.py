@@ -27,9 +27,8 @@ import numpy as np
 import pytest
 
 import lithowave as lw
-from lithowave.output.source_table import SourceTable
-from lithowave.readers.cmtsolution import read_cmtsolutions
-from lithowave.readers.srf import write_srf
+from lithowave.output import SourceTable
+from lithowave.readers import read_cmtsolutions, write_srf
 from slow_variants import slow_except
 from verification_tools import relative_l2, velocities
 

@@ -11,14 +11,18 @@ from test_discontinuous_galerkin_absorption import speeds, thin_box
 
 from attenuating_space import RHO, VP, VS, full_space_error
 from jittered_boxes import periodic_box
-from lithowave.mesh.tetrahedra import TetrahedralMesh
-from lithowave.physics.elasticity import isotropic_stiffness, voigt_average
-from lithowave.rheology.body import RelaxationBody, fit_body
-from lithowave.rheology.quality import QualityLaw
-from lithowave.solvers.discontinuous_galerkin.basis import ORDERS, basis_values, mode_count, tetrahedron_rule
-from lithowave.solvers.discontinuous_galerkin.materials import ElementMaterials
-from lithowave.solvers.discontinuous_galerkin.relaxation import LARGEST_STEP
-from lithowave.solvers.discontinuous_galerkin.solver import DiscontinuousGalerkinSolver
+from lithowave.mesh import TetrahedralMesh
+from lithowave.physics import isotropic_stiffness, voigt_average
+from lithowave.rheology import QualityLaw, RelaxationBody, fit_body
+from lithowave.solvers.discontinuous_galerkin import (
+    LARGEST_STEP,
+    ORDERS,
+    DiscontinuousGalerkinSolver,
+    ElementMaterials,
+    basis_values,
+    mode_count,
+    tetrahedron_rule,
+)
 from slow_variants import slow_except
 from tetrahedra_plans import box, noise, random_clusters, rocks, small_plan
 from tetrahedra_plans import make_solver as make_small_solver

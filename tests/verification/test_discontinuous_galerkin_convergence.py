@@ -13,10 +13,9 @@ import pytest
 from exact_solutions.christoffel import christoffel_waves
 from exact_solutions.plane_waves import VOIGT_PAIRS, pressure_wave, shear_wave
 from jittered_boxes import periodic_box
-from lithowave.description.anisotropy import rotated_stiffness, rotation_to
-from lithowave.mesh.tetrahedra import TetrahedralMesh
-from lithowave.solvers.discontinuous_galerkin.basis import ORDERS
-from lithowave.solvers.discontinuous_galerkin.materials import ElementMaterials
+from lithowave.media import rotated_stiffness, rotation_to
+from lithowave.mesh import TetrahedralMesh
+from lithowave.solvers.discontinuous_galerkin import ORDERS, ElementMaterials
 from tetrahedral_waves import begin, make_solver, observed_order, relative_error, run
 from verification_tools import draw, record
 

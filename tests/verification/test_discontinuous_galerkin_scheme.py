@@ -10,16 +10,18 @@ import scipy.linalg
 
 from cuda_devices import make_device
 from jittered_boxes import periodic_box
-from lithowave.mesh.tetrahedra import FACES
-from lithowave.solvers.discontinuous_galerkin.basis import (
+from lithowave.mesh import TETRAHEDRON_FACES
+from lithowave.solvers.discontinuous_galerkin import (
+    ABSORBING,
+    FREE,
     ORDERS,
+    RIGID,
+    DiscontinuousGalerkinPlan,
     basis_gradients,
     basis_values,
     tetrahedron_rule,
     triangle_rule,
 )
-from lithowave.solvers.discontinuous_galerkin.plan import DiscontinuousGalerkinPlan
-from lithowave.solvers.discontinuous_galerkin.riemann import ABSORBING, FREE, RIGID
 from tetrahedra_plans import (
     ANISOTROPIC_ORDER,
     ORDER,
@@ -98,7 +100,7 @@ def weak_step(plan: DiscontinuousGalerkinPlan, values: np.ndarray) -> np.ndarray
     points, weights = tetrahedron_rule(order + 2)
     on_face, face_weights = triangle_rule(order + 2)
     phi, slopes = basis_values(order, points), basis_gradients(order, points)
-    corners = CORNERS[FACES]
+    corners = CORNERS[TETRAHEDRON_FACES]
     places = [face[0] + on_face @ (face[1:] - face[0]) for face in corners]
     traces = [basis_values(order, place) for place in places]
     stiffness = plan.materials.matrix(np.arange(plan.element_count))
@@ -119,7 +121,7 @@ def weak_step(plan: DiscontinuousGalerkinPlan, values: np.ndarray) -> np.ndarray
     for e in range(plan.element_count):
         jacobian = abs(np.linalg.det(vertices[e, 1:] - vertices[e, 0]))
         for face in range(4):
-            a, b, c = vertices[e, FACES[face]]
+            a, b, c = vertices[e, TETRAHEDRON_FACES[face]]
             normal = np.cross(b - a, c - a)
             normal *= np.sign(normal @ (a - vertices[e, 3 - face]))
             twice_area = np.linalg.norm(normal)

@@ -10,16 +10,18 @@ import pytest
 
 from cuda_devices import make_device
 from jittered_boxes import periodic_box
-from lithowave.mesh.hexahedral_box import layered_box
-from lithowave.mesh.level_sets import cut_along
-from lithowave.mesh.tetrahedra import TetrahedralMesh, make_mesh
-from lithowave.mesh.tetrahedral_boxes import split_hexahedra, tetrahedral_box
-from lithowave.solvers.discontinuous_galerkin.basis import ORDERS
-from lithowave.solvers.discontinuous_galerkin.clusters import limit_cluster_jumps, raw_clusters
-from lithowave.solvers.discontinuous_galerkin.geometry import make_geometry
-from lithowave.solvers.discontinuous_galerkin.materials import ElementMaterials
-from lithowave.solvers.discontinuous_galerkin.riemann import ABSORBING, FREE
-from lithowave.solvers.discontinuous_galerkin.stability import FLAT, stable_time_steps
+from lithowave.mesh import TetrahedralMesh, cut_along, layered_box, make_mesh, split_hexahedra, tetrahedral_box
+from lithowave.solvers.discontinuous_galerkin import (
+    ABSORBING,
+    FLAT,
+    FREE,
+    ORDERS,
+    ElementMaterials,
+    limit_cluster_jumps,
+    make_geometry,
+    raw_clusters,
+    stable_time_steps,
+)
 from tetrahedra_plans import ORDER, element_neighbors, energy, make_solver, noise, small_plan
 
 STEPS, BEYOND, BEYOND_ORDER_2 = 240, 1.35, 1.5  # times the limit

@@ -12,10 +12,9 @@ import lithowave as lw
 from lithowave.backends import make_backend
 from lithowave.earth import reference_model, transverse_moduli
 from lithowave.solvers import load_method
-from lithowave.solvers.elements.cell_layers import cell_layers
+from lithowave.solvers.elements import cell_layers
+from lithowave.solvers.spectral_element import SpectralElementSolver, TransverseMaterials, full_matrices
 from lithowave.solvers.spectral_element.plan import plan
-from lithowave.solvers.spectral_element.solver import SpectralElementSolver
-from lithowave.solvers.spectral_element.transverse_materials import TransverseMaterials, full_matrices
 
 # Two transversely isotropic layers above an isotropic one: vpv, vsv, rho, vph, vsh, eta, Qkappa, Qmu.
 LAYERS = (

@@ -7,9 +7,10 @@ import pytest
 
 import lithowave as lw
 from exact_solutions.christoffel import AnisotropicWave, christoffel_waves
-from lithowave.description.anisotropy import thomsen_stiffness
-from lithowave.physics.tensors import VOIGT_PAIRS
-from lithowave.solvers.finite_difference.fields import FIELDS, STAGGER, VELOCITIES
+from lithowave.media import thomsen_stiffness
+from lithowave.physics import VOIGT_PAIRS
+from lithowave.solvers.finite_difference import FIELDS, STAGGER
+from lithowave.solvers.finite_difference.law import VELOCITIES
 from slow_variants import slow_except
 from verification_tools import make, record
 

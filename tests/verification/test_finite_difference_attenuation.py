@@ -10,9 +10,14 @@ import pytest
 
 import lithowave as lw
 from attenuating_space import exact_motion
-from lithowave.solvers.finite_difference.attenuation import choose_attenuation, node_mechanism
-from lithowave.solvers.finite_difference.fields import FIELDS, STAGGER, VELOCITIES
-from lithowave.solvers.finite_difference.solver import FiniteDifferenceSolver
+from lithowave.solvers.finite_difference import (
+    FIELDS,
+    STAGGER,
+    FiniteDifferenceSolver,
+    choose_attenuation,
+    node_mechanism,
+)
+from lithowave.solvers.finite_difference.law import VELOCITIES
 from slow_variants import slow_except
 from verification_tools import make, record, relative_l2, velocities
 

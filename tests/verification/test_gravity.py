@@ -10,13 +10,10 @@ import pytest
 
 import lithowave as lw
 from lithowave.backends import make_backend
-from lithowave.earth import RADIUS, reference_model
-from lithowave.earth.gravity import EARTH_CONSTANT, GRAVITATIONAL_CONSTANT, RadialGravity
+from lithowave.earth import EARTH_CONSTANT, GRAVITATIONAL_CONSTANT, RADIUS, RadialGravity, reference_model
 from lithowave.errors import InputError
-from lithowave.solvers.spectral_element.faces import face_points
-from lithowave.solvers.spectral_element.geometry import gll_positions
+from lithowave.solvers.spectral_element import SpectralElementSolver, face_points, gll_positions
 from lithowave.solvers.spectral_element.plan import plan
-from lithowave.solvers.spectral_element.solver import SpectralElementSolver
 
 RHO = 3300.0
 

@@ -12,10 +12,7 @@ import pytest
 import lithowave as lw
 from gmsh_files import write_gmsh as write_hexahedra
 from jittered_boxes import jittered
-from lithowave.mesh.gmsh_writing import write_gmsh
-from lithowave.mesh.hexahedra import HexahedralMesh
-from lithowave.mesh.hexahedral_box import layered_box
-from lithowave.mesh.tetrahedral_boxes import split_hexahedra
+from lithowave.mesh import HexahedralMesh, layered_box, split_hexahedra, write_gmsh
 from verification_tools import relative_l2, velocities
 
 VP, VS, RHO, FREQUENCY = 6000.0, 3464.0, 2700.0, 2.0

@@ -14,9 +14,8 @@ from benchmark_scripts import load_benchmark
 from fake_ranks import on_ranks
 from lithowave.backends import make_backend
 from lithowave.solvers import load_method
-from lithowave.solvers.elements.interface_sides import _rejected
-from lithowave.solvers.finite_difference.fields import STRESSES
-from lithowave.solvers.finite_difference.interface_warnings import RECEIVERS, SOURCES, interface_warnings
+from lithowave.solvers.elements.locations import _rejected
+from lithowave.solvers.finite_difference import RECEIVERS, SOURCES, STRESSES, interface_warnings
 
 BENCHMARK = load_benchmark("interface_receivers")
 CPU = make_backend("cpu", "double", 1)

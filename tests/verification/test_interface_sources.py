@@ -12,13 +12,12 @@ import lithowave as lw
 from benchmark_scripts import load_benchmark
 from fake_ranks import on_ranks
 from lithowave.backends import make_backend
-from lithowave.description.media import FunctionMedium
+from lithowave.media import FunctionMedium
 from lithowave.solvers import load_method
-from lithowave.solvers.elements.interface_sides import _rejected
-from lithowave.solvers.elements.spread_sources import SpreadSources, locate_sources
-from lithowave.solvers.finite_difference.interface_warnings import interface_warnings as warnings_of
-from lithowave.solvers.finite_difference.line_weights import windowed_sinc
-from lithowave.solvers.finite_difference.source_interfaces import SourceColumns, find_interfaces, parts_of_moments
+from lithowave.solvers.elements import SpreadSources, locate_sources
+from lithowave.solvers.elements.locations import _rejected
+from lithowave.solvers.finite_difference import SourceColumns, find_interfaces, parts_of_moments, windowed_sinc
+from lithowave.solvers.finite_difference import interface_warnings as warnings_of
 
 CPU = make_backend("cpu", "double", 1)
 BENCHMARK = load_benchmark("interface_sources")

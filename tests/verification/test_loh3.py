@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import loh3
-from lithowave.verification.misfits import relative_l2
+from lithowave.compare import relative_l2
 from verification_tools import draw, record, traces_against, velocities
 
 RECEIVERS = 4  # the nearest, at distances of 1 to 4 km

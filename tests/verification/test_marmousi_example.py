@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import lithowave as lw
-from lithowave.mesh.hexahedral_box import layered_box
-from lithowave.run.check import check_simulation
-from lithowave.solvers.elements.cell_layers import cell_layers
+from lithowave.mesh import layered_box
+from lithowave.run import check_simulation
+from lithowave.solvers.elements import cell_layers
 from water_waves import explosion_velocities
 
 pytest.importorskip("segyio")

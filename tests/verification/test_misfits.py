@@ -3,15 +3,8 @@
 import numpy as np
 import pytest
 
+from lithowave.compare import frequency_band, low_pass, relative_l2, time_shift, wavelet_misfit_maps, wavelet_misfits
 from lithowave.errors import MissingPackageError
-from lithowave.verification.misfits import (
-    frequency_band,
-    low_pass,
-    relative_l2,
-    time_shift,
-    wavelet_misfit_maps,
-    wavelet_misfits,
-)
 
 INTERVAL = 0.02
 TIME = np.arange(600) * INTERVAL
@@ -143,7 +136,7 @@ def test_they_agree_with_obspy_itself():
 
 
 def test_obspy_missing_is_told(monkeypatch):
-    monkeypatch.setattr("lithowave.verification.misfits.find_spec", lambda name: None)
+    monkeypatch.setattr("lithowave.compare.misfits.find_spec", lambda name: None)
     with pytest.raises(MissingPackageError, match="envelope or phase misfit needs the package obspy"):
         wavelet_misfits(ricker(6.0), ricker(6.0), INTERVAL)
     with pytest.raises(MissingPackageError, match="obspy"):

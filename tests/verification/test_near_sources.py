@@ -10,8 +10,8 @@ import pytest
 
 import lithowave as lw
 from exact_solutions.full_space import full_space_moment
-from lithowave.run.check import check_simulation
-from lithowave.solvers.common.near_source_warnings import COARSE_GRID, GRID, SMALL
+from lithowave.run import check_simulation
+from lithowave.solvers.common import COARSE_GRID, GRID, SMALL
 from slow_variants import slow_except
 
 SPACING, MEDIUM, SIGMA, DELAY = 400.0 / 3.0, (3000.0, 1700.0, 2300.0), 0.26, 1.3

@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 
 import lithowave as lw
-from lithowave.mesh.gmsh_writing import write_gmsh
-from lithowave.mesh.tetrahedra import face_vertices
-from lithowave.run.check import check_simulation
+from lithowave.mesh import face_vertices, write_gmsh
+from lithowave.run import check_simulation
 from water_waves import explosion_velocities
 
 FOLDER = Path(__file__).parents[2] / "examples" / "salt"

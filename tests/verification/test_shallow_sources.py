@@ -7,8 +7,8 @@ import pytest
 
 import lithowave as lw
 from benchmark_scripts import load_benchmark
-from lithowave.run.check import check_simulation
-from lithowave.solvers.elements.spread_sources import unit_ball
+from lithowave.run import check_simulation
+from lithowave.solvers.elements import unit_ball
 
 BENCHMARK = load_benchmark("shallow_sources")
 

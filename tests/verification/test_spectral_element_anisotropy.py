@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from exact_solutions.christoffel import AnisotropicWave, christoffel_waves
-from lithowave.description.anisotropy import rotated_stiffness, rotation_to, thomsen_stiffness
-from lithowave.physics.elasticity import isotropic_stiffness, lame_moduli
+from lithowave.media import rotated_stiffness, rotation_to, thomsen_stiffness
+from lithowave.physics import isotropic_stiffness, lame_moduli
 from slow_variants import slow_except
 from spectral_element_boxes import (
     RHO,

@@ -14,24 +14,25 @@ from attenuating_space import FREQUENCY, PULSE, RHO, VP, VS, full_space, full_sp
 from bloch_waves import BlochWaves
 from gmsh_files import write_gmsh
 from lithowave.backends import make_backend
-from lithowave.description.solver import RECOMMENDED_POINTS_BY_DEGREE
+from lithowave.description import RECOMMENDED_POINTS_BY_DEGREE
 from lithowave.errors import InputError
-from lithowave.mesh.hexahedral_box import layered_box
-from lithowave.physics.elasticity import isotropic_stiffness, lame_moduli
-from lithowave.rheology.body import fit_body
-from lithowave.rheology.quality import QualityLaw
-from lithowave.solvers.spectral_element import plan as make_plan
-from lithowave.solvers.spectral_element.elements import ElementKind
-from lithowave.solvers.spectral_element.gll import derivative_matrix, gll_weights
-from lithowave.solvers.spectral_element.measure import fill_with_noise, synthetic_plan
-from lithowave.solvers.spectral_element.relaxation import (
+from lithowave.mesh import layered_box
+from lithowave.physics import isotropic_stiffness, lame_moduli
+from lithowave.rheology import QualityLaw, fit_body
+from lithowave.solvers.spectral_element import (
+    ElementKind,
     Losses,
+    SpectralElementSolver,
     carrier_indices,
     choose_sets,
+    derivative_matrix,
     distinct_moduli,
+    fill_with_noise,
+    gll_weights,
     recursion,
+    synthetic_plan,
 )
-from lithowave.solvers.spectral_element.solver import SpectralElementSolver
+from lithowave.solvers.spectral_element import plan as make_plan
 from slow_variants import slow_except
 from spectral_element_boxes import ROCK, make_solver, one_material, point_positions
 from verification_tools import relative_l2, velocities

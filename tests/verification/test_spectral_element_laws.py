@@ -10,12 +10,10 @@ import numpy as np
 import pytest
 
 from exact_solutions.plane_waves import PlaneWave, pressure_wave, shear_wave
-from lithowave.description.anisotropy import thomsen_stiffness
-from lithowave.mesh.hexahedra import HexahedralMesh
-from lithowave.mesh.hexahedral_box import layered_box
-from lithowave.physics.elasticity import isotropic_stiffness, lame_moduli
-from lithowave.solvers.spectral_element.materials import ElementMaterials
-from lithowave.solvers.spectral_element.solver import SpectralElementSolver
+from lithowave.media import thomsen_stiffness
+from lithowave.mesh import HexahedralMesh, layered_box
+from lithowave.physics import isotropic_stiffness, lame_moduli
+from lithowave.solvers.spectral_element import ElementMaterials, SpectralElementSolver
 from slow_variants import slow_except
 from spectral_element_boxes import (
     MAPS,

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import lithowave as lw
-from lithowave.solvers.finite_difference.fields import LAWS
+from lithowave.solvers.finite_difference import LAWS
 from slow_variants import slow_except
 from verification_tools import make, record, relative_l2, velocities
 

@@ -21,10 +21,14 @@ from test_verification_spectral_element import (
 import lithowave as lw
 from jittered_boxes import jittered
 from lithowave.backends import make_backend
-from lithowave.solvers.discontinuous_galerkin.clusters import Clustering, make_clusters
-from lithowave.solvers.discontinuous_galerkin.meshing import make_model
-from lithowave.solvers.discontinuous_galerkin.plan import DiscontinuousGalerkinPlan, make_plan
-from lithowave.solvers.discontinuous_galerkin.solver import DiscontinuousGalerkinSolver
+from lithowave.solvers.discontinuous_galerkin import (
+    Clustering,
+    DiscontinuousGalerkinPlan,
+    DiscontinuousGalerkinSolver,
+    make_clusters,
+    make_model,
+    make_plan,
+)
 from verification_tools import ABSORBING_TOP, draw, record, relative_l2, sampled_velocities, traces_against, velocities
 
 ORDER = 5

@@ -10,9 +10,8 @@ import pytest
 from exact_solutions.fluid_solid import Medium, PartialWave, interface_coefficients, partial_wave
 from exact_solutions.interface_waves import scholte_speed, scholte_wave
 from jittered_boxes import jittered, periodic_box
-from lithowave.mesh.tetrahedra import TetrahedralMesh
-from lithowave.solvers.discontinuous_galerkin.materials import ElementMaterials
-from lithowave.solvers.discontinuous_galerkin.solver import DiscontinuousGalerkinSolver
+from lithowave.mesh import TetrahedralMesh
+from lithowave.solvers.discontinuous_galerkin import DiscontinuousGalerkinSolver, ElementMaterials
 from tetrahedral_waves import begin, energy_product, make_solver, run, transforms
 from verification_tools import record
 

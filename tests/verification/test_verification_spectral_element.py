@@ -9,8 +9,7 @@ import pytest
 
 import lithowave as lw
 from exact_solutions.full_space import full_space_force, full_space_moment
-from lithowave.solvers.spectral_element import sources
-from lithowave.solvers.spectral_element.point_location import symmetric
+from lithowave.solvers.spectral_element import sources, symmetric
 from slow_variants import slow_except
 from verification_tools import ABSORBING_TOP, draw, make, record, relative_l2, traces_against, velocities
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import lithowave as lw
-from lithowave.verification.misfits import relative_l2
+from lithowave.compare import relative_l2
 from verification_tools import velocities
 
 

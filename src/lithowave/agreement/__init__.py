@@ -1,9 +1,18 @@
 """Agreement of several methods: one description run by each of them, and the causes of their differences."""
 
-from lithowave.agreement.planning import AgreementPlan, PlannedRun, plan_agreement
-from lithowave.agreement.prediction import AgreementForecast, RunForecast, forecast_agreement
+from __future__ import annotations
+
+from lithowave.agreement.planning import (
+    AgreementForecast,
+    AgreementPlan,
+    PlannedRun,
+    RunForecast,
+    forecast_agreement,
+    plan_agreement,
+)
 from lithowave.agreement.result import Agreement
 from lithowave.agreement.running import agree
+from lithowave.rooms import public_names
 
 __all__ = [
     "Agreement",
@@ -15,3 +24,10 @@ __all__ = [
     "forecast_agreement",
     "plan_agreement",
 ]
+
+__getattr__, _others = public_names(__name__, {
+    "planning": "BASE FINER WIDER finer_changes outward_shift receiver_position wider_changes",
+    "result": "WEAKEST attribute bounded_factors misfit receiver_norms",
+    "running": "analyze reference_method refuse_ranks",
+})
+__all__ += _others

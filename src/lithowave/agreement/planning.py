@@ -4,21 +4,42 @@ All runs resolve the same frequency and sample the seismograms at the same times
 file (its own method) or the recommended points per wavelength (other methods). A *finer* run has more points per
 wavelength, with absorbing layers of the same thickness in meters. A *wider* run has the resolution of the base run, but
 its absorbing faces are further out.
+
+Predicted cost of the runs of an agreement, and the state of those that earlier calls have computed.
+
+Run folders of an agreement: which of them contain the planned run, from an earlier call.
+
+Position of a receiver relative to the sources and the absorbing faces.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from lithowave.description.domain import FACES
-from lithowave.description.refusals import nearest
-from lithowave.description.simulation import Simulation
+from lithowave.description.simulation import Simulation, recorded_yaml
 from lithowave.description.solver import METHODS
-from lithowave.errors import InputError
+from lithowave.description.text import nearest
+from lithowave.errors import OVERWRITE, InputError, ResourceError
+from lithowave.output.run_folder import (
+    DESCRIPTION,
+    existing_outputs,
+    fingerprint,
+    input_hashes,
+    read_report,
+    read_text,
+    source_commit,
+)
+from lithowave.run.check import CheckReport, check_simulation
+from lithowave.run.progress import rate_key
+from lithowave.run.status import FINISHED, WAITING, run_state
+from lithowave.version import __version__
 
 BASE, FINER, WIDER = "base", "finer", "wider"
 REFINEMENT = 1.4  # default ratio of the points per wavelength of finer and base runs
@@ -325,3 +346,258 @@ def _checked_settings(solver: Settings | None) -> Settings:
             if key in (solver or {})[method]:
                 raise InputError("--solver", f"{method}.{key} would change the experiment", "allowed: other keys")
     return solver or {}
+
+
+@dataclass(frozen=True)
+class RunForecast:
+    """The requirements of a planned run.
+
+    Attributes
+    ----------
+    run : the planned run.
+    state : of its folder: ``waiting``, ``finished``, ``stopped``, ... ; ``other`` if it contains another run.
+    report : the dry run, as of ``lithowave check``.
+    loop_s : predicted time in the time loop, s: measured for base runs, and for control runs in proportion to the
+        number of points or elements and of steps; None if unknown.
+    """
+
+    run: PlannedRun
+    state: str
+    report: CheckReport
+    loop_s: float | None
+
+    @property
+    def units(self) -> int:
+        """Number of points or elements."""
+        return int(self.report.plan[f"{self.report.unit.removesuffix('s')}_count"])
+
+    @property
+    def work(self) -> int:
+        """Number of updates of points or elements."""
+        return self.units * int(self.report.plan["steps"])
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return all entries as plain values for JSON."""
+        return {
+            "name": self.run.name, "method": self.run.method, "kind": self.run.kind, "state": self.state,
+            "points_per_wavelength": self.run.points, "unit": self.report.unit, "units": self.units,
+            "steps": self.report.plan["steps"], "memory_bytes": self.report.memory_bytes, "loop_s": self.loop_s,
+            "directory": str(self.run.directory), "warnings": self.report.warnings,
+        }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class AgreementForecast:
+    """The requirements of all runs of an agreement.
+
+    Attributes
+    ----------
+    plan : the runs; methods whose base run is not possible here are excluded unless they were requested.
+    runs : the forecast of each run by (method, kind).
+    untested : the reason for each control run that is not possible.
+    """
+
+    plan: AgreementPlan
+    runs: Mapping[Key, RunForecast]
+    untested: Mapping[Key, str]
+
+    def required(self, full: bool = False) -> list[Key]:
+        """Return the runs that are always computed: base runs, and the control runs of one method (all if `full`)."""
+        control = self.control_method
+        return [key for key in self.runs if key[1] == BASE or full or key[0] == control]
+
+    @property
+    def control_method(self) -> str:
+        """The method whose control runs are always computed: one with finished ones, else the cheapest."""
+
+        def cost(method: str) -> tuple[bool, bool, float, int]:
+            controls = [self.runs[key] for key in ((method, FINER), (method, WIDER)) if key in self.runs]
+            finished = bool(controls) and all(one.state == FINISHED for one in controls)
+            loop = self.runs[method, BASE].loop_s
+            return not controls, not finished, 0.0 if loop is None else loop, self.plan.methods.index(method)
+
+        return min(self.plan.methods, key=cost)
+
+    def remaining_time(self, keys: Iterable[Key]) -> float | None:
+        """Return the predicted time of those of the given runs that are not finished, s; None if it is unknown."""
+        times = [0.0 if self.runs[key].state == FINISHED else self.runs[key].loop_s for key in keys]
+        return None if None in times else sum(time for time in times if time is not None)
+
+
+def forecast_agreement(plan: AgreementPlan, *, measure: bool = True) -> AgreementForecast:
+    """Return the requirements of all runs.
+
+    measure : measure the speed of each method on this machine (a few seconds each), unless a finished run states it.
+
+    Raises
+    ------
+    InputError, ResourceError : the base run of the file's own method or of a requested method is not possible here, or
+        fewer than two methods remain.
+    """
+    runs: dict[Key, RunForecast] = {}
+    untested, excluded = dict(plan.untested), dict(plan.excluded)
+    for method in plan.methods:
+        try:
+            base = _base_forecast(plan.runs[method, BASE], measure)
+        except (InputError, ResourceError) as error:
+            if plan.requested or method == plan.own_method:
+                raise
+            excluded[method] = str(error).splitlines()[0]
+            continue
+        runs[method, BASE] = base
+        for key in (key for key in plan.runs if key[0] == method and key[1] != BASE):
+            try:
+                control = _scaled(_forecast(plan.runs[key], False), base)
+            except InputError as error:
+                untested[key] = str(error).splitlines()[0].rstrip(".")
+                continue
+            if control.report.problems and control.state != FINISHED:
+                untested[key] = control.report.problems[0]
+            elif reason := _not_finer(control, base, plan.refinement):
+                untested[key] = reason
+            else:
+                runs[key] = control
+    methods = tuple(method for method in plan.methods if (method, BASE) in runs)
+    require_two_methods(methods, excluded)
+    untested = {key: reason for key, reason in untested.items() if key[0] in methods}
+    return AgreementForecast(replace(plan, methods=methods, excluded=excluded), runs, untested)
+
+
+def _not_finer(control: RunForecast, base: RunForecast, refinement: float) -> str:
+    """Return why a finer run is none, from the actual numbers of points or elements; empty if it is one, or another.
+
+    Its number grows with the third power of the refinement, by less in thin layers; much less if the meshes differ, for
+    example because the elements of one of them do not follow an interface.
+    """
+    if control.run.kind != FINER or control.units > refinement * base.units:
+        return ""
+    return (
+        f"the finer run has {control.units:,} {control.report.unit}, the base run {base.units:,}: its mesh is not "
+        "finer everywhere, for example because it does not follow the same interfaces (see the warnings of both runs)"
+    )
+
+
+def _base_forecast(run: PlannedRun, measure: bool) -> RunForecast:
+    forecast = _forecast(run, measure)
+    if forecast.report.problems and forecast.state != FINISHED:
+        raise ResourceError(f"{run.label}: {'; '.join(forecast.report.problems)}.")
+    return forecast
+
+
+def _forecast(run: PlannedRun, measure: bool) -> RunForecast:
+    state = stored_state(run)
+    rate = _stored_rate(run) if state == FINISHED else None
+    report = check_simulation(run.simulation, measure=measure and rate is None)
+    forecast = RunForecast(run, state, report, report.loop_s)
+    return forecast if rate is None else replace(forecast, loop_s=forecast.work / rate)
+
+
+def _stored_rate(run: PlannedRun) -> float | None:
+    """Return the points or elements per second of a finished run."""
+    report = read_report(run.directory)
+    return report.get(rate_key(report["unit"])) if "unit" in report else None
+
+
+def _scaled(forecast: RunForecast, base: RunForecast) -> RunForecast:
+    """Return a forecast with the time of the base run in proportion to the work."""
+    return forecast if base.loop_s is None else replace(forecast, loop_s=base.loop_s * forecast.work / base.work)
+
+
+OTHER = "other"  # state of a folder with another run
+
+
+def difference_from(run: PlannedRun) -> str:
+    """Return how the run in the folder differs from the planned run; an empty text if it is the planned run."""
+    report = read_report(run.directory)
+    if run.simulation.material.python_key:
+        return "the material contains Python objects, which cannot be compared"
+    stored = read_text(run.directory / DESCRIPTION)
+    if fingerprint(stored) != fingerprint(recorded_yaml(run.simulation)):
+        return "with another description"
+    if report.get("inputs", {}) != input_hashes(run.simulation.input_files()):
+        return "with other contents of its input files"
+    if (report.get("lithowave"), report.get("commit")) != (__version__, source_commit()):
+        return "by another version of lithowave"
+    return ""
+
+
+def stored_state(run: PlannedRun) -> str:
+    """Return the state of the planned run (see `lithowave.run.status`); ``other`` if the folder contains another."""
+    if not existing_outputs(run.directory):
+        return WAITING
+    state = run_state(run.directory).state
+    return OTHER if state == WAITING or difference_from(run) else state
+
+
+def require_same(run: PlannedRun) -> None:
+    """Refuse a folder that contains another run.
+
+    Raises
+    ------
+    InputError : the folder contains another run, or files that a run would replace.
+    """
+    if stored_state(run) != OTHER:
+        return
+    known = run_state(run.directory).state != WAITING
+    how = difference_from(run) if known else "files that a run would replace"
+    raise InputError(
+        "--output", f"{run.directory} contains another run ({how})" if known else f"{run.directory} contains {how}",
+        "runs are not overwritten by default",
+        f"choose another folder (--output DIR, in Python output=DIR), or replace these runs ({OVERWRITE})",
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class ReceiverPosition:
+    """Distances of a receiver.
+
+    Attributes
+    ----------
+    wavelength : shortest wavelength at the maximum frequency, m.
+    source_distance : from the nearest source, m.
+    face, face_distance : nearest absorbing face and the distance from it, m; None without absorbing faces.
+    reflecting_face : absorbing face with the shortest path from the nearest source by way of the face to the receiver.
+    """
+
+    wavelength: float
+    source_distance: float
+    face: str | None = None
+    face_distance: float | None = None
+    reflecting_face: str | None = None
+
+    def text(self) -> str:
+        """Return the distances in wavelengths: ``1.4 wavelengths from x_max, 3 from the source``."""
+        near = f"{self.source_distance / self.wavelength:.2g}"
+        if self.face is None or self.face_distance is None:
+            return f"{near} wavelengths from the source"
+        return f"{self.face_distance / self.wavelength:.2g} wavelengths from {self.face}, {near} from the source"
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return all entries as plain values for JSON."""
+        return {
+            "wavelength_m": self.wavelength, "source_distance_m": self.source_distance, "nearest_face": self.face,
+            "face_distance_m": self.face_distance, "reflecting_face": self.reflecting_face,
+        }  # fmt: skip
+
+
+def receiver_position(simulation: Simulation, position: np.ndarray, frequency: float) -> ReceiverPosition:
+    """Return the distances of a receiver at `position`, (3,) in m."""
+    sources = np.array([source.position for source in simulation.acquisition.sources], dtype=float)
+    distances = np.linalg.norm(sources - position, axis=1)
+    source = sources[int(distances.argmin())]
+    wavelength = simulation.material_extremes["slowest"] / frequency
+    near: dict[str, float] = {}
+    paths: dict[str, float] = {}
+    for face in absorbing_faces(simulation):
+        axis = "xyz".index(face[0])
+        end = simulation.domain.bounds[face[0]][0 if face.endswith("min") else 1]
+        near[face] = abs(float(position[axis]) - end)
+        image = source.copy()
+        image[axis] = 2.0 * end - source[axis]
+        paths[face] = float(np.linalg.norm(position - image))
+    if not near or simulation.solver.mesh is not None:
+        return ReceiverPosition(wavelength, float(distances.min()))
+    nearest = min(near, key=lambda face: near[face])
+    return ReceiverPosition(
+        wavelength, float(distances.min()), nearest, near[nearest], min(paths, key=lambda face: paths[face])
+    )

@@ -1,19 +1,39 @@
-"""The result of an agreement: misfits between methods, changes by control runs, causes, and sentences about them."""
+"""The result of an agreement: misfits between methods, changes by control runs, causes, and sentences about them.
+
+Misfits between the seismograms of two runs, and the shares of single causes in their difference.
+
+All traces are arrays (n_receivers, 3, n_samples) at the same times, low-passed in the same way.
+
+The causes of differences in sentences, with the keys and values that reduce them.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from lithowave.agreement.geometry import ReceiverPosition, receiver_position
-from lithowave.agreement.misfits import Attribution, Misfit
-from lithowave.agreement.planning import BASE, AgreementPlan, Key, PlannedRun
-from lithowave.output.hdf5 import writing
+from lithowave.agreement.planning import (
+    BASE,
+    FINER,
+    WIDER,
+    AgreementPlan,
+    Key,
+    PlannedRun,
+    ReceiverPosition,
+    outward_shift,
+    receiver_position,
+)
+from lithowave.compare.misfits import frequency_band, relative_l2, time_shift, wavelet_misfits, weak_receivers
+from lithowave.description.solver import METHODS
+from lithowave.errors import InputError
+from lithowave.output.files import writing
 from lithowave.version import __version__
 
 FILE_NAME = "agree.json"
@@ -156,7 +176,7 @@ class Agreement:
 
     def figure(self, path: str | Path | None = None) -> Path:
         """Draw the waveforms of all base runs at the worst receiver; return the path (default: ``agree.png``)."""
-        from lithowave.output.figures.agreement import agreement_figure
+        from lithowave.figures.comparisons import agreement_figure
 
         pair = self.worst
         receiver = self.pairs[pair].worst
@@ -198,3 +218,371 @@ class Agreement:
         widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
         lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
         return "\n".join([*lines, *self.summary])
+
+
+WEAKEST = 1.0e-3
+"""Norm of a receiver relative to the strongest one, below which misfits are relative to this fraction of the latter."""
+
+
+@dataclass(frozen=True)
+class Misfit:
+    """Misfits of the traces u of a run relative to the traces r of another.
+
+    Attributes
+    ----------
+    overall : relative L2 misfit over all receivers and components.
+    components : (n, 3), ||u_c - r_c|| / ||r||, with ||r|| over all components of the receiver, so that a silent
+        component has a small misfit; ||r|| is at least `WEAKEST` times that of the strongest receiver.
+    receivers : (n,), the same over all components.
+    worst : index of the receiver with the largest misfit.
+    shift : time shift at this receiver, s; positive if u is late.
+    amplitude : ||u|| / ||r|| - 1 at this receiver.
+    envelope, phase : envelope and phase misfits at this receiver, maximum over the components; None without ObsPy.
+    """
+
+    overall: float
+    components: np.ndarray
+    receivers: np.ndarray
+    worst: int
+    shift: float
+    amplitude: float
+    envelope: float | None = None
+    phase: float | None = None
+
+    @property
+    def largest(self) -> float:
+        """Largest relative L2 misfit of a receiver."""
+        return float(self.receivers[self.worst])
+
+    @property
+    def worst_component(self) -> str:
+        """The component with the largest misfit at the worst receiver: E, N or Z."""
+        return "ENZ"[int(np.argmax(self.components[self.worst]))]
+
+    def as_dict(self, names: Sequence[str]) -> dict[str, Any]:
+        """Return all misfits as plain values for JSON. names : of the receivers."""
+        rows = [
+            {"name": name, "relative_l2": float(self.receivers[index])}
+            | {f"relative_l2_{axis}": float(self.components[index, k]) for k, axis in enumerate("ENZ")}
+            for index, name in enumerate(names)
+        ]
+        return {
+            "overall_relative_l2": self.overall, "largest_relative_l2": self.largest, "worst": names[self.worst],
+            "worst_component": self.worst_component, "time_shift_s": self.shift, "amplitude": self.amplitude,
+            "envelope_misfit": self.envelope, "phase_misfit": self.phase, "receivers": rows,
+        }  # fmt: skip
+
+
+def receiver_norms(reference: np.ndarray) -> np.ndarray:
+    """Return (n,) norms over components and samples, at least `WEAKEST` times the largest."""
+    norms = np.sqrt(np.sum(reference**2, axis=(1, 2)))
+    return np.maximum(norms, WEAKEST * norms.max(initial=0.0))
+
+
+def misfit(traces: np.ndarray, reference: np.ndarray, interval: float, highest: float | None = None) -> Misfit:
+    """Return the misfits of `traces` relative to `reference`.
+
+    Parameters
+    ----------
+    interval : sampling interval, s.
+    highest : maximum frequency of the envelope and phase misfits, Hz; None omits these.
+    """
+    norms = receiver_norms(reference)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        difference = np.sqrt(np.sum((traces - reference) ** 2, axis=2))
+        components = np.where(difference == 0.0, 0.0, difference / norms[:, None])
+    receivers = np.sqrt(np.sum(components**2, axis=1))
+    worst = int(np.argmax(receivers))
+    ours, theirs = traces[worst], reference[worst]
+    envelope, phase = _wavelets(ours, theirs, interval, highest)
+    norm = float(np.linalg.norm(theirs))
+    return Misfit(
+        overall=relative_l2(traces, reference),
+        components=components,
+        receivers=receivers,
+        worst=worst,
+        shift=time_shift(ours, theirs, interval),
+        amplitude=float(np.linalg.norm(ours)) / norm - 1.0 if norm else 0.0,
+        envelope=envelope,
+        phase=phase,
+    )
+
+
+def _wavelets(
+    traces: np.ndarray, reference: np.ndarray, interval: float, highest: float | None
+) -> tuple[float | None, float | None]:
+    if highest is None or find_spec("obspy") is None or reference.shape[-1] < 16 or not reference.any():
+        return None, None
+    band = frequency_band(reference, interval, max_frequency=highest)
+    envelope, phase = wavelet_misfits(traces, reference, interval, band)
+    return float(envelope.max()), float(phase.max())
+
+
+@dataclass(frozen=True)
+class Attribution:
+    """The shares of single causes in the difference of two runs.
+
+    Attributes
+    ----------
+    shares : for each cause, its share in the squared difference; shares and `unexplained` add up to 1.
+    factors : for each cause, the factor from the measured change to the estimated error.
+    errors : for each cause, the largest error at a receiver relative to the reference, ||D|| sqrt(share) with D and the
+        share of this receiver.
+    unexplained, unexplained_error : the same for no known cause.
+    """
+
+    shares: Mapping[Any, float]
+    factors: Mapping[Any, float]
+    errors: Mapping[Any, float]
+    unexplained: float
+    unexplained_error: float
+
+    def causes(self, smallest: float = 0.2) -> list[Any]:
+        """Return the causes with at least this share, the largest first."""
+        chosen = [cause for cause, share in self.shares.items() if share >= smallest]
+        return sorted(chosen, key=lambda cause: -self.shares[cause])
+
+
+def attribute(
+    difference: np.ndarray,
+    changes: Mapping[Any, np.ndarray],
+    largest: Mapping[Any, float],
+    norms: np.ndarray,
+) -> Attribution:
+    r"""Return the shares of the causes of a difference between two runs.
+
+    The difference D of two runs is the difference of their errors. A control run k, which lacks a part of one error,
+    changes the traces by v_k. The estimated error is c_k v_k: c_k = 1 for a control run that removes the error, and
+    c_k = 1 / (1 - r^-p), according to Richardson, for a run with r times as many points per wavelength and an error of
+    order p. The factors minimize ||D - \sum_k c_k v_k|| for 1 <= c_k <= `largest[k]`. The share of a cause with c_k = 1
+    is <D, v_k> / <D, D>. That of the others is <D', c_k v_k> / <D, D> with D' = D - \sum_j v_j over all causes j with
+    c_j = 1: a finer run also changes the discretization of absorbing layers, which is no error of the resolution. The
+    rest is unexplained. All inner products weight each receiver with its inverse squared norm. A change that is
+    uncorrelated with the difference, for example the reflections of faces that were moved, has no share.
+
+    Parameters
+    ----------
+    difference : D, (n_receivers, 3, n_samples).
+    changes : v_k of each cause, with the sign that it has in D.
+    largest : upper bound of each factor, at least 1.
+    norms : (n_receivers,), of the reference.
+    """
+    weights = np.where(norms > 0.0, 1.0 / np.where(norms > 0.0, norms, 1.0), 0.0)[:, None, None]
+    target = (weights * difference).ravel()
+    names = list(changes)
+    columns = np.array([(weights * changes[name]).ravel() for name in names]).reshape(len(names), target.size)
+    factors = bounded_factors(columns, target, np.array([largest[name] for name in names]))
+    total = float(target @ target)
+    parts = factors[:, None] * columns
+    fixed = np.array([largest[name] == 1.0 for name in names], dtype=bool)
+    remainder = target - parts[fixed].sum(axis=0)
+    products = parts * np.where(fixed[:, None], target, remainder)
+    shares = products.sum(axis=1) / total if total else np.zeros(len(names))
+
+    def largest_error(product: np.ndarray) -> float:
+        return float(np.sqrt(np.maximum(product.reshape(len(norms), -1).sum(axis=1), 0.0).max(initial=0.0)))
+
+    return Attribution(
+        shares=dict(zip(names, shares.tolist(), strict=True)),
+        factors=dict(zip(names, factors.tolist(), strict=True)),
+        errors={name: largest_error(product) for name, product in zip(names, products, strict=True)},
+        unexplained=float(1.0 - shares.sum()),
+        unexplained_error=largest_error(target**2 - products.sum(axis=0)),
+    )
+
+
+def bounded_factors(columns: np.ndarray, target: np.ndarray, largest: np.ndarray, sweeps: int = 100) -> np.ndarray:
+    """Return the factors c, 1 <= c_k <= largest_k, that minimize ||target - c @ columns||, by coordinate descent.
+
+    columns : (m, n). target : (n,). largest : (m,), at least 1.
+    """
+    gram, moments = columns @ columns.T, columns @ target
+    factors = np.ones(len(columns))
+    for _ in range(sweeps):
+        before = factors.copy()
+        for k in range(len(columns)):
+            if gram[k, k] > 0.0:
+                rest = moments[k] - gram[k] @ factors + gram[k, k] * factors[k]
+                factors[k] = np.clip(rest / gram[k, k], 1.0, largest[k])
+        if np.abs(factors - before).max(initial=0.0) < 1e-9:
+            break
+    return factors
+
+
+SMALLEST_SHARE = 0.2  # of the squared difference: causes below are not reported
+HIGHEST_ORDER = 4.0  # of convergence, assumed for recommendations
+
+
+def percent(value: float) -> str:
+    """Return a fraction as a percentage with two digits."""
+    return f"{float(f'{100.0 * value:.2g}'):g}%"
+
+
+def find_causes(agreement: Agreement) -> list[Finding]:
+    """Return the causes of all differences beyond the tolerance, the largest error of each cause only."""
+    strongest: dict[tuple[str, str | None], Finding] = {}
+    for pair in agreement.attributions:
+        for finding in _pair_causes(agreement, pair):
+            key = (finding.cause, finding.method)
+            if key not in strongest or finding.error > strongest[key].error:
+                strongest[key] = finding
+    for finding in _control_causes(agreement):
+        strongest.setdefault((finding.cause, finding.method), finding)
+    return sorted(strongest.values(), key=lambda finding: (finding.cause == "unexplained", -finding.error))
+
+
+def _pair_causes(agreement: Agreement, pair: Key) -> Iterator[Finding]:
+    """Yield the causes of the difference of a pair of methods with a considerable share."""
+    found = agreement.attributions[pair]
+    for cause in found.causes(SMALLEST_SHARE):
+        yield _finding(agreement, cause, found.errors[cause], found.factors[cause], found.shares[cause], pair)
+    if found.unexplained >= SMALLEST_SHARE:
+        yield _unexplained(agreement, pair, found)
+
+
+def _control_causes(agreement: Agreement) -> Iterator[Finding]:
+    """Yield errors that a control run reveals, also if the methods agree because they have the same error.
+
+    If a method differs from another one, the shares in their difference decide about its resolution.
+    """
+    for key, one in agreement.controls.items():
+        decided = key[1] == FINER and any(key in found.shares for found in agreement.attributions.values())
+        if one.largest > agreement.tolerance and not decided:
+            yield _finding(agreement, key, one.largest, _richardson(agreement.plan.refinement, 2.0), None, None)
+
+
+def _finding(
+    agreement: Agreement, cause: Key, error: float, factor: float, share: float | None, pair: Key | None
+) -> Finding:
+    method, kind = cause
+    part = "" if share is None else f", {percent(share)} of the squared difference"
+    if kind == FINER:
+        text, remedy = _resolution(agreement, method, error, factor, part)
+        return Finding("resolution", method, error, text, remedy, share, pair)
+    misfit = agreement.controls[cause] if pair is None else agreement.pairs[pair]
+    text, remedy = _boundary(agreement, method, error, misfit.worst, part)
+    return Finding("boundary", method, error, text, remedy, share, pair)
+
+
+def _richardson(refinement: float, order: float) -> float:
+    return 1.0 / (1.0 - refinement**-order)
+
+
+def _resolution(agreement: Agreement, method: str, error: float, factor: float, part: str) -> tuple[str, str]:
+    """Return the sentences about the resolution of a method, with the resolution that its order of convergence
+    requires for an error of half the tolerance."""
+    run, refinement = agreement.run(method), agreement.plan.refinement
+    points = run.points or 0.0
+    order = HIGHEST_ORDER
+    if factor > _richardson(refinement, HIGHEST_ORDER):
+        order = -math.log1p(-1.0 / factor) / math.log(refinement)
+    ratio = max(refinement, (2.0 * error / agreement.tolerance) ** (1.0 / max(order, 1.0)))
+    text = (
+        f"The resolution of {run.label} ({points:.3g} points per wavelength) causes an error of about "
+        f"{percent(error)}{part}."
+    )
+    if method == agreement.plan.own_method and run.simulation.solver.spacing is not None:
+        return text, f"Set solver.spacing to {run.simulation.solver.spacing / ratio:.3g} m."
+    setting = f"points_per_wavelength={math.ceil(2.0 * points * ratio) / 2.0:g}"
+    return text, f"Use {_option(agreement, method, setting)}."
+
+
+def _option(agreement: Agreement, method: str, setting: str) -> str:
+    """Return the option that sets a key of ``solver`` for one method."""
+    return f"--set solver.{setting}" if method == agreement.plan.own_method else f"--solver {method}.{setting}"
+
+
+def _boundary(agreement: Agreement, method: str, error: float, receiver: int, part: str) -> tuple[str, str]:
+    """Return the sentences about the absorbing boundary of a method, at a receiver given by its index."""
+    run, position = agreement.run(method), agreement.position(receiver)
+    absorption = run.simulation.absorption
+    face = position.reflecting_face or position.face or ""
+    name = agreement.names[receiver]
+    text = (
+        f"The absorbing boundary of {run.label} ({absorption}) causes an error of about {percent(error)}{part}. The "
+        f"shortest reflected path to {name} is by way of {face}; {name} is {position.text()}."
+    )
+    shift = outward_shift(run.simulation, agreement.plan.frequency)
+    away = f"move {face} outwards by more than {float(f'{shift:.2g}'):g} m (domain.{face[:1]})"
+    if absorption != "layer" and _supports_layers(agreement, method):
+        return text, f"Set boundaries.absorption: layer, or {away}."
+    key = "elements" if METHODS[method].in_elements else "cells"
+    if absorption == "layer":
+        return text, f"Increase boundaries.layer.{key}, or {away}."
+    return text, f"{away[0].upper()}{away[1:]}."
+
+
+def _supports_layers(agreement: Agreement, method: str) -> bool:
+    try:
+        agreement.run(method).simulation.with_overrides({"boundaries.absorption": "layer"})
+    except InputError:
+        return False
+    return True
+
+
+def _unexplained(agreement: Agreement, pair: Key, found: Attribution) -> Finding:
+    labels = " and ".join(agreement.run(method).label for method in pair)
+    missing = [f"{key[0]} ({key[1]}): {reason}" for key, reason in agreement.untested.items() if key[0] in pair]
+    text = (
+        f"{percent(found.unexplained)} of the squared difference between {labels} is explained neither by their "
+        f"resolution nor by their absorbing boundaries."
+    )
+    if missing:
+        text += f" Not tested: {'; '.join(missing)}."
+    remedy = (
+        "Use --refinement 2, and examine material interfaces near the source and the receivers, which the methods "
+        "represent differently."
+    )
+    return Finding("unexplained", None, found.unexplained_error, text, remedy, None, pair)
+
+
+def summarize(agreement: Agreement) -> list[str]:
+    """Return sentences that state the result, its causes and their remedies."""
+    pair = agreement.worst
+    one = agreement.pairs[pair]
+    where = f"at {agreement.names[one.worst]} ({one.worst_component}), {agreement.position(one.worst).text()}"
+    labels = " and ".join(agreement.run(method).label for method in pair)
+    limit = percent(agreement.tolerance)
+    where += _weakness(agreement, one.worst)
+    if agreement.agreed:
+        lines = [
+            f"The methods agree within {limit} at every receiver; {labels} differ most, by {percent(one.largest)} "
+            f"{where}."
+        ]
+        return lines + list(_control_sentences(agreement))
+    if one.largest <= agreement.tolerance:
+        lines = [
+            f"The methods agree within {limit}, but a control run shows an error that they may have in common; "
+            f"{labels} differ most, by {percent(one.largest)} {where}."
+        ]
+    else:
+        lines = [f"The methods do not agree within {limit}: {labels} differ by {percent(one.largest)} {where}."]
+    return lines + [f"{finding.text} {finding.remedy}" for finding in agreement.findings]
+
+
+def _weakness(agreement: Agreement, receiver: int) -> str:
+    """Return a clause if the receiver moves too little for a meaningful relative misfit; empty otherwise."""
+    sources = agreement.plan.simulation.acquisition.source_positions
+    distances = np.linalg.norm(agreement.positions[:, None] - sources, axis=2).min(axis=1)
+    weak = weak_receivers(agreement.traces[agreement.reference, BASE], distances)[receiver]
+    if np.isnan(weak):
+        return ""
+    return (
+        f", which moves only {percent(weak)} of the strongest receiver, also in proportion to its distance, as on a "
+        "node of the radiation pattern, so that its relative misfit says little; judge it by the misfit of all "
+        "receivers, or move or omit it"
+    )
+
+
+def _control_sentences(agreement: Agreement) -> Iterator[str]:
+    for (method, kind), one in agreement.controls.items():
+        run = agreement.run(method, kind)
+        how = {
+            FINER: f"{agreement.plan.refinement:g} times as many points per wavelength change",
+            WIDER: "absorbing faces further out change",
+        }[kind]
+        label = agreement.run(method, BASE).label
+        yield f"{how[0].upper()}{how[1:]} {label} by at most {percent(one.largest)} ({run.name})."
+    for (method, kind), reason in agreement.untested.items():
+        if kind == WIDER and not any(key[1] == WIDER for key in agreement.controls):
+            yield f"The absorbing boundaries were not tested with {method} ({reason})."

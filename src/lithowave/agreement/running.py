@@ -12,25 +12,34 @@ from typing import Any
 
 import numpy as np
 
-from lithowave.agreement.misfits import Attribution, Misfit, attribute, misfit, receiver_norms
 from lithowave.agreement.planning import (
     BASE,
     FINER,
     REFINEMENT,
     WIDER,
+    AgreementForecast,
     AgreementPlan,
     Key,
     PlannedRun,
     Settings,
+    forecast_agreement,
     plan_agreement,
+    require_same,
+    stored_state,
 )
-from lithowave.agreement.prediction import AgreementForecast, forecast_agreement
-from lithowave.agreement.result import Agreement
-from lithowave.agreement.storage import require_same, stored_state
-from lithowave.agreement.verdict import find_causes, summarize
+from lithowave.agreement.result import (
+    Agreement,
+    Attribution,
+    Misfit,
+    attribute,
+    find_causes,
+    misfit,
+    receiver_norms,
+    summarize,
+)
+from lithowave.compare.runs import common_time, resample
 from lithowave.description.simulation import Simulation
 from lithowave.errors import InputError, LithowaveWarning
-from lithowave.output.resampling import common_time, resample
 from lithowave.output.run_folder import read_report
 from lithowave.output.seismograms import Seismograms, load_seismograms
 from lithowave.parallel.ranks import make_ranks

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from lithowave.backends import cuda_driver
 from lithowave.errors import InputError, MissingPackageError, ResourceError
+from lithowave.rooms import public_names
 
 if TYPE_CHECKING:
     from lithowave.backends.interface import Backend
@@ -59,3 +60,14 @@ def _device_answers() -> bool:
 def _device_is_likely() -> bool:
     """Return True if importing CuPy, which takes a second, can be of use."""
     return find_spec("cupy") is not None and cuda_driver.driver_library() is not None
+
+__getattr__, __all__ = public_names(__name__, {
+    "cpu": "CpuBackend PAGE free_memory",
+    "cuda": "CudaBackend STAGED_BYTES map_geometry padded_layout require_whole_graph",
+    "cuda_copies": "MOST_BUFFERS merged_axes poison require_arrival",
+    "cuda_source": "COMMENTS HEAD Parameter bind header_folders kernel_signatures read_headers source_path",
+    "interface": "PendingCopy",
+    "kernel_cache": "BusyError INNER_LIBRARIES REPLACED Selection VariantFiles claim code_digest njit release_claim",
+    "loops": "U over_parts",
+    "rows": "address lane_rows matrix_rows prefetch",
+})

@@ -1,33 +1,293 @@
-"""The CUDA backend: arrays on an NVIDIA device, kernels compiled at run time, one main stream."""
+"""Descriptors for the copy engine (TMA, compute capability 9.0 and above), which copies boxes of a field.
+
+CUDA kernels that are compiled, loaded, and launched with arguments bound by name.
+
+The CUDA backend: arrays on an NVIDIA device, kernels compiled at run time, one main stream.
+"""
 
 from __future__ import annotations
 
+import ctypes
 import importlib
+import itertools
 import math
+import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
 import numpy as np
 
-from lithowave.backends import tensor_map
 from lithowave.backends.cuda_copies import (
+    ExportedBlock,
+    Peers,
     PiecewiseCopy,
     PinnedHostMirror,
     Staging,
     Unfinished,
+    can_export,
     copy,
     copy_on_device,
     pinned_array,
     poison,
     require_arrival,
 )
-from lithowave.backends.cuda_driver import cuda_versions, device_errors, require_device
-from lithowave.backends.cuda_peers import ExportedBlock, Peers, can_export
-from lithowave.backends.cuda_program import CapturedGraph, Program
-from lithowave.backends.nvrtc import Defines, compile_ahead, source_path
-from lithowave.backends.pending import PendingCopy
+from lithowave.backends.cuda_driver import (
+    cuda_versions,
+    device_errors,
+    driver_library,
+    kernel_nodes,
+    parameter_sizes,
+    require_device,
+)
+from lithowave.backends.cuda_source import (
+    Defines,
+    Parameter,
+    bind,
+    compile_ahead,
+    compile_source,
+    kernel_signatures,
+    source_path,
+)
+from lithowave.backends.interface import PendingCopy
+from lithowave.errors import KernelBuildError, ResourceError, SelfCheckError
+from lithowave.process import no_collection
+
+BYTES, ALIGNMENT = 128, 64
+TYPES = {"uint16": 1, "float32": 7, "float64": 8}  # CUtensorMapDataType
+NO_PROMOTION, PROMOTION_128B = 0, 2  # CUtensorMapL2promotion
+LARGEST_BOX = 256
+
+
+def tensor_map(array: Any, first_column: int, box: tuple[int, int], whole_lines: bool = True) -> np.ndarray:
+    """Return the descriptor of a 3-D tiled map over a field (z, y, x): 128 bytes, passed to a kernel by value.
+
+    Elements outside the map are read as zero; coordinates count from element (0, 0, first_column).
+
+    Parameters
+    ----------
+    array : field on the device; its strides may be padded. first_column : negative columns may extend over the
+    field's lead. box : columns and rows of one copy. whole_lines : whether the second-level cache loads whole lines of
+    128 bytes, for neighboring boxes, or only the sectors of 32 bytes that a box touches.
+
+    Raises
+    ------
+    ValueError : the copy engine does not support the address, the strides or the box. ResourceError : the driver
+    rejects the descriptor.
+    """
+    address, sizes, pitches = map_geometry(array, first_column, box)
+    room = np.zeros(BYTES + ALIGNMENT, np.uint8)
+    encoded = room[-room.ctypes.data % ALIGNMENT :][:BYTES]
+    status = _encoder()(
+        ctypes.c_void_p(encoded.ctypes.data), TYPES[array.dtype.name], 3, ctypes.c_void_p(address),
+        (ctypes.c_uint64 * 3)(*sizes), (ctypes.c_uint64 * 2)(*pitches), (ctypes.c_uint32 * 3)(*box, 1),
+        (ctypes.c_uint32 * 3)(1, 1, 1), 0, 0, PROMOTION_128B if whole_lines else NO_PROMOTION, 0,
+    )  # fmt: skip
+    if status != 0:
+        raise ResourceError(
+            f"the driver refuses a tensor map of {sizes} elements, strides {pitches} bytes, box {box} (error {status})"
+        )
+    return encoded.copy()
+
+
+def map_geometry(
+    array: Any, first_column: int, box: tuple[int, int]
+) -> tuple[int, tuple[int, ...], tuple[int, ...]]:
+    """Return the address, sizes (x, y, z) in elements and strides (y, z) in bytes of a map; see `tensor_map`."""
+    if array.ndim != 3 or array.dtype.name not in TYPES or array.strides[2] != array.itemsize:
+        raise ValueError(f"a tensor map needs a field (z, y, x) of {', '.join(TYPES)} with contiguous rows")
+    address = array.data.ptr + first_column * array.itemsize
+    pitches = (array.strides[1], array.strides[0])
+    if address % 16 or any(pitch % 16 for pitch in pitches):
+        raise ValueError(f"column {first_column} or the rows of the field are not aligned to 16 bytes")
+    if address < array.data.mem.ptr or first_column >= array.shape[2]:
+        raise ValueError(f"column {first_column} lies outside the memory of the field")
+    if box[0] * array.itemsize % 16 or not all(1 <= side <= LARGEST_BOX for side in box):
+        raise ValueError(f"box {box}: sides of 1 to {LARGEST_BOX}, rows of whole 16 bytes are possible")
+    return address, (array.shape[2] - first_column, array.shape[1], array.shape[0]), pitches
+
+
+def _encoder() -> Any:
+    encode = getattr(driver_library(), "cuTensorMapEncodeTiled", None)
+    if encode is None:
+        raise ResourceError("the NVIDIA driver has no tensor maps: it is older than CUDA 12. Update it.")
+    encode.restype = ctypes.c_int
+    return encode
+
+
+PLAIN_SHARED_BYTES = 48 * 1024  # a kernel must request more explicitly
+SLOT = 16  # bytes to which the storage of each parameter is aligned
+
+
+class Program:
+    """Kernels of one source, compiled with one set of definitions for one device.
+
+    Parameters
+    ----------
+    backend : the device. package, file : location of the source. defines : preprocessor definitions by name.
+    generated : text of generated headers by name.
+
+    Raises
+    ------
+    KernelBuildError : the source does not compile, or one of its signatures cannot be read.
+    """
+
+    def __init__(
+        self, backend: CudaBackend, package: str, file: str, defines: Defines, generated: Mapping[str, str]
+    ) -> None:
+        path = source_path(package, file)
+        code = compile_source(path, defines, backend.precision, backend.capability, generated)
+        try:
+            signatures = kernel_signatures(path.read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise KernelBuildError(f"{path}: {error}") from error
+        with device_errors():
+            self._module = backend.driver.moduleLoadData(code)
+        self._backend = weakref.proxy(backend)  # a proxy, since the backend owns this program
+        self._path, self._signatures = path, signatures
+        self._kernels: dict[str, _Kernel] = {}
+
+    def launch(
+        self,
+        name: str,
+        grid: tuple[int, ...],
+        block: tuple[int, ...],
+        arguments: Mapping[str, Any],
+        shared_bytes: int = 0,
+    ) -> None:
+        """Queue a kernel; do nothing if the grid is empty.
+
+        Parameters
+        ----------
+        name : of the kernel. grid, block : blocks and threads along x, y, z; default: 1. arguments : values by
+        parameter name. shared_bytes : dynamic shared memory of a block.
+
+        Raises
+        ------
+        TypeError : an argument is missing or has the wrong type. KernelBuildError : no such kernel. ResourceError :
+        the device rejects the launch, or has failed before.
+        """
+        kernel = self._kernels.get(name) or self._load(name)
+        values = bind(name, kernel.parameters, arguments, self._backend.dtype)
+        slots, _storage = kernel.packed(
+            [self._passed(name, *pair) for pair in zip(kernel.parameters, values, strict=True)]
+        )
+        if 0 in grid:
+            return
+        self._backend.launch_count += 1
+        with device_errors():
+            kernel.allow(shared_bytes)
+            self._backend.driver.launchKernel(
+                kernel.function, *_three(grid), *_three(block), shared_bytes, self._backend.stream.ptr,
+                ctypes.addressof(slots), 0,
+            )  # fmt: skip
+
+    def _load(self, name: str) -> _Kernel:
+        if name not in self._signatures:
+            known = ", ".join(self._signatures) or "none"
+            raise KernelBuildError(f"{self._path} has no kernel {name}; it has: {known}")
+        with device_errors():
+            function = self._backend.driver.moduleGetFunction(self._module, name)
+        self._kernels[name] = _Kernel(name, function, self._signatures[name], self._backend.driver)
+        return self._kernels[name]
+
+    def _passed(self, kernel: str, parameter: Parameter, value: Any) -> Any:
+        """Return the value for a kernel: the address of an array on the device, numbers and structs unchanged."""
+        if not parameter.is_pointer:
+            return value
+        if not isinstance(value, self._backend.array_type):
+            raise TypeError(f"kernel {kernel}: argument {parameter.name} is in main memory; upload it first")
+        return np.uint64(value.data.ptr)
+
+
+class _Kernel:
+    """A loaded kernel."""
+
+    def __init__(self, name: str, function: int, parameters: list[Parameter], driver: Any) -> None:
+        self.name, self.function, self.parameters = name, function, parameters
+        self._driver, self._sizes = driver, parameter_sizes(function)
+        self._shared_bytes = PLAIN_SHARED_BYTES
+
+    def packed(self, values: list[Any]) -> tuple[ctypes.Array, Any]:
+        """Return the addresses of the values, as cuLaunchKernel requires them, and the storage of the values."""
+        parts = [value.tobytes() for value in values]
+        if self._sizes is not None and [len(part) for part in parts] != self._sizes:
+            self._raise_size_error(parts)
+        slots = [part.ljust(-(-len(part) // SLOT) * SLOT, b"\0") for part in parts]
+        begins = itertools.accumulate(map(len, slots), initial=0)
+        storage = ctypes.create_string_buffer(b"".join(slots))
+        base = ctypes.addressof(storage)
+        places = [base + begin for begin, _ in zip(begins, slots, strict=False)]
+        return (ctypes.c_void_p * len(places))(*places), storage
+
+    def allow(self, shared_bytes: int) -> None:
+        """Permit blocks this much dynamic shared memory."""
+        if shared_bytes > self._shared_bytes:
+            attribute = self._driver.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+            self._driver.funcSetAttribute(self.function, attribute, shared_bytes)
+            self._shared_bytes = shared_bytes
+
+    def _raise_size_error(self, parts: list[bytes]) -> None:
+        given = [f"{p.ctype} {p.name}: {len(part)}" for p, part in zip(self.parameters, parts, strict=True)]
+        raise TypeError(
+            f"kernel {self.name}: its parameters have {self._sizes} bytes, the arguments {', '.join(given)}"
+        )
+
+
+class CapturedGraph:
+    """A function that launches the same kernels in every call, from its second call on as one CUDA graph."""
+
+    def __init__(self, function: Callable[[], None], backend: CudaBackend) -> None:
+        self._function, self._backend, self._stream = function, backend, backend.stream
+        self._graph: Any = None
+        self._launches: int | None = None  # of the first call
+
+    def __call__(self) -> None:
+        if self._launches is None:  # compiles and loads the kernels, which a stream capture does not permit
+            self._launches = self._counted()
+            return
+        if self._graph is None:
+            self._graph = self._captured()
+        with device_errors():
+            self._graph.launch(self._stream)
+
+    def _counted(self) -> int:
+        """Call the function, and return the number of kernels that it launched."""
+        before = self._backend.launch_count
+        self._function()
+        return self._backend.launch_count - before
+
+    def _captured(self) -> Any:
+        with device_errors(), self._stream, no_collection():
+            self._stream.begin_capture()
+            try:
+                launches = self._counted()
+            except BaseException:
+                with suppress(Exception):  # the first error is the one to report
+                    self._stream.end_capture()
+                raise
+            graph = self._stream.end_capture()
+        nodes = kernel_nodes(getattr(graph, "graph", 0))
+        require_whole_graph(self._launches or 0, launches if nodes is None else nodes)
+        return graph
+
+
+def require_whole_graph(launches: int, captured: int) -> None:
+    """Compare the number of kernels in a graph with that of the first, direct call of its function.
+
+    Raises
+    ------
+    SelfCheckError : kernels are missing.
+    """
+    if captured < launches:
+        raise SelfCheckError(f"a captured CUDA graph has {captured} kernels; its function launched {launches}.")
+
+
+def _three(sides: tuple[int, ...]) -> tuple[int, int, int]:
+    """Blocks or threads along x, y, z."""
+    return (*map(int, sides), 1, 1)[:3]
+
 
 LINE = 128  # bytes that the device reads in one transaction
 WHOLE_BYTES = 64 << 20  # larger temporary arrays are copied to main memory in pieces
@@ -181,8 +441,8 @@ class CudaBackend:
     def tensor_map(
         self, array: Any, first_column: int, box: tuple[int, int], whole_lines: bool = True
     ) -> np.ndarray:
-        """Return a descriptor for the copy engine; see `lithowave.backends.tensor_map.tensor_map`."""
-        return tensor_map.tensor_map(array, first_column, box, whole_lines)
+        """Return a descriptor for the copy engine; see `lithowave.backends.cuda.tensor_map`."""
+        return tensor_map(array, first_column, box, whole_lines)
 
     def scalar(self, value: float) -> np.floating:
         """Return a number in the precision of the run."""

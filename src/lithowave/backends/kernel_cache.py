@@ -9,28 +9,61 @@ Numba reads a compiled kernel again until the file that defines it changes, even
 changed in another file. Here the name of a file depends on the code and the constants of all functions that the kernel
 reaches. Numba's own key contains the bytes of pickled closures, which differ between a process in which Python compiles
 a module and one that loads its compiled form: kernels would be compiled twice.
+
+Compilation of kernels without the machine code that is never executed.
+
+Numba compiles a kernel with a parallel loop as four libraries, each of which contains the preceding one: the body of
+the loop, two functions that call it, and the kernel. It generates machine code for each of them, but only that of the
+last library is stored and executed. For kernels with many arrays this is most of the compile time, since LLVM's
+optimization of addresses (loop strength reduction) takes seconds for each loop. Without that optimization kernels of
+finite differences are slower by a factor of 1.7, so it must not be disabled.
+
+Numba also generates machine code, and functions that convert arguments from Python, for each function that a kernel
+calls, although the kernel contains its own copy. The optimized code that is linked into the kernel does not depend on
+them. The garbage collector, which the many objects of the compiler would start again and again, waits until the kernel
+is compiled.
+
+Processes that compile CPU kernels while the first run on a machine prepares its mesh.
+
+Numba compiles in one thread of a process. The processes compile the kernels listed in ``signatures.json``, those that
+take longest first, unless another process has begun to do so (see `kernel_cache`), and store them in the cache. A run
+thus compiles only kernels that it needs before one of these processes begins with them.
+`benchmarks/record_signatures.py` writes the list: kernels with the types of their arguments, as in the default run of
+each method. Kernels that are missing in it are compiled by the run.
 """
 
 from __future__ import annotations
 
+import atexit
 import hashlib
+import json
 import os
+import re
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from functools import cache
+from dataclasses import asdict, dataclass
+from functools import cache, cached_property
+from importlib import import_module
+from pathlib import Path
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any
 
 import numba
 import numpy as np
+from numba import types
 from numba.core import event
 from numba.core.caching import IndexDataCacheFile, NullCache
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler_lock import global_compiler_lock
+from numba.core.cpu import CPUContext
 from numba.core.dispatcher import Dispatcher
 from numba.core.serialize import dumps
 from numba.np import linalg
 
-from lithowave.backends.machine_code import generated_once
+from lithowave.process import no_collection
 
 try:
     import fcntl
@@ -272,3 +305,219 @@ def import_without_blas() -> None:
 
 
 import_without_blas()
+
+
+# Parts of the names of the first three libraries.
+INNER_LIBRARIES = ("__numba_parfor_gufunc", "_GufuncWrapper", "parallelgufuncwrapper")
+REPLACED = (
+    (JITCodeLibrary, "_finalize_final_module"), (CPUContext, "get_executable"), (CPUContext, "create_cpython_wrapper"),
+    (CPUContext, "create_cfunc_wrapper"),
+)  # fmt: skip
+
+# Functions that Numba compiles now, each for the preceding one, and whether their machine code is stored.
+_compiled: list[tuple[Dispatcher, bool]] = []
+
+
+class PartOfKernels:
+    """The entry point of a function that has been compiled as part of a kernel. Numba distinguishes functions by it.
+
+    A call from Python compiles the function again, with machine code.
+    """
+
+    def __init__(self, function: Dispatcher) -> None:
+        self.function = function
+
+    @cached_property
+    def _separate(self) -> Dispatcher:
+        return numba.jit(**self.function.targetoptions)(self.function.py_func)
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Call the function from Python."""
+        return self._separate(*arguments)
+
+
+def generated_once(dispatcher: Dispatcher, stored: bool) -> None:
+    """Generate machine code of this function only for the library that contains all others.
+
+    The functions replaced here do not belong to the public interface of Numba. If a version lacks one of them, or if
+    its libraries have other names, nothing changes except the compile time.
+
+    Parameters
+    ----------
+    dispatcher : a kernel, or a function that kernels call. stored : True if its machine code is stored on disk.
+    """
+    compiler = getattr(dispatcher, "_compiler", None)
+    compile_core, insert = getattr(compiler, "_compile_core", None), getattr(dispatcher, "add_overload", None)
+    if compile_core is None or insert is None or not all(hasattr(owner, name) for owner, name in REPLACED):
+        return
+
+    def compile_once(arguments: Any, return_type: Any) -> Any:
+        with _inner_libraries_without_machine_code(), no_collection():
+            _compiled.append((dispatcher, stored))
+            try:
+                return compile_core(arguments, return_type)
+            finally:
+                _compiled.pop()
+
+    def insert_executable(result: Any) -> None:
+        if isinstance(result.entry_point, PartOfKernels):
+            dispatcher.overloads[tuple(result.signature.args)] = result
+        else:
+            insert(result)
+
+    compiler._compile_core = compile_once
+    if not stored:
+        dispatcher.add_overload = insert_executable
+
+
+@contextmanager
+def _inner_libraries_without_machine_code() -> Iterator[None]:
+    """In this context, which Numba's lock of the compiler protects, inner libraries are optimized and linked, but not
+    passed to the execution engine."""
+    if _compiled:  # for another function
+        yield
+        return
+    before = {(owner, name): getattr(owner, name) for owner, name in REPLACED}
+    finalize, executable, *_ = before.values()
+
+    def finalize_outer(library: Any) -> None:
+        if _is_inner(library) or getattr(library, "is_part_of_kernels", False):
+            library._finalized = True
+        else:
+            finalize(library)
+
+    def executable_of_outer(context: Any, library: Any, *description: Any) -> Any:
+        if _is_part(library):
+            library.is_part_of_kernels = True  # it is optimized later, when it is linked into a kernel
+            return PartOfKernels(_compiled[-1][0])
+        return None if _is_inner(library) else executable(context, library, *description)
+
+    def of_outer(create: Callable[..., None]) -> Callable[..., None]:
+        def create_for_outer(context: Any, library: Any, *description: Any, **options: Any) -> None:
+            if not _is_part(library):
+                create(context, library, *description, **options)
+
+        return create_for_outer
+
+    replacements = (finalize_outer, executable_of_outer, *(of_outer(before[key]) for key in REPLACED[2:]))
+    for (owner, name), replacement in zip(REPLACED, replacements, strict=True):
+        setattr(owner, name, replacement)
+    try:
+        yield
+    finally:
+        for (owner, name), function in before.items():
+            setattr(owner, name, function)
+
+
+def _is_inner(library: Any) -> bool:
+    return any(name in library.name for name in INNER_LIBRARIES)
+
+
+def _is_part(library: Any) -> bool:
+    """True for the library of a function that is compiled for a kernel and is not stored."""
+    function, stored = _compiled[-1]
+    return len(_compiled) > 1 and not stored and library.name == function.py_func.__qualname__
+
+
+SIGNATURES = Path(__file__).parent / "signatures.json"
+STEP_MODULES = re.compile(r"lithowave\.solvers\..*kernels")  # which `Backend.kernels` loads
+SAMPLES = 4  # kernels that show whether a cache is complete
+MOST = 8  # processes
+FEWEST = 4  # kernels for each of them
+started: list[subprocess.Popen] = []  # by this process
+complete: set[Selection] = set()  # whose kernels this process has found in the cache
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Kernels of a run: those of the method, of this precision, and for one of these orders or degrees.
+
+    on_device : True if a device with memory of its own executes the steps.
+    """
+
+    method: str
+    precision: str
+    orders: tuple[int, ...]
+    on_device: bool
+
+    def includes(self, entry: dict[str, Any]) -> bool:
+        """True if the run may use a kernel of ``signatures.json``."""
+        if self.on_device and STEP_MODULES.fullmatch(entry["module"]):
+            return False
+        if self.precision != "single" and any("float32" in text for text in entry["types"]):
+            return False
+        sizes = entry["made_for"]
+        return sizes is None or sizes[0] in self.orders and self.precision in sizes
+
+    def listed(self) -> list[tuple[str, str, list | None, list[str]]]:
+        """Return the kernels, the longest compilation first.
+
+        They are described by the module, the name, the arguments of the function of this name that returns the kernel,
+        or None if it is the kernel, and the types of the kernel's arguments as text.
+        """
+        entries = filter(self.includes, json.loads(SIGNATURES.read_text(encoding="utf-8")).get(self.method, []))
+        return [(entry["module"], entry["name"], entry["made_for"], entry["types"]) for entry in entries]
+
+
+@global_compiler_lock  # other threads may compile, and may start runs
+def start(selection: Selection, count: int) -> None:
+    """Start up to this many processes once, if the cache lacks kernels of a run."""
+    if started or selection in complete or numba.config.DISABLE_JIT:
+        return
+    entries = selection.listed()
+    count = min(count, MOST, len(entries) // FEWEST)
+    if count < 1:
+        return
+    if all(is_stored(*loaded(*entry)) for entry in entries[:: max(1, len(entries) // SAMPLES)]):
+        complete.add(selection)
+        return
+    command = [sys.executable, "-P", "-m", __name__, json.dumps(asdict(selection))]
+    for _ in range(count):
+        with suppress(OSError):  # the run compiles its kernels
+            nowhere = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
+            process = subprocess.Popen(command, **nowhere)
+            started.append(process)
+            stop_at_exit(process)
+
+
+def stop_at_exit(process: subprocess.Popen) -> None:
+    """End a process with this one: what it has not begun is not required."""
+
+    def stop() -> None:
+        process.terminate()
+        process.wait()
+
+    atexit.register(stop)
+
+
+def loaded(module: str, name: str, made_for: list | None, texts: list[str]) -> tuple[Any, tuple]:
+    """Return a kernel and the types of its arguments; see `Selection.listed`."""
+    found = getattr(import_module(module), name)
+    kernel = found if made_for is None else kernel_of(found(*made_for))
+    return kernel, tuple(type_of(text) for text in texts)
+
+
+def kernel_of(function: Any) -> Dispatcher:
+    """Return a kernel that is stored in the cache: the function, or the one that it calls."""
+    cells = [cell.cell_contents for cell in getattr(function, "__closure__", None) or ()]
+    dispatchers = [one for one in (function, *cells) if isinstance(one, Dispatcher)]
+    return next(one for one in dispatchers if not isinstance(one._cache, NullCache))
+
+
+def type_of(text: str) -> Any:
+    """Return the type that a text of ``signatures.json`` describes, which is an expression of `numba.types`."""
+    return eval(text, {"__builtins__": {}}, vars(types))
+
+
+def main(text: str) -> None:
+    """Compile the kernels of a selection, in JSON, that are not in the cache."""
+    VariantFiles.waits = False
+    for entry in Selection(**json.loads(text)).listed():
+        with suppress(Exception):  # the run reports errors of kernels that it needs
+            kernel, arguments = loaded(*entry)
+            if not is_stored(kernel, arguments):
+                kernel.compile(arguments)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

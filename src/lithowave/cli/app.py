@@ -2,26 +2,26 @@
 
 Exit status: 0 for success, 1 for a failure during the command, 2 for invalid input, 75 for a run that SIGUSR1 stopped
 before a time limit and that is to be resumed, 128 + n for a run that another signal n stopped (143 after SIGTERM).
+
+Work that begins before the modules of a run are imported. This module imports little itself.
 """
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
-from lithowave.cli.agree import agree
-from lithowave.cli.compare import compare
-from lithowave.cli.convert import convert
-from lithowave.cli.figures import plot, report
-from lithowave.cli.init import init
-from lithowave.cli.join import join
-from lithowave.cli.submit import submit
+from lithowave.backends.cuda_driver import begin_context
+from lithowave.cli.commands import agree, compare, convert, init, join, plot, report, submit
 from lithowave.errors import InputError, LithowaveError, ResourceError
-from lithowave.run.time_limit import RESUME_STATUS, defer
+from lithowave.parallel.ranks import launched
+from lithowave.readers.text import DESCRIPTION_BYTES
+from lithowave.run.signals import RESUME_STATUS, defer
 from lithowave.version import __version__
 
 BUG_REPORT_HINT = (
@@ -122,7 +122,7 @@ def main() -> None:
 
 def _end_all(status: int) -> None:
     """If this rank has failed or was stopped, end the other ranks."""
-    from lithowave.parallel.launchers import launched
+    from lithowave.parallel.ranks import launched
 
     if status and launched():
         from lithowave.cli.printing import ranks_here
@@ -235,17 +235,16 @@ def run(
     ] = False,
 ) -> None:
     """Run a simulation, or all unfinished shots of a survey."""
-    from lithowave.cli.early import begin_device
-    from lithowave.garbage import no_collection
+    from lithowave.process import no_collection
 
     if not (dry_run or shot or scheduler):
         begin_device(file, [*(changes or []), backend or ""])
     with no_collection():
-        from lithowave.cli.figures import print_report, require_report
+        from lithowave.cli.commands import print_report, require_report
+        from lithowave.cli.printing import print_phases
         from lithowave.cli.reading import located, read_simulation
-        from lithowave.cli.run_summary import print_phases
         from lithowave.cli.survey import refuse_profile, refuse_scheduler, run_all_shots, run_one_shot, shot_number
-        from lithowave.phases import start_of_process
+        from lithowave.process import start_of_process
 
         if with_report:
             require_report()
@@ -273,8 +272,7 @@ def run(
 
 def _run_simulation(simulation: Any, overwrite: bool, place: Any) -> Path:
     """Run a simulation without a survey, display its progress, and return its folder."""
-    from lithowave.cli.progress import progress_display
-    from lithowave.cli.run_summary import print_run_summary, report_partial_results, with_interruption
+    from lithowave.cli.printing import print_run_summary, progress_display, report_partial_results, with_interruption
     from lithowave.run.launch import run_simulation
 
     heading = f"{simulation.title or 'simulation'}: to {simulation.output.directory}"
@@ -291,9 +289,8 @@ def restart(
     with_report: WithReport = False,
 ) -> None:
     """Resume a stopped run from its last checkpoint, on any device, or resume a survey."""
-    from lithowave.cli.figures import print_report, require_report
-    from lithowave.cli.progress import progress_display
-    from lithowave.cli.run_summary import print_run_summary, report_partial_results, with_interruption
+    from lithowave.cli.commands import print_report, require_report
+    from lithowave.cli.printing import print_run_summary, progress_display, report_partial_results, with_interruption
     from lithowave.cli.survey import refuse_scheduler, restart_shots
     from lithowave.run.launch import restart_run
     from lithowave.shots.folder import is_survey
@@ -472,3 +469,27 @@ def doctor(as_json: AsJson = False) -> None:
         print_diagnostics(found)
     if found["problems"]:
         raise typer.Exit(1)
+
+
+# A run with one of these words in its file or options may not use the first device of this process.
+ELSEWHERE = ("cpu", "survey")
+
+
+def begin_device(file: Path, options: Sequence[str]) -> bool:
+    """Begin to create the CUDA context, if a run is certain not to select the CPU; return True if it begins.
+
+    The run of one shot on one rank uses the first device, if there is one. A survey may start other processes.
+
+    Parameters
+    ----------
+    file : the simulation file, not yet validated.
+    options : values of options of the command line that replace its entries.
+    """
+    try:
+        with file.open(encoding="utf-8") as stream:
+            texts = [stream.read(DESCRIPTION_BYTES), *options]
+    except (OSError, ValueError):  # reported when the file is read
+        return False
+    if launched() or any(word in text.lower() for text in texts for word in ELSEWHERE):
+        return False
+    return begin_context() is not None

@@ -7,13 +7,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from lithowave.description.refusals import nearest
 from lithowave.description.simulation import Simulation
 from lithowave.description.solver import METHODS as METHOD_KEYS
 from lithowave.description.solver import RECOMMENDED_POINTS_BY_DEGREE
-from lithowave.description.yaml_text import Document, parse_overrides, parse_path, read_document
+from lithowave.description.text import Document, nearest, parse_overrides, parse_path, read_document
 from lithowave.errors import InputError
-from lithowave.output.hdf5 import PRECISIONS
+from lithowave.output.files import PRECISIONS
 from lithowave.solvers import METHODS, load_bench_cases
 
 ORDERS = tuple(sorted({order for keys in METHOD_KEYS.values() if keys.accuracy == "order" for order in keys.smallest}))
@@ -82,7 +81,7 @@ def require_positive(option: str, value: float | None) -> None:
 
 def plot_model(directory: Path | None, file: Path | None, changes: Sequence[str] | None) -> Path:
     """Draw the material model of a simulation file, and return the figure, which is in the current folder."""
-    from lithowave.output.figures.model import model_figure
+    from lithowave.figures.models import model_figure
 
     if file is None:
         raise InputError("DIR", "the folder is missing", "expected the folder of a run, or --model FILE")

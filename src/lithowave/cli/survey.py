@@ -10,17 +10,23 @@ from typing import Any
 
 import typer
 
-from lithowave.cli.printing import json_text, print_error, print_note, print_text
-from lithowave.cli.progress import progress_display
-from lithowave.cli.run_summary import print_run_summary, report_partial_results, with_interruption
+from lithowave.cli.printing import (
+    json_text,
+    print_error,
+    print_note,
+    print_run_summary,
+    print_text,
+    progress_display,
+    report_partial_results,
+    with_interruption,
+)
 from lithowave.description.simulation import Simulation
 from lithowave.errors import InputError, LithowaveError
 from lithowave.run.check import duration_text
+from lithowave.run.signals import exit_status
 from lithowave.run.status import FINISHED, run_state
-from lithowave.run.time_limit import exit_status
 from lithowave.shots import SurveyResult, restart_survey, run_shot, run_survey, state_of
-from lithowave.shots.executors import dask_client
-from lithowave.shots.task import stop_with_parent
+from lithowave.shots.tasks import dask_client, stop_with_parent
 
 ARRAY = "SLURM_ARRAY_TASK_ID"
 
@@ -162,7 +168,7 @@ def print_survey_summary(result: SurveyResult) -> None:
 def plot_shots(directory: Path, output: Path | None, options: dict[str, Any]) -> None:
     """Draw the figures of all finished shots, each into the folder of the shot, or into a folder of the same name in
     `output`."""
-    from lithowave.output.figures import plot_run
+    from lithowave.figures import plot_run
 
     shots = state_of(directory).shots
     finished = [shot.directory for shot in shots if shot.state == FINISHED]

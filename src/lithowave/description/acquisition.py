@@ -12,11 +12,10 @@ import numpy as np
 
 from lithowave.description.domain import Domain
 from lithowave.description.material import Material
-from lithowave.description.receiver import Receiver
-from lithowave.description.receivers import Receivers
+from lithowave.description.receivers import Receiver, Receivers
 from lithowave.description.sources import PointSource, Source
 from lithowave.errors import InputError
-from lithowave.readers.budget import RECEIVERS
+from lithowave.readers.text import RECEIVERS
 
 Entry = TypeVar("Entry")
 Point = TypeVar("Point")

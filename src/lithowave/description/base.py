@@ -12,9 +12,7 @@ from typing import Annotated, Any, TypeVar
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, ValidationInfo, model_validator
 from pydantic_core import PydanticCustomError, PydanticKnownError
 
-from lithowave.description.python_objects import is_obspy_object
-from lithowave.description.refusals import nearest, refusal, shown
-from lithowave.description.yaml_errors import input_error
+from lithowave.description.text import input_error, is_obspy_object, nearest, refusal, shown
 from lithowave.errors import InputError
 
 Result = TypeVar("Result")

@@ -1,4 +1,7 @@
-"""The entries of a description as one object, and what follows from them: the parent of `simulation.Simulation`."""
+"""A simulation in a few lines, for notebooks and interactive sessions.
+
+The entries of a description as one object, and what follows from them: the parent of `simulation.Simulation`.
+"""
 
 from __future__ import annotations
 
@@ -11,44 +14,51 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeVar
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    Field,
-    PrivateAttr,
-    ValidationError,
-    ValidationInfo,
-    field_validator,
-)
+from pydantic import BaseModel, BeforeValidator, Field, PrivateAttr, ValidationError, ValidationInfo, field_validator
 from pydantic_core import PydanticKnownError
 
 from lithowave.description.acquisition import Acquisition, resolve
-from lithowave.description.anelasticity import Anelasticity, make_anelasticity
 from lithowave.description.base import DescriptionModel
 from lithowave.description.boundaries import Boundaries
-from lithowave.description.compute import Compute
 from lithowave.description.domain import Domain
-from lithowave.description.events import is_obspy_event
-from lithowave.description.inventory import expand_inventories
 from lithowave.description.material import Material
 from lithowave.description.outputs import Output
-from lithowave.description.physics import Physics
-from lithowave.description.python_objects import LISTS
-from lithowave.description.receiver import Receiver
-from lithowave.description.receivers import Receivers
-from lithowave.description.refusals import refusal, shown
-from lithowave.description.solver import PARAMETERS_BY_METHOD, ImportedMesh, Solver
-from lithowave.description.sources import PointSource, Source
-from lithowave.description.summary import summary
+from lithowave.description.receivers import Receiver, Receivers, expand_inventories
+from lithowave.description.solver import PARAMETERS_BY_METHOD, Compute, ImportedMesh, Physics, Solver
+from lithowave.description.sources import PointSource, Source, is_obspy_event
 from lithowave.description.survey import Survey
+from lithowave.description.text import LISTS, Document, input_error, parse_path, read_document, refusal, shown
 from lithowave.description.units import PositiveDuration
-from lithowave.description.yaml_errors import input_error
-from lithowave.description.yaml_text import Document, parse_path, read_document
 from lithowave.errors import InputError
-from lithowave.garbage import no_collection
-from lithowave.readers.budget import DESCRIPTION_BYTES
-from lithowave.readers.segy_limits import default_interval
-from lithowave.utc import shifted_time
+from lithowave.labels import shifted_time
+from lithowave.media.anelasticity import Anelasticity, make_anelasticity
+from lithowave.process import no_collection
+from lithowave.readers.segy import default_interval
+from lithowave.readers.text import DESCRIPTION_BYTES
+
+_MOST_NAMES = 4
+
+
+def summary(simulation: Description) -> str:
+    """Return title, domain, method, sources, receivers and output of a simulation."""
+    domain, solver, output = simulation.domain, simulation.solver, simulation.output
+    origin = f", origin at {domain.crs.longitude:g}, {domain.crs.latitude:g}" if domain.crs is not None else ""
+    size = " x ".join(f"{(high - low) / 1e3:.4g}" for low, high in domain.bounds.values()) + f" km{origin}"
+    resolution = f"max_frequency {solver.max_frequency:g} Hz" if solver.max_frequency else ""
+    resolution = resolution or (f"spacing {solver.spacing:g} m" if solver.spacing else "mesh from a file")
+    names = simulation.acquisition.receiver_names
+    listed = f" ({', '.join(names[:_MOST_NAMES])}{', ...' if len(names) > _MOST_NAMES else ''})" if names else ""
+    shots = "" if simulation.survey is None else f", {len(simulation.survey.shot_list(domain))} shots"
+    lines = [
+        f"<Simulation {simulation.title!r}",
+        f"  domain:    {size if domain.chunk is None else domain.chunk.text()}",
+        f"  solver:    {solver.method}, {resolution}, {simulation.duration:g} s",
+        f"  sources:   {len(simulation.acquisition.sources)} point sources{shots}",
+        f"  receivers: {len(names)}{listed}",
+        f"  output:    {output.directory}, {output.quantity}>",
+    ]
+    return "\n".join(lines)
+
 
 SCHEMA_VERSION = 1
 

@@ -1,14 +1,134 @@
-"""Point sources of a finite fault in local coordinates."""
+"""Slip rates of the subfaults of a finite fault: time functions that share flat arrays of samples.
+
+Point sources of a finite fault in local coordinates.
+"""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from lithowave.description.domain import Domain
 from lithowave.description.material import Material
-from lithowave.description.refusals import refusal
-from lithowave.description.slip_rates import SlipRates
+from lithowave.description.text import refusal
 from lithowave.faults import FiniteFault, SampledSources
+
+
+@dataclass(frozen=True, eq=False)
+class SlipRates:
+    """Moment-rate shapes of n point sources, linear between samples, and zero before the first and after the last one.
+
+    Parameters
+    ----------
+    start : (n,) time of the first sample, s.
+    interval : (n,) time between samples, s.
+    offsets : (n + 1,) index of the first sample of each function in `rates`, and the end.
+    rates : samples of all functions, 1/s; the trapezoidal integral of each function is one.
+    """
+
+    start: np.ndarray
+    interval: np.ndarray
+    offsets: np.ndarray
+    rates: np.ndarray
+
+    @cached_property
+    def counts(self) -> np.ndarray:
+        """Number of samples of each function (n,)."""
+        return np.diff(self.offsets)
+
+    @cached_property
+    def end(self) -> np.ndarray:
+        """Time of the last sample of each function (n,), s."""
+        return self.start + self.interval * (self.counts - 1)
+
+    @cached_property
+    def released(self) -> np.ndarray:
+        """Integral of its function up to each sample."""
+        owner = np.repeat(np.arange(len(self.start)), self.counts)
+        parts = np.zeros(len(self.rates))
+        parts[1:] = 0.5 * (self.rates[1:] + self.rates[:-1]) * self.interval[owner[1:]]
+        parts[self.offsets[:-1]] = 0.0
+        total = np.cumsum(parts)
+        return total - total[self.offsets[:-1]][owner]
+
+    @cached_property
+    def peaks(self) -> np.ndarray:
+        """Largest magnitude of the samples of each function (n,), 1/s."""
+        return np.maximum.reduceat(np.abs(self.rates), self.offsets[:-1])
+
+    def total(self, weights: np.ndarray) -> SubfaultFunction:
+        """Return the weighted sum of all functions, with unit integral, sampled at the shortest interval."""
+        step, begin = float(self.interval.min()), float(self.start.min())
+        times = begin + step * np.arange(int(np.ceil((self.end.max() - begin) / step)) + 1)
+        sum_of = np.zeros(len(times))
+        for number, weight in enumerate(weights):
+            first = int((self.start[number] - begin) / step)
+            last = min(int((self.end[number] - begin) / step) + 2, len(times))
+            sum_of[first:last] += weight * SubfaultFunction(self, number).rate(times[first:last])
+        area = step * (sum_of.sum() - 0.5 * (sum_of[0] + sum_of[-1]))
+        table = SlipRates(np.array([begin]), np.array([step]), np.array([0, len(times)]), sum_of / area)
+        return SubfaultFunction(table, 0)
+
+
+@dataclass(frozen=True, eq=False)
+class SubfaultFunction:
+    """Moment-rate shape of one point source of a finite fault; see `SlipRates`.
+
+    table : functions of the fault. number : index of this one.
+    """
+
+    table: SlipRates
+    number: int
+
+    kind = "slip rate"
+    final = 1.0
+
+    def rate(self, time: np.ndarray) -> np.ndarray:
+        """Return the shape, 1/s, at times in s."""
+        table, n = self.table, self.number
+        samples = slice(table.offsets[n], table.offsets[n + 1])
+        times = table.start[n] + table.interval[n] * np.arange(table.counts[n])
+        return np.interp(time, times, table.rates[samples], left=0.0, right=0.0)
+
+    def amplitude(self, time: np.ndarray) -> np.ndarray:
+        """Return the shape with a peak of one."""
+        return self.rate(time) / self.table.peaks[self.number]
+
+    def released(self, time: np.ndarray) -> np.ndarray:
+        """Return the integral of the shape up to times in s."""
+        table, n = self.table, self.number
+        place = np.clip((np.asarray(time, float) - table.start[n]) / table.interval[n], 0.0, table.counts[n] - 1.0)
+        low = np.minimum(place.astype(np.int64), table.counts[n] - 2)
+        part, at = place - low, table.offsets[n] + low
+        left, right = table.rates[at], table.rates[at + 1]
+        return table.released[at] + table.interval[n] * part * (left + 0.5 * part * (right - left))
+
+    def support(self, fraction: float = 1e-3) -> tuple[float, float]:
+        """Return the times, s, of the first and the last sample."""
+        return float(self.table.start[self.number]), float(self.table.end[self.number])
+
+    def maximum_frequency(self, fraction: float = 0.05) -> float:
+        """Return the frequency, Hz, from which on the spectrum is below a fraction of its maximum.
+
+        The spectrum of a function that is linear between samples is that of the samples times sinc^2.
+        """
+        table, n = self.table, self.number
+        samples = table.rates[table.offsets[n] : table.offsets[n + 1]]
+        once = np.abs(np.fft.fft(samples, 4 * len(samples)))  # periodic in frequency
+        cycles = np.arange(16 * len(samples)) / (4.0 * len(samples))  # per sample
+        spectrum = np.tile(once, 4) * np.sinc(cycles) ** 2
+        last = np.flatnonzero(spectrum >= fraction * spectrum.max())[-1]
+        return float(cycles[min(last + 1, len(cycles) - 1)] / table.interval[n])
+
+    def onset_amplitude(self) -> float:
+        """Return the part of the peak that the shape reaches before time 0."""
+        if self.table.start[self.number] >= 0.0:
+            return 0.0
+        samples = self.table.rates[self.table.offsets[self.number] : self.table.offsets[self.number + 1]]
+        before = self.table.start[self.number] + self.table.interval[self.number] * np.arange(len(samples)) < 0.0
+        return float(np.abs(samples[before]).max() / self.table.peaks[self.number])
 
 
 def fault_sources(

@@ -1,12 +1,21 @@
-"""The material of the model."""
+"""The keys of attenuation: frequency band, reference frequency, mechanisms, and frequency dependence of Q.
+
+A material from two-dimensional sections in SEG-Y files, the same everywhere across them.
+
+A layer of the material: its upper boundary, its properties there, and their increase with depth.
+
+The material of the model.
+"""
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Self, TypeGuard
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,32 +24,320 @@ from pydantic import (
     Field,
     SerializerFunctionWrapHandler,
     StrictBool,
+    ValidationInfo,
     model_serializer,
     model_validator,
 )
 from pydantic.json_schema import SkipJsonSchema
+from pydantic_core import CoreSchema, core_schema
 
-from lithowave.description.anisotropy import aligned_moduli
-from lithowave.description.attenuation import Attenuation
-from lithowave.description.base import DescriptionModel, InputFile, keys_as_text, reading
-from lithowave.description.bounded_layers import PROPERTIES, BoundedLayers, FunctionTop
-from lithowave.description.earth import Earth
-from lithowave.description.earth_medium import EarthMedium
-from lithowave.description.elastic_properties import ElasticProperties
-from lithowave.description.gridded_medium import GriddedMedium
-from lithowave.description.layer import Gradient, Layer
-from lithowave.description.media import DomainExtent, FunctionMedium, GroupedMedium, LayeredMedium, Medium, Sample
-from lithowave.description.placed_medium import DepthOrigin, ModelOnEarth, PlacedMedium
-from lithowave.description.refusals import refusal, shown
-from lithowave.description.section import Section
-from lithowave.description.units import with_unit
-from lithowave.readers.model_files import Models, read_model
-from lithowave.readers.model_frames import GEOGRAPHIC
-from lithowave.readers.python_arrays import LABEL, ArrayModel, is_array_mapping, is_dataset
+from lithowave.description.base import DescriptionModel, InputFile, existing_file, keys_as_text, reading
+from lithowave.description.text import refusal, shown
+from lithowave.description.units import (
+    Band,
+    DensityGradient,
+    InverseLength,
+    Length,
+    NumberList,
+    PositiveFrequency,
+    PositiveLength,
+    SpeedGradient,
+    WholeNumber,
+    parse_quantity,
+    quantity,
+    with_unit,
+)
+from lithowave.media.bounded_layers import PROPERTIES, BoundedLayers, FunctionTop
+from lithowave.media.earth import Earth, EarthMedium
+from lithowave.media.elasticity import ElasticProperties, aligned_moduli
+from lithowave.media.gridded import DepthOrigin, GriddedMedium, ModelOnEarth, PlacedMedium
+from lithowave.media.medium import DomainExtent, FunctionMedium, GroupedMedium, LayeredMedium, Medium, Sample
+from lithowave.readers.gridded_model import GEOGRAPHIC, GriddedModel
+from lithowave.readers.model_files import LABEL, ArrayModel, Models, is_array_mapping, is_dataset, read_model
+from lithowave.readers.segy import SegySection, read_segy_section
 from lithowave.readers.surfaces import GeographicSurface, Surface, read_surface
+from lithowave.readers.text import DENSITY, SPEED, Exponents, si_factor
+from lithowave.rheology import CORNER_FREQUENCY, MOST_MECHANISMS, SMALLEST_BAND, QualityLaw
 
 if TYPE_CHECKING:
     from lithowave.description.domain import Domain
+
+
+DEFAULT_BAND = 100.0
+"""Ratio of the ends of the band where it is not given."""
+
+class Attenuation(DescriptionModel):
+    """Attenuation of media with quality factors qp and qs: how Q is approximated, and where velocities apply.
+
+    Q is qp and qs below ``corner_frequency`` and grows with frequency above it, as (f / corner_frequency)^exponent.
+    ``mechanisms`` relaxation mechanisms approximate it within ``band``; ``lithowave check`` prints the largest
+    deviation. Outside the band, attenuation decreases. Velocities of waves depend on frequency in media with
+    attenuation; vp and vs are the phase velocities at ``reference_frequency``. If it is outside the band, those in the
+    band follow the law of Q, as c ~ f^(arctan(1/Q) / pi) where Q is constant.
+    """
+
+    reference_frequency: PositiveFrequency | None = Field(
+        default=None,
+        description="Frequency at which vp and vs are the phase velocities, Hz; null: the geometric mean of the ends "
+        "of the band.",
+    )
+    band: Band | None = Field(
+        default=None,
+        description="Lowest and highest frequency [low, high] of the approximation of Q, Hz; null: "
+        "[max_frequency / 100, max_frequency].",
+    )
+    mechanisms: Annotated[int, WholeNumber(ge=1, le=MOST_MECHANISMS)] = Field(
+        default=3,
+        description="Number of relaxation mechanisms, 1 to 8. In a band of two decades, Q deviates by about 16%, 3%, "
+        "0.6% and 0.1% with 2, 3, 4 and 5.",
+    )
+    exponent: quantity("number", ge=0, lt=1) = Field(  # type: ignore[valid-type]
+        default=0.0, description="Exponent of the increase of Q above corner_frequency; 0: constant Q."
+    )
+    corner_frequency: PositiveFrequency = Field(
+        default=CORNER_FREQUENCY, description="Frequency above which Q increases, Hz, if the exponent is above 0."
+    )
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.band is None:
+            return self
+        low, high = self.band
+        if not high >= SMALLEST_BAND * low:
+            raise refusal(
+                f"[{low:.12g}, {high:.12g}] Hz is not a band",
+                f"the second frequency must be at least {SMALLEST_BAND:g} times the first one",
+                at=("band",),
+            )
+        return self
+
+    @property
+    def law(self) -> QualityLaw:
+        """Q as a function of frequency."""
+        return QualityLaw(self.exponent, self.corner_frequency)
+
+    def resolved_band(self, max_frequency: float | None) -> tuple[float, float] | None:
+        """Return the band, Hz; None if it is not given, and the maximum frequency is unknown."""
+        if self.band is not None:
+            return self.band
+        return None if max_frequency is None else (max_frequency / DEFAULT_BAND, max_frequency)
+
+    def resolved_reference(self, band: tuple[float, float]) -> float:
+        """Return the reference frequency for a band, Hz."""
+        return math.sqrt(band[0] * band[1]) if self.reference_frequency is None else self.reference_frequency
+
+
+_FILES = ("vp", "vs", "rho")
+
+
+def _unit(exponents: Exponents, examples: str) -> BeforeValidator:
+    def check(value: Any) -> Any:
+        if not isinstance(value, str) or si_factor(value, exponents) is None:
+            raise refusal(f"{shown(value)} is not a unit that fits", f"expected {examples}")
+        return value
+
+    return BeforeValidator(check)
+
+
+class Section(DescriptionModel):
+    """A depth section: SEG-Y files with one trace per position along x or y, and samples from the top down.
+
+    Values are interpolated linearly between samples, and are constant beyond the ends of the section and in the
+    direction across it. All three files must have the same traces. Reading them requires the package segyio.
+    """
+
+    vp: InputFile = Field(description="SEG-Y file with the P-wave velocity.")
+    vs: InputFile = Field(description="SEG-Y file with the S-wave velocity; 0 in a fluid.")
+    rho: InputFile = Field(description="SEG-Y file with the density.")
+    speed_unit: Annotated[str, _unit(SPEED, "a speed such as m/s or km/s")] = Field(
+        default="m/s", description="Unit of vp and vs in the files: m/s, km/s ..."
+    )
+    density_unit: Annotated[str, _unit(DENSITY, "a density such as kg/m^3 or g/cm^3")] = Field(
+        default="kg/m^3", description="Unit of rho in the file: kg/m^3, g/cm^3 ..."
+    )
+    along: Literal["x", "y"] = Field(default="x", description="The axis along which the traces are located.")
+    spacing: Annotated[tuple[PositiveLength, PositiveLength], NumberList(("trace", "sample"))] | None = Field(
+        default=None,
+        description="Distances [between traces, between samples], m; null: from the headers, that is, from the CDP "
+        "coordinates and a thousandth of the sample interval.",
+    )
+    origin: Annotated[tuple[Length, Length], NumberList(("first trace", "z"))] | None = Field(
+        default=None,
+        description="Position of the first sample of the first trace: [x or y, z], m; null: the CDP coordinate of the "
+        "first trace (0 if spacing is given) and z = 0.",
+    )
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        _ = self.model  # read now, so that errors of a file are reported with their key
+        return self
+
+    @cached_property
+    def model(self) -> GriddedModel:
+        """The section as a gridded model in SI, with one point on the axis across it."""
+        sections = {
+            name: reading(read_segy_section, getattr(self, name), (name,)) for name in _FILES
+        }
+        first = sections["vp"]
+        along, z = self._line(first), self._depths(first)
+        axes = {"x": np.zeros(1), "y": np.zeros(1), self.along: along}
+        upwards = slice(None, None, -1)
+        falling = along[0] > along[-1]
+        order = (upwards if falling else slice(None), upwards)
+        across = 1 if self.along == "x" else 0
+        arrays = {name: np.expand_dims(self._values(name, sections)[order], across) for name in _FILES}
+        axes[self.along] = along[order[0]]
+        return GriddedModel(first.path, axes["x"], axes["y"], z[upwards], **arrays)
+
+    def _line(self, section: SegySection) -> np.ndarray:
+        """Return the coordinates of the traces, m, in the order of the file."""
+        count = len(section.values)
+        if count < 2:
+            raise refusal(f"{section.path} has {count} trace", "a section has two or more", at=("vp",))
+        start = None if self.origin is None else self.origin[0]
+        if self.spacing is not None:
+            return (start or 0.0) + self.spacing[0] * np.arange(count)
+        places = section.cdp_x if self.along == "x" else section.cdp_y
+        steps = np.diff(places)
+        if not ((steps > 0.0).all() or (steps < 0.0).all()):
+            name = f"CDP {self.along.upper()}"
+            what = f"{places[0]:.12g} m in all headers" if not steps.any() else "not rising or falling all the way"
+            raise refusal(
+                f"{section.path} has no line of coordinates: {name} is {what}",
+                f"traces follow each other along {self.along}",
+                "give spacing: [trace, sample] and origin",
+                at=("vp",),
+            )
+        return places if start is None else places - places[0] + start
+
+    def _depths(self, section: SegySection) -> np.ndarray:
+        """Return z of the samples, m, descending."""
+        count = section.values.shape[1]
+        if count < 2:
+            raise refusal(f"{section.path} has {count} sample a trace", "a section has two or more", at=("vp",))
+        step = section.sample_interval / 1000.0 if self.spacing is None else self.spacing[1]
+        if not step > 0.0:
+            raise refusal(
+                f"{section.path} has the sample interval {section.sample_interval}",
+                "a section in depth has thousandths of a meter there",
+                "give spacing: [trace, sample]",
+                at=("vp",),
+            )
+        return (0.0 if self.origin is None else self.origin[1]) - step * np.arange(count)
+
+    def _values(self, name: str, sections: dict[str, SegySection]) -> np.ndarray:
+        """Return the values of a file in SI, (n_traces, n_samples)."""
+        section, first = sections[name], sections["vp"]
+        if section.values.shape != first.values.shape:
+            sizes = ["{} traces of {} samples".format(*each.values.shape) for each in (section, first)]
+            raise refusal(
+                f"{section.path} has {sizes[0]}", f"all files need those of {first.path.name}, {sizes[1]}", at=(name,)
+            )
+        key, exponents = ("density_unit", DENSITY) if name == "rho" else ("speed_unit", SPEED)
+        unit = getattr(self, key)
+        factor = si_factor(unit, exponents)
+        assert factor is not None
+        return section.values if factor == 1.0 else section.values * np.float32(factor)
+
+    def input_files(self) -> list[Path]:
+        """Return the three files."""
+        return [getattr(self, name) for name in _FILES]
+
+
+_NUMERIC = re.compile(r"\s*[-+]?(\d|\.\d)")
+
+
+class _LayerTop:
+    """Annotation of a boundary: a z, m, the name of a file with a surface, or a function z(x, y)."""
+
+    @staticmethod
+    def parse(value: Any, info: ValidationInfo) -> float | Path | Callable[..., Any]:
+        """Return the z in m, the path of an existing file, or the function."""
+        if callable(value):
+            return value
+        if not isinstance(value, (str, Path)):
+            try:
+                return parse_quantity(value, "length")
+            except ValueError:
+                allowed = "expected z in m, text with a unit, or the file of a surface (in Python also z(x, y))"
+                raise refusal(f"{shown(value)} is not the top of a layer", allowed) from None
+        try:
+            return existing_file(value, info)
+        except ValueError:
+            if not _NUMERIC.match(str(value)):
+                raise
+        return parse_quantity(value, "length")
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> CoreSchema:
+        return core_schema.with_info_plain_validator_function(self.parse)
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: Any) -> dict[str, Any]:
+        level = {"anyOf": [{"type": "number"}, {"type": "string", "examples": ["-1 km"]}], "x-unit": "m"}
+        return {"anyOf": [level, {"type": "string", "format": "path"}]}
+
+
+class Gradient(DescriptionModel):
+    """Linear increase of the properties of a layer with depth; negative values decrease them.
+
+    At the depth d they are vp + d gradient.vp, vs + d gradient.vs, ... The depth is measured along z from the top of
+    the layer, also where a layer above cuts off its upper part, or from a ``level``. Above the top, d = 0.
+    """
+
+    vp: SpeedGradient = Field(default=0.0, description="Increase of vp per meter of depth, 1/s.")
+    vs: SpeedGradient = Field(default=0.0, description="Increase of vs per meter of depth, 1/s.")
+    rho: DensityGradient = Field(default=0.0, description="Increase of rho per meter of depth, kg/m^4.")
+    qp: InverseLength = Field(default=0.0, description="Increase of qp per meter of depth, 1/m.")
+    qs: InverseLength = Field(default=0.0, description="Increase of qs per meter of depth, 1/m.")
+    level: Length | None = Field(
+        default=None,
+        description="z at which the properties of the layer apply, m: depth is measured from this level. Default: the "
+        "top of the layer, which may be a surface.",
+    )
+
+
+class _Top(DescriptionModel):
+    """A separate base class, so that the top is the first key of a layer."""
+
+    top: Annotated[float | Path | Callable[..., Any], _LayerTop()] = Field(
+        description="Top of the layer; points on it belong to this layer. z in m, or the name of a file with a surface "
+        "that covers the domain (variables as in domain.topography); in Python also a function z(x, y) of arrays in m."
+    )
+
+
+class Layer(ElasticProperties, _Top):
+    """A layer, which extends from its top to the top of the next layer; the last layer has no bottom.
+
+    The top may be a surface. Where surfaces cross, the layer that is listed first prevails: a layer begins at the
+    lowest of its own top and the tops of the layers listed before it, except the first one, which has no upper end. A
+    layer may therefore be absent in parts of the domain.
+    """
+
+    gradient: Gradient | None = Field(
+        default=None, description="Increase of the properties with depth; vp, vs, rho, qp and qs apply at the top."
+    )
+
+    @model_validator(mode="after")
+    def _gradient_fits(self) -> Self:
+        given = self.gradient
+        if given is None:
+            return self
+        if self.is_anisotropic:
+            raise refusal("is given for an anisotropic layer", "gradients require isotropic layers", at=("gradient",))
+        for key in ("qp", "qs"):
+            if getattr(given, key) and getattr(self, key) is None:
+                raise refusal(
+                    f"is given, but the layer has no {key}", f"the gradient changes {key}", at=("gradient", key)
+                )
+        if given.vs and self.is_fluid:
+            raise refusal("is given, but vs = 0 denotes a fluid", "a fluid has vs = 0", at=("gradient", "vs"))
+        return self
+
+    @property
+    def varies(self) -> bool:
+        """True if properties depend on the depth."""
+        given = self.gradient
+        return given is not None and any((given.vp, given.vs, given.rho, given.qp, given.qs))
+
 
 _KINDS = ("layers", "homogeneous", "earth", "file", "section", "groups", "function", "dataset")
 

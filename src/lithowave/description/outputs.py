@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, Field, StrictBool, model_validator
 from pydantic_core import CoreSchema, core_schema
 
 from lithowave.description.base import DescriptionModel
-from lithowave.description.refusals import refusal, shown
+from lithowave.description.text import refusal, shown
 from lithowave.description.units import Count, Length, PositiveDuration
 
 Quantity = Literal["displacement", "velocity", "acceleration"]

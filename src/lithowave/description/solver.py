@@ -1,4 +1,16 @@
-"""The numerical method and its resolution."""
+"""The numerical method and its resolution.
+
+Levels of accuracy (``solver.accuracy``): points per wavelength, and measured errors of seismograms.
+
+Errors are relative L2 differences from a reference, the largest of several problems with waves up to
+``max_frequency`` along paths of about ten wavelengths: layers below a free surface, a half-space and a full space
+(`benchmarks/cost_and_error.py`; table in docs/performance.md). They include reflections of absorbing layers at their
+default thickness.
+
+The device and the parallel execution of a simulation.
+
+Terms of the equations of motion beyond elasticity, attenuation and sources.
+"""
 
 from __future__ import annotations
 
@@ -20,18 +32,18 @@ from pydantic import (
 )
 from pydantic_core import CoreSchema, PydanticCustomError
 
-from lithowave.description.accuracy import LEVELS, POINTS, estimated_error, level_points
 from lithowave.description.base import DescriptionModel, InputFile, existing_file, keys_as_text
-from lithowave.description.refusals import refusal
+from lithowave.description.text import refusal
 from lithowave.description.units import (
+    Count,
     PositiveDuration,
     PositiveFrequency,
     PositiveLength,
     WholeNumber,
     quantity,
 )
-from lithowave.readers.specfem_mesh import MESH_FILE, specfem_files
-from lithowave.readers.surface_names import IGNORED, SURFACE_NAMES
+from lithowave.readers.meshes import IGNORED, SURFACE_NAMES
+from lithowave.readers.other_meshes import MESH_FILE, specfem_files
 
 RECOMMENDED_POINTS_PER_WAVELENGTH: Mapping[int, float] = {2: 20.0, 4: 8.0, 6: 9.0, 8: 9.0}
 """Finite differences: grid points in the shortest wavelength at ``max_frequency``, by order: the default. Higher orders
@@ -448,3 +460,115 @@ class Solver(DescriptionModel):
         assert self.max_frequency is not None
         largest = slowest / self.max_frequency / (self.points_per_wavelength or self.recommended_points)
         return depth / math.ceil(depth / largest - 1e-9)
+
+
+LEVELS = ("draft", "standard", "fine")
+
+TARGETS: Mapping[str, float] = {"draft": 0.02, "standard": 0.003, "fine": 0.0005}
+"""Relative errors at which the levels aim; with finite differences, the standard level at 0.005."""
+
+Table = Mapping[int, tuple[tuple[float, float], ...]]
+
+MEASURED: Mapping[str, Table] = {
+    "finite_difference": {
+        4: ((5.4, 0.0177), (6, 0.0136), (8, 0.0070), (11, 0.0037), (16, 0.0018)),
+        6: ((6, 0.0168), (9, 0.0073), (12, 0.0037)),
+        8: ((5, 0.0296), (8, 0.0081), (12, 0.0037)),
+    },
+    "spectral_element": {
+        4: ((5, 0.0155), (6, 0.0060), (7, 0.0040), (9, 0.0014), (11, 0.0005)),
+    },
+    "discontinuous_galerkin": {
+        5: ((4, 0.0196), (5, 0.0108), (6, 0.0075), (7, 0.0028)),
+    },
+}
+"""(points per wavelength, relative error) by method and by order or degree, in ascending order of points."""
+
+POINTS: Mapping[str, Mapping[int, tuple[float, float, float]]] = {
+    "finite_difference": {4: (5.4, 8.0, 16.0)},
+    "spectral_element": {4: (5.0, 7.0, 11.0)},
+    "discontinuous_galerkin": {5: (4.0, 7.0, 9.0)},
+}
+"""Points per wavelength of the levels, by method and by order or degree; standard: the default."""
+
+
+def level_points(method: str, order: int, level: str) -> float | None:
+    """Return the points per wavelength of a level for an order or degree; None if it was not measured."""
+    points = POINTS[method].get(order)
+    return None if points is None else points[LEVELS.index(level)]
+
+
+def estimated_error(method: str, order: int, points: float) -> float | None:
+    """Return the relative error of seismograms, interpolated between measurements; None beyond them.
+
+    The logarithm of the error is a linear function of that of the points per wavelength between two measurements.
+    """
+    table = MEASURED[method].get(order, ())
+    if not table or not 0.99 * table[0][0] <= points <= 1.01 * table[-1][0]:
+        return None
+    pairs = list(zip(table, table[1:], strict=False))
+    (low, high) = next(((a, b) for a, b in pairs if points <= b[0]), pairs[-1])
+    part = math.log(points / low[0]) / math.log(high[0] / low[0])
+    return math.exp((1 - part) * math.log(low[1]) + part * math.log(high[1]))
+
+
+def error_text(error: float) -> str:
+    """Return an error as text: ``0.3%``, ``2%``."""
+    return f"{100 * error:.1g}%"
+
+
+class Compute(DescriptionModel):
+    """Device, precision, threads and parallel execution."""
+
+    backend: Literal["auto", "cpu", "cuda"] = Field(
+        default="auto", description="cpu, cuda, or auto: a CUDA device if one is usable, else the CPU."
+    )
+    precision: Literal["single", "double"] = Field(
+        default="single", description="Floating-point precision of the wavefield and of the seismograms."
+    )
+    moduli: Literal["full", "compact"] = Field(
+        default="full",
+        description="compact: store the material in 16 bits per value on a GPU, and use the same rounded values on a "
+        "CPU (finite_difference only).",
+    )
+    deterministic: StrictBool = Field(
+        default=False,
+        description="true: bitwise identical results in every run; slower on a GPU with spectral_element. The other "
+        "methods always give bitwise identical results.",
+    )
+    threads: Count | None = Field(
+        default=None,
+        description="Threads per rank of the CPU backend, and of the preparation of a run on any device; null: all "
+        "cores, shared equally by the ranks of a machine.",
+    )
+    parts: tuple[Count, Count, Count] | None = Field(
+        default=None,
+        description="Numbers of subdomains along x, y, z (finite_difference only); null: automatic.",
+    )
+    transport: Literal["auto", "peer", "nccl", "host"] = Field(
+        default="auto",
+        description="Communication between CUDA devices. peer: copy engines of the devices (one machine); nccl: NCCL; "
+        "host: page-locked main memory and MPI; auto: the first of these that all ranks can use.",
+    )
+    overlap: StrictBool = Field(
+        default=True, description="false: do not overlap communication and computation; for measurements."
+    )
+    patience: PositiveDuration = Field(
+        default=600.0, description="Time without a completed step, s, after which the other ranks end the run."
+    )
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.moduli == "compact" and self.precision == "double":
+            raise refusal("compact moduli are for single precision", "use precision: single", at=("moduli",))
+        return self
+
+
+class Physics(DescriptionModel):
+    """Terms of the equations of motion that are omitted by default."""
+
+    gravity: StrictBool = Field(
+        default=False,
+        description="true: the gravity of a radial model of the Earth acts on the displaced medium, without changes of "
+        "the potential (Cowling approximation); with spectral_element, in a chunk of solid layers of material.earth.",
+    )

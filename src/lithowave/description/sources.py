@@ -1,36 +1,236 @@
-"""Point sources: forces, moment tensors, double couples, and events from CMTSOLUTION and QuakeML files or ObsPy."""
+"""Moment tensors in x East, y North, z Up; components in the order xx, yy, zz, xy, xz, yz.
+
+Events within the simulation file, and those of ObsPy, as the source files CMTSOLUTION and QuakeML describe them.
+
+Point sources: forces, moment tensors, double couples, and events from CMTSOLUTION and QuakeML files or ObsPy.
+"""
 
 from __future__ import annotations
 
+import io
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
-from pydantic import Field, model_validator
+from pydantic import Field, SerializerFunctionWrapHandler, field_validator, model_serializer, model_validator
 
-from lithowave.description.base import DescriptionModel, InputFile, reading
+from lithowave.description.base import DescriptionModel, InputFile, carried, reading
+from lithowave.description.coordinates import (
+    Coordinates,
+    Point,
+    are_degrees,
+    check_point_keys,
+    convergences,
+    depth_origin,
+    local_point,
+)
 from lithowave.description.domain import Domain
-from lithowave.description.events import Event, events_of_obspy, is_obspy_event
-from lithowave.description.fault_sources import fault_sources
-from lithowave.description.horizontal_axes import convergences
+from lithowave.description.fault_sources import SubfaultFunction, fault_sources
 from lithowave.description.material import Material
-from lithowave.description.mechanisms import DoubleCouple, MomentTensor, MomentTuple
-from lithowave.description.point_input import Point, check_point_keys, depth_origin, local_point
-from lithowave.description.refusals import refusal
-from lithowave.description.slip_rates import SubfaultFunction
+from lithowave.description.text import is_obspy_object, refusal, shown
 from lithowave.description.time_functions import TimeFunction
-from lithowave.description.units import ForceVector, Latitude, Length, Longitude, NonNegativeDuration, Position
-from lithowave.description.unstated_coordinates import Coordinates, are_degrees
+from lithowave.description.units import (
+    Duration,
+    ForceVector,
+    Latitude,
+    Length,
+    Longitude,
+    Moment,
+    NonNegativeDuration,
+    Position,
+    PositiveDuration,
+    PositiveMoment,
+    quantity,
+)
+from lithowave.errors import InputError
+from lithowave.physics import double_couple, moment_of_magnitude
 from lithowave.projection import turned
-from lithowave.readers.seismic_event import SPECFEM_DECAY
+from lithowave.readers.events import SPECFEM_DECAY
 
 if TYPE_CHECKING:
     from lithowave.faults import FiniteFault
-    from lithowave.readers.seismic_event import SeismicEvent
+    from lithowave.readers.events import SeismicEvent
+
+
+MomentTuple = tuple[float, float, float, float, float, float]
+
+
+_COMPONENTS = ("xx", "yy", "zz", "xy", "xz", "yz")
+_SPHERICAL = ("rr", "tt", "pp", "rt", "rp", "tp")
+
+
+class MomentTensor(DescriptionModel):
+    """The six components, N m; omitted components are zero.
+
+    Instead of the axes x (East), y (North) and z (Up), the components may refer to r (Up), t (South) and p (East), as
+    in catalogs: xx = pp, yy = tt, zz = rr, xy = -tp, xz = rp, yz = -rt. Values in dyn cm need the unit:
+    ``1e25 dyn cm``.
+
+    East and North are true at a position on the Earth, else x and y.
+    """
+
+    xx: Moment = Field(default=0.0, description="East-East, N m.")
+    yy: Moment = Field(default=0.0, description="North-North, N m.")
+    zz: Moment = Field(default=0.0, description="Up-Up, N m.")
+    xy: Moment = Field(default=0.0, description="East-North, N m.")
+    xz: Moment = Field(default=0.0, description="East-Up, N m.")
+    yz: Moment = Field(default=0.0, description="North-Up, N m.")
+    rr: Moment | None = Field(default=None, description="Instead of x, y, z: Up-Up, N m.")
+    tt: Moment | None = Field(default=None, description="South-South, N m.")
+    pp: Moment | None = Field(default=None, description="East-East, N m.")
+    rt: Moment | None = Field(default=None, description="Up-South, N m.")
+    rp: Moment | None = Field(default=None, description="Up-East, N m.")
+    tp: Moment | None = Field(default=None, description="South-East, N m.")
+
+    @model_validator(mode="after")
+    def _in_local_axes(self) -> Self:
+        given = [name for name in _SPHERICAL if getattr(self, name) is not None]
+        if not given:
+            return self
+        if others := [name for name in _COMPONENTS if name in self.model_fields_set]:
+            allowed = "give xx, yy, zz, xy, xz, yz, or rr, tt, pp, rt, rp, tp"
+            raise refusal(f"{others[0]} and {given[0]} are both given", allowed, at=(given[0],))
+        rr, tt, pp, rt, rp, tp = (float(getattr(self, name) or 0.0) for name in _SPHERICAL)
+        values = dict(zip(_COMPONENTS, (pp, tt, rr, 0.0 - tp, rp, 0.0 - rt), strict=True))
+        # Stored and written in the local axes only, as if these had been given.
+        self.__dict__.update(values, **dict.fromkeys(_SPHERICAL))
+        self.model_fields_set.clear()
+        self.model_fields_set.update(_COMPONENTS)
+        return self
+
+    @model_serializer(mode="wrap")
+    def _components_only(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return {key: value for key, value in handler(self).items() if key in _COMPONENTS}
+
+    @model_validator(mode="after")
+    def _not_zero(self) -> Self:
+        if not any(self.components):
+            raise refusal("all components are zero", "give at least one of xx, yy, zz, xy, xz and yz, in N m")
+        return self
+
+    @property
+    def components(self) -> MomentTuple:
+        """(xx, yy, zz, xy, xz, yz), N m."""
+        return (self.xx, self.yy, self.zz, self.xy, self.xz, self.yz)
+
+
+class DoubleCouple(DescriptionModel):
+    """Slip on a fault plane, after Aki & Richards: the plane dips to the right of the strike direction."""
+
+    strike: quantity("angle", ge=-360, le=360) = Field(  # type: ignore[valid-type]
+        description="Clockwise from North, degrees: true North at a position on the Earth, else y."
+    )
+    dip: quantity("angle", ge=0, le=90) = Field(description="Angle down from the horizontal, degrees.")  # type: ignore[valid-type]
+    rake: quantity("angle", ge=-360, le=360) = Field(  # type: ignore[valid-type]
+        description="Slip direction of the hanging wall relative to the strike, positive upwards, degrees."
+    )
+    m0: PositiveMoment | None = Field(default=None, description="Scalar moment, N m; alternative to mw.")
+    mw: quantity("number", ge=-10, le=11) | None = Field(  # type: ignore[valid-type]
+        default=None, description="Moment magnitude, (log10 m0 - 9.1) / 1.5; alternative to m0."
+    )
+
+    @model_validator(mode="after")
+    def _one_size(self) -> Self:
+        if (self.m0 is None) == (self.mw is None):
+            got = "m0 and mw are both given" if self.m0 is not None else "neither m0 nor mw is given"
+            raise refusal(got, "give one of them: m0 in N m, or mw")
+        return self
+
+    @property
+    def scalar_moment(self) -> float:
+        """M0 in N m: 10^(1.5 mw + 9.1) where the magnitude is given (IASPEI standard)."""
+        return self.m0 if self.m0 is not None else moment_of_magnitude(float(self.mw or 0.0))
+
+    @property
+    def components(self) -> MomentTuple:
+        """(xx, yy, zz, xy, xz, yz), N m."""
+        xx, yy, zz, xy, xz, yz = (self.scalar_moment * double_couple(self.strike, self.dip, self.rake)).tolist()
+        return (xx, yy, zz, xy, xz, yz)
+
+
+class Event(DescriptionModel):
+    """An event with its origin time, centroid and moment tensor, as a CMTSOLUTION or QuakeML file describes it."""
+
+    name: str = Field(default="", description="Name of the event.")
+    origin_time: str = Field(description="Origin time, ISO 8601, in UTC unless it states a time zone.")
+    time_shift: Duration = Field(default=0.0, description="Centroid time after the origin time, s.")
+    half_duration: PositiveDuration | None = Field(
+        default=None, description="Half duration of the moment rate, s; null: time_function is required."
+    )
+    longitude: Longitude = Field(description="Of the centroid, degrees East; requires domain.crs or domain.chunk.")
+    latitude: Latitude = Field(description="Of the centroid, degrees North.")
+    depth: Length = Field(description="Depth of the centroid below the surface, m.")
+    moment_tensor: MomentTensor = Field(description="Moment tensor, N m.")
+
+    @field_validator("origin_time", mode="before")
+    @classmethod
+    def _in_utc(cls, value: Any) -> str:
+        from lithowave.readers.events import utc_text
+
+        try:
+            time = value if isinstance(value, datetime) else datetime.fromisoformat(value)
+        except (TypeError, ValueError):
+            raise refusal(f"{shown(value)} is not a time", "expected for example 2008-07-29T18:42:15.5Z") from None
+        return utc_text(time.replace(tzinfo=UTC) if time.tzinfo is None else time)
+
+    @property
+    def seismic_event(self) -> SeismicEvent:
+        """The event as a reader of files returns it."""
+        from lithowave.readers.events import SeismicEvent
+
+        return SeismicEvent(
+            event_name=self.name,
+            origin_time=self.origin_time,
+            time_shift=self.time_shift,
+            half_duration=self.half_duration,
+            geographic=True,
+            latitude=self.latitude,
+            longitude=self.longitude,
+            x=math.nan,
+            y=math.nan,
+            depth=self.depth,
+            moment=self.moment_tensor.components,
+            line_number=0,
+        )
+
+
+def is_obspy_event(value: Any) -> bool:
+    """True for an ObsPy Event or Catalog."""
+    return is_obspy_object(value) and type(value).__name__ in ("Event", "Catalog")
+
+
+def events_of_obspy(value: Any) -> list[dict[str, Any]]:
+    """Return the events of an ObsPy Event or Catalog as the key ``events`` contains them, by way of QuakeML."""
+    from lithowave.readers.events import parse_quakeml
+
+    stream = io.BytesIO()
+    try:
+        value.write(stream, format="QUAKEML")
+    except Exception as error:  # ObsPy raises errors of any kind for incomplete objects
+        raise refusal(f"{shown(value)} cannot be converted to QuakeML: {error}") from None
+    try:
+        events = parse_quakeml(stream.getvalue())
+    except InputError as error:
+        raise carried(error, ()) from None
+    return [
+        {
+            "name": event.event_name,
+            "origin_time": event.origin_time,
+            "time_shift": event.time_shift,
+            **({"half_duration": event.half_duration} if event.half_duration else {}),
+            "longitude": event.longitude,
+            "latitude": event.latitude,
+            "depth": event.depth,
+            "moment_tensor": dict(zip(("xx", "yy", "zz", "xy", "xz", "yz"), event.moment or (), strict=True)),
+        }
+        for event in events
+    ]
+
 
 ONSET_LIMIT = 1e-3
 """Part of its peak that a time function may have before time 0, where the simulation starts."""
@@ -47,7 +247,7 @@ class PointSource:
     Either ``moment`` (xx, yy, zz, xy, xz, yz) in N m, acting with ``time_function.rate``, or ``force`` (E, N,
     Up) in N, acting with ``time_function.amplitude``.  ``position`` is (x, y, z) in m. ``side`` : of an interface on
     which the source is, ``below`` or ``above``. Both mechanisms are along the axes x, y, z. If ``geographic``, they
-    were given along true East and North; ``convergence`` is the azimuth of y there, degrees (`horizontal_axes`).
+    were given along true East and North; ``convergence`` is the azimuth of y there, degrees (`coordinates`).
     """
 
     name: str

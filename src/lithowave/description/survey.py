@@ -12,13 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Self
 from pydantic import BeforeValidator, Field, StrictBool, model_validator
 
 from lithowave.description.base import DescriptionModel, InputFile, reading
+from lithowave.description.coordinates import Coordinates, Point, ReferenceSystemName, check_point_keys, local_point
 from lithowave.description.domain import Domain
 from lithowave.description.outputs import _OneOrMany
-from lithowave.description.point_input import Point, check_point_keys, local_point
-from lithowave.description.projected import ReferenceSystemName
-from lithowave.description.receiver_files import SEGY, file_kind, is_geographic, local_coordinates
-from lithowave.description.receivers import PairCount, _counts
-from lithowave.description.refusals import refusal
+from lithowave.description.receivers import SEGY, PairCount, _counts, file_kind, is_geographic, local_coordinates
+from lithowave.description.text import refusal
 from lithowave.description.time_functions import TimeFunction
 from lithowave.description.units import (
     Count,
@@ -29,12 +27,11 @@ from lithowave.description.units import (
     PositiveLength,
     PositiveNumber,
 )
-from lithowave.description.unstated_coordinates import Coordinates
-from lithowave.readers.budget import SHOTS
-from lithowave.readers.segy_geometry import segy_shots
+from lithowave.readers.segy import segy_shots
+from lithowave.readers.text import SHOTS
 
 if TYPE_CHECKING:
-    from lithowave.readers.shots import ShotRecord
+    from lithowave.readers.segy import ShotRecord
 
 MAX_LISTED = 5
 """How many misplaced shots are listed one by one."""
@@ -277,7 +274,7 @@ class Shots(DescriptionModel):
         if self._is_segy:
             return self._segy_places(domain)
         if self.file is not None:
-            from lithowave.readers.shots import read_shots
+            from lithowave.readers.segy import read_shots
 
             records = reading(read_shots, self.file)
             if not domain.is_geographic and any(record.geographic for record in records):

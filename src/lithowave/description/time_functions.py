@@ -1,4 +1,10 @@
-"""Time functions of sources, each with two normalisations.
+"""Natural cubic splines through samples: smooth interpolation whose integral is known exactly.
+
+What the shapes of time functions have in common.
+
+A time function given by samples, in a file or in Python.
+
+Time functions of sources, each with two normalisations.
 
 ``rate(t)`` is the moment-rate shape of a moment tensor: its integral over all times is one (unit 1/s).
 ``amplitude(t)`` is the dimensionless factor of a force: its peak is one (samples keep their own values). Time
@@ -13,17 +19,316 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 import numpy as np
-from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
+from pydantic import BeforeValidator, Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
-from lithowave.description.base import DescriptionModel
-from lithowave.description.refusals import refusal, shown
-from lithowave.description.sampled_function import SampledFunction
-from lithowave.description.shape import TimeFunctionShape, last_crossing
-from lithowave.description.units import Duration, PositiveDuration, PositiveFrequency
+from lithowave.description.base import DescriptionModel, InputFile, reading
+from lithowave.description.text import refusal, shown
+from lithowave.description.units import Duration, Number, PositiveDuration, PositiveFrequency
+from lithowave.errors import InputError
+from lithowave.readers.text import read_samples
+
+
+@dataclass(frozen=True, eq=False)
+class NaturalSpline:
+    """The cubic spline through samples whose second derivative is zero at both ends; zero outside them.
+
+    On an interval of length h, with a = (t₁ − t)/h and b = (t − t₀)/h,
+
+        f(t) = a y₀ + b y₁ + ((a³ − a) m₀ + (b³ − b) m₁) h²/6,
+
+    m being the second derivatives, which solve a tridiagonal system (de Boor 1978, chapter IV).
+
+    Parameters
+    ----------
+    times : strictly increasing, shape (n,), n ≥ 2.
+    values : shape (n,).
+    """
+
+    times: np.ndarray
+    values: np.ndarray
+
+    @cached_property
+    def second_derivatives(self) -> np.ndarray:
+        """Second derivative at each sample, shape (n,); zero at both ends."""
+        count = self.times.size
+        curvature = np.zeros(count)
+        if count < 3:
+            return curvature
+        step = np.diff(self.times)
+        slope = np.diff(self.values) / step
+        diagonal = 2.0 * (step[:-1] + step[1:])
+        right = 6.0 * np.diff(slope)
+        # Forward elimination and back substitution; diagonally dominant, so no pivoting is needed.
+        for i in range(1, count - 2):
+            factor = step[i] / diagonal[i - 1]
+            diagonal[i] -= factor * step[i]
+            right[i] -= factor * right[i - 1]
+        for i in range(count - 3, -1, -1):
+            curvature[i + 1] = (right[i] - step[i + 1] * curvature[i + 2]) / diagonal[i]
+        return curvature
+
+    @cached_property
+    def _integral_at_samples(self) -> np.ndarray:
+        step, m = np.diff(self.times), self.second_derivatives
+        pieces = 0.5 * step * (self.values[:-1] + self.values[1:]) - step**3 / 24.0 * (m[:-1] + m[1:])
+        return np.concatenate([[0.0], np.cumsum(pieces)])
+
+    @property
+    def area(self) -> float:
+        """Integral over all times."""
+        return float(self._integral_at_samples[-1])
+
+    def _interval(self, time: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return the index of the interval of each time, its length h, and b = (t − t₀)/h."""
+        index = np.clip(np.searchsorted(self.times, time, side="right") - 1, 0, self.times.size - 2)
+        step = self.times[index + 1] - self.times[index]
+        return index, step, (time - self.times[index]) / step
+
+    def __call__(self, time: np.ndarray) -> np.ndarray:
+        """Return the spline at any times; zero before the first and after the last sample."""
+        time = np.asarray(time, dtype=float)
+        index, step, b = self._interval(time)
+        a = 1.0 - b
+        y, m = self.values, self.second_derivatives
+        bend = (a**3 - a) * m[index] + (b**3 - b) * m[index + 1]
+        value = a * y[index] + b * y[index + 1] + bend * step**2 / 6.0
+        return np.where((time >= self.times[0]) & (time <= self.times[-1]), value, 0.0)
+
+    def integral(self, time: np.ndarray) -> np.ndarray:
+        """Return the integral from the first sample to each time; zero before it, ``area`` after the last one."""
+        time = np.clip(np.asarray(time, dtype=float), self.times[0], self.times[-1])
+        index, step, b = self._interval(time)
+        a = 1.0 - b
+        y, m = self.values, self.second_derivatives
+        straight = step * ((1.0 - a**2) * y[index] + b**2 * y[index + 1]) / 2.0
+        bend = (2.0 * a**2 - a**4 - 1.0) * m[index] + (b**4 - 2.0 * b**2) * m[index + 1]
+        return self._integral_at_samples[index] + straight + bend * step**3 / 24.0
+
+
+class TimeFunctionShape(DescriptionModel):
+    """The shape of a time function; :class:`.time_functions.TimeFunction` says what each method does."""
+
+    if TYPE_CHECKING:  # each shape declares its own, in its own words
+        delay: float
+
+    @model_validator(mode="after")
+    def _settle_delay(self) -> Self:
+        # Written into the instance, so that a description that is written out shows the delay that was taken.
+        if self.delay is None:
+            self.__dict__["delay"] = self._default_delay()
+        return self
+
+    def _default_delay(self) -> float:
+        """Return the default delay."""
+        return 0.0
+
+    @property
+    def final(self) -> float:
+        """The cumulative moment at the end."""
+        return 1.0
+
+    @abstractmethod
+    def amplitude(self, time: np.ndarray) -> np.ndarray:
+        """Return the factor of a force, peak one."""
+
+    def rate(self, time: np.ndarray) -> np.ndarray:
+        """Return the moment-rate shape, unit area, in 1/s."""
+        raise self._no_moment()
+
+    def released(self, time: np.ndarray) -> np.ndarray:
+        """Return the integral of the rate from the beginning to each time."""
+        raise self._no_moment()
+
+    @abstractmethod
+    def impulse(self, time: np.ndarray) -> np.ndarray:
+        """Return the integral of the amplitude from the beginning to each time, s."""
+
+    @abstractmethod
+    def support(self, fraction: float = 1e-3) -> tuple[float, float]:
+        """Return the first and last time between which the function may exceed ``fraction`` of its peak."""
+
+    @abstractmethod
+    def maximum_frequency(self, fraction: float = 0.05) -> float:
+        """Return the frequency beyond which the amplitude spectrum stays below ``fraction`` of its maximum, in Hz."""
+
+    def moment_refusal(self) -> str | None:
+        """Return why this function cannot be a moment rate; None if it can."""
+        return None
+
+    def onset_amplitude(self) -> float:
+        """Return the largest value before time 0 relative to the peak."""
+        # Wider than any threshold a caller may have; a thousand times within it resolve every shape there is.
+        start, end = self.support(1e-12)
+        if start >= 0.0:
+            return 0.0
+        just_before = np.nextafter(0.0, -1.0)
+        peak = np.abs(self.amplitude(np.linspace(start, end, 2001))).max()
+        cut = np.abs(self.amplitude(np.linspace(start, min(end, just_before), 2001))).max()
+        return float(min(cut / peak, 1.0))
+
+    def input_files(self) -> list[Path]:
+        """Return the files that the function refers to."""
+        return []
+
+    def _since(self, time: np.ndarray) -> np.ndarray:
+        return np.asarray(time, dtype=float) - self.delay
+
+    def _no_moment(self) -> InputError:
+        return InputError("time_function", self.moment_refusal() or "has no moment rate")
+
+
+def last_crossing(function: Callable[[np.ndarray], np.ndarray], bound: float, level: float) -> float:
+    """Return the largest argument between 0 and ``bound`` at which a function reaches ``level``.
+
+    The function oscillates no faster than once a unit, reaches the level somewhere, and is below it from
+    ``bound`` on.
+    """
+    grid = np.linspace(0.0, bound, int(np.clip(64.0 * bound, 4096, 2_000_000)))
+    above = np.flatnonzero(function(grid) >= level)
+    low = grid[above[-1]]
+    high = grid[min(above[-1] + 1, grid.size - 1)]
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        if function(np.asarray(middle)) >= level:
+            low = middle
+        else:
+            high = middle
+    return float(low)
+
+
+_AREA_LIMIT = 1e-3
+"""Least |area| relative to the area of |f| that can be scaled to one; less is cancellation or rounding."""
+
+_SPECTRUM_COUNT = 1 << 20
+"""Most points at which unevenly spaced samples are interpolated for their spectrum."""
+
+
+def _as_list(value: Any) -> Any:
+    return value.tolist() if isinstance(value, np.ndarray) else value
+
+
+class SampledFunction(TimeFunctionShape):
+    """Samples interpolated by a natural cubic spline; zero before the first and after the last sample.
+
+    For a force, the values are the amplitude. For a moment tensor, they are divided by their area (the exact integral
+    of the spline), which must be positive. ``file`` contains one value per line, with samples at ``interval``,
+    starting at ``delay``; or, without ``interval``, a time in s (shifted by ``delay``) and a value per line. A spline
+    overshoots at discontinuities; represent jumps and corners by several samples.
+    """
+
+    file: InputFile | None = Field(
+        default=None, description="Text file with one column (value) or two columns (time in s, value)."
+    )
+    values: Annotated[list[Number] | None, BeforeValidator(_as_list)] = Field(
+        default=None, description="The samples, instead of a file."
+    )
+    interval: PositiveDuration | None = Field(
+        default=None, description="Time between samples, s; not allowed for a file with two columns."
+    )
+    delay: Duration = Field(
+        default=0.0, description="Time of the first sample, s; added to the times of a file with two columns."
+    )
+
+    @model_validator(mode="after")
+    def _readable(self) -> SampledFunction:
+        if (self.file is None) == (self.values is None):
+            got = "has both file and values" if self.file else "has no samples"
+            raise refusal(got, "give one of file and values")
+        if self.values is not None and len(self.values) < 2:
+            raise refusal(f"has {len(self.values)} samples", "at least 2 are needed", at=("values",))
+        if not np.any(self._spline.values):
+            raise refusal("all samples are zero", at=("file",) if self.file else ("values",))
+        return self
+
+    @model_serializer(mode="wrap")
+    def _without_unset(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return {key: value for key, value in handler(self).items() if value is not None}
+
+    @cached_property
+    def _spline(self) -> NaturalSpline:
+        """The spline in times that count from ``delay``."""
+        values, times = np.asarray(self.values if self.values is not None else 0.0, dtype=float), None
+        if self.file is not None:
+            table = reading(read_samples, self.file)
+            values, times = table.values, table.times
+        if times is None:
+            if self.interval is None:
+                raise refusal(
+                    "is missing", "a single column of samples needs the time between them", at=("interval",)
+                )
+            times = self.interval * np.arange(values.size)
+        elif self.interval is not None:
+            raise refusal(
+                "the file has a column of times as well",
+                "give the interval only for a single column",
+                at=("interval",),
+            )
+        return NaturalSpline(times, values)
+
+    @cached_property
+    def _peak(self) -> float:
+        spline = self._spline
+        return float(np.abs(spline.values).max())
+
+    def amplitude(self, time: np.ndarray) -> np.ndarray:
+        return self._spline(self._since(time))
+
+    def rate(self, time: np.ndarray) -> np.ndarray:
+        if self.moment_refusal():
+            raise self._no_moment()
+        return self.amplitude(time) / self._spline.area
+
+    def released(self, time: np.ndarray) -> np.ndarray:
+        if self.moment_refusal():
+            raise self._no_moment()
+        return self._spline.integral(self._since(time)) / self._spline.area
+
+    def impulse(self, time: np.ndarray) -> np.ndarray:
+        return self._spline.integral(self._since(time))
+
+    def moment_refusal(self) -> str | None:
+        spline = self._spline
+        heights = np.abs(spline.values)
+        size = float(np.sum(0.5 * (heights[1:] + heights[:-1]) * np.diff(spline.times)))
+        if abs(spline.area) <= _AREA_LIMIT * size:
+            return (
+                f"the samples have an area of {spline.area:.3g} s, zero to rounding: they release no moment"
+            )
+        if spline.area < 0.0:
+            return (
+                f"the samples have a negative area ({spline.area:.3g} s), and a moment rate has unit area; "
+                "reverse their sign, and that of the moment tensor if it is meant"
+            )
+        return None
+
+    def support(self, fraction: float = 1e-3) -> tuple[float, float]:
+        spline = self._spline
+        large = np.flatnonzero(np.abs(spline.values) > fraction * self._peak)
+        # One interval more on each side: there the spline still leads to a value above the fraction.
+        first, last = max(large[0] - 1, 0), min(large[-1] + 1, spline.values.size - 1)
+        return self.delay + float(spline.times[first]), self.delay + float(spline.times[last])
+
+    def maximum_frequency(self, fraction: float = 0.05) -> float:
+        spline = self._spline
+        span = spline.times[-1] - spline.times[0]
+        count = int(min(round(span / np.diff(spline.times).min()), _SPECTRUM_COUNT)) + 1
+        even = spline(np.linspace(spline.times[0], spline.times[-1], count))
+        # Four times as long as the samples, so that the spectrum is smooth between its points.
+        spectrum = np.abs(np.fft.rfft(even, 4 * count))
+        frequency = np.fft.rfftfreq(4 * count, span / (count - 1))
+        last = np.flatnonzero(spectrum >= fraction * spectrum.max())[-1]
+        return float(frequency[min(last + 1, frequency.size - 1)])
+
+    def input_files(self) -> list[Path]:
+        return [] if self.file is None else [self.file]
+
 
 _erf = np.frompyfunc(math.erf, 1, 1)
 

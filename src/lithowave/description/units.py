@@ -19,8 +19,8 @@ from typing import Annotated, Any
 
 from pydantic_core import CoreSchema, core_schema
 
-from lithowave.description.refusals import refusal, shown
-from lithowave.readers.units import exact_factor
+from lithowave.description.text import refusal, shown
+from lithowave.readers.text import exact_factor
 
 _UNITS: Mapping[str, tuple[str, ...]] = {
     "length": ("m", "km", "cm", "mm", "um", "ft"),

@@ -8,20 +8,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lithowave.description.attenuation import Attenuation
+from lithowave.checks.limits import find_limits, implausible_values
+from lithowave.description.coordinates import Point
 from lithowave.description.domain import AXES, Domain
-from lithowave.description.implausible_values import implausible_values
-from lithowave.description.method_limits import find_limits
-from lithowave.description.point_input import Point
-from lithowave.description.receiver import Receiver
-from lithowave.description.receivers import Receivers
-from lithowave.description.refusals import Problem
+from lithowave.description.material import Attenuation
+from lithowave.description.receivers import Receiver, Receivers
 from lithowave.description.sources import ONSET_LIMIT, PointSource
+from lithowave.description.text import Problem, parse_path
 from lithowave.description.units import with_unit
-from lithowave.description.yaml_text import parse_path
 from lithowave.errors import InputError
-from lithowave.readers.segy_limits import LARGEST, default_interval, interval_problem
-from lithowave.sphere import angular_distance
+from lithowave.globe_coordinates import angular_distance
+from lithowave.readers.segy import LARGEST, default_interval, interval_problem
 
 if TYPE_CHECKING:
     from lithowave.description.entries import Description

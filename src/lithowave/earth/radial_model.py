@@ -1,17 +1,127 @@
-"""Radial models: layers from the surface downwards, and their properties as functions of the radius."""
+"""Transverse isotropy: moduli of Love, their isotropic average, their rotation, and the speeds of plane waves.
+
+The five moduli of Love (1927) of a medium with a symmetry axis are A = rho vph^2, C = rho vpv^2, L = rho vsv^2,
+N = rho vsh^2 and F = eta (A - 2 L), where v denotes waves along the axis or polarized along it, and h the others
+(Dziewonski & Anderson 1981, Phys. Earth Planet. Inter. 25, 297-356, section 2).
+
+Radial models: layers from the surface downwards, and their properties as functions of the radius.
+
+Gravity in a radial model of the Earth.
+
+Radial models as files with the headers of AxiSEM, which lithowave reads.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lithowave.earth.transverse import Love, love_moduli, phase_speed_range, voigt_average, with_isotropic_change
 from lithowave.errors import InputError
+from lithowave.physics import VOIGT_PAIRS
+
+Love = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]
+"""A, C, L, N and F, Pa."""
+
+_ANGLES = 91  # between the symmetry axis and the equator, at which speeds are compared
+
+
+def love_moduli(
+    vpv: np.ndarray, vph: np.ndarray, vsv: np.ndarray, vsh: np.ndarray, eta: np.ndarray, rho: np.ndarray
+) -> Love:
+    """Return A, C, L, N and F, Pa, of speeds in m/s and a density in kg/m^3."""
+    a, c, l, n = rho * vph**2, rho * vpv**2, rho * vsv**2, rho * vsh**2  # noqa: E741
+    return a, c, l, n, eta * (a - 2.0 * l)
+
+
+def voigt_average_of_love(love: Love) -> tuple[np.ndarray, np.ndarray]:
+    """Return the bulk and the shear modulus, Pa, of the isotropic average of a transversely isotropic medium.
+
+    kappa = (4 A + C + 4 F - 4 N) / 9, mu = (A + C - 2 F + 5 N + 6 L) / 15 (Babuska & Cara 1991, Seismic Anisotropy in
+    the Earth, section 2.3).
+    """
+    a, c, l, n, f = love  # noqa: E741
+    return (4.0 * (a + f - n) + c) / 9.0, (a + c - 2.0 * f + 5.0 * n + 6.0 * l) / 15.0
+
+
+def largest_softness(love: Love) -> np.ndarray:
+    """Return the largest ratio (...) of the energy of a strain in the isotropic average to that in the medium.
+
+    The ratios are mu / L, mu / N, and, for strains that are equal along the equator, the roots of a quadratic equation.
+    """
+    a, c, l, n, f = love  # noqa: E741
+    kappa, mu = voigt_average_of_love(love)
+    lam, flat = kappa - 2.0 / 3.0 * mu, 2.0 * (a - n)  # of xx = yy, and zz: [[flat, 2 f], [2 f, c]] / 2 in the medium
+    determinant = flat * c - 2.0 * f * f
+    middle = flat * (lam + 2.0 * mu) + 2.0 * (lam + mu) * c - 4.0 * f * lam
+    average = 2.0 * (lam + mu) * (lam + 2.0 * mu) - 2.0 * lam * lam
+    root = np.sqrt(np.maximum(middle * middle - 4.0 * determinant * average, 0.0))
+    return np.maximum(np.maximum(mu / l, mu / n), 0.5 * (middle + root) / determinant)
+
+
+def love_with_isotropic_change(love: Love, kappa: np.ndarray, mu: np.ndarray) -> Love:
+    """Return the moduli of a medium whose isotropic average is increased by kappa and mu, Pa."""
+    a, c, l, n, f = love  # noqa: E741
+    normal = kappa + 4.0 / 3.0 * mu
+    return a + normal, c + normal, l + mu, n + mu, f + kappa - 2.0 / 3.0 * mu
+
+
+def transverse_moduli(love: Love, axis: np.ndarray) -> np.ndarray:
+    r"""Return the 21 moduli (21, ...), Pa, of transversely isotropic media whose symmetry axes have any direction.
+
+    .. math::
+        c_{ijkl} = (A - 2 N) \delta_{ij} \delta_{kl} + N (\delta_{ik} \delta_{jl} + \delta_{il} \delta_{jk})
+            + (F - A + 2 N) (\delta_{ij} s_k s_l + s_i s_j \delta_{kl})
+            + (L - N) (\delta_{ik} s_j s_l + \delta_{il} s_j s_k + \delta_{jk} s_i s_l + \delta_{jl} s_i s_k)
+            + (A + C - 2 F - 4 L) s_i s_j s_k s_l
+
+    Parameters
+    ----------
+    love : A, C, L, N and F, Pa, of shapes that broadcast to (...).
+    axis : unit vectors s of the symmetry axes, (..., 3).
+
+    The moduli are the upper triangle, by rows, of the matrix in the order xx, yy, zz, yz, xz, xy.
+    """
+    a, c, l, n, f = love  # noqa: E741
+    s, d = np.moveaxis(np.asarray(axis, float), -1, 0), np.eye(3)
+    lam, normal, shear, along = a - 2.0 * n, f - a + 2.0 * n, l - n, a + c - 2.0 * f - 4.0 * l
+    moduli = np.empty((21, *np.broadcast_shapes(np.shape(a), s.shape[1:])))
+    number = 0
+    for row, (i, j) in enumerate(VOIGT_PAIRS):
+        for k, m in VOIGT_PAIRS[row:]:
+            moduli[number] = (
+                lam * (d[i, j] * d[k, m])
+                + n * (d[i, k] * d[j, m] + d[i, m] * d[j, k])
+                + normal * (d[i, j] * s[k] * s[m] + s[i] * s[j] * d[k, m])
+                + shear * (d[i, k] * s[j] * s[m] + d[i, m] * s[j] * s[k])
+                + shear * (d[j, k] * s[i] * s[m] + d[j, m] * s[i] * s[k])
+                + along * (s[i] * s[j] * s[k] * s[m])
+            )
+            number += 1
+    return moduli
+
+
+def phase_speed_range(love: Love, rho: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the minimum and the maximum phase speed (...), m/s, over directions one degree apart.
+
+    With x and z along the equator and the axis, the squares of the speeds times rho of the waves polarized in their
+    plane are the eigenvalues of [[A x^2 + L z^2, (F + L) x z], [(F + L) x z, L x^2 + C z^2]], and that of the others is
+    N x^2 + L z^2. A fluid has one wave: the minimum is the speed of P waves.
+    """
+    a, c, l, n, f = (np.asarray(modulus, float)[..., None] for modulus in love)  # noqa: E741
+    angle = np.linspace(0.0, 0.5 * np.pi, _ANGLES)
+    x, z = np.sin(angle) ** 2, np.cos(angle) ** 2
+    first, second, mixed = a * x + l * z, l * x + c * z, (f + l) ** 2 * x * z
+    mean, half = 0.5 * (first + second), np.sqrt(0.25 * (first - second) ** 2 + mixed)
+    shear = np.minimum(mean - half, n * x + l * z)
+    slowest = np.where((l > 0.0).any(axis=-1), shear.min(axis=-1), (mean + half).min(axis=-1))
+    return np.sqrt(slowest / rho), np.sqrt((mean + half).max(axis=-1) / rho)
+
 
 RADIUS = 6_371_000.0
 """Radius of the Earth in reference models, m."""
@@ -27,7 +137,7 @@ PROBES = 33
 class EarthProperties:
     """Properties at points, arrays of one shape: speeds in m/s, density in kg/m^3.
 
-    vpv, vph, vsv, vsh : of waves that are radial (v) or horizontal (h), see `lithowave.earth.transverse`; equal in an
+    vpv, vph, vsv, vsh : of waves that are radial (v) or horizontal (h), see `lithowave.earth.radial_model`; equal in an
     isotropic medium. eta : F / (A - 2 L), 1 in an isotropic medium. inverse_qkappa, inverse_qmu : 1/Q; 0 without
     attenuation.
     """
@@ -66,7 +176,7 @@ class EarthProperties:
         anisotropic = self.anisotropic
         if not anisotropic.any():
             return self.vpv, self.vsv
-        kappa, mu = voigt_average(self.love)
+        kappa, mu = voigt_average_of_love(self.love)
         vp, vs = np.sqrt((kappa + 4.0 / 3.0 * mu) / self.rho), np.sqrt(mu / self.rho)
         return np.where(anisotropic, vp, self.vpv), np.where(anisotropic, vs, self.vsv)
 
@@ -89,9 +199,9 @@ class EarthProperties:
         """
         step = 2.0 * np.log(ratio) / np.pi
         a, c, l, n, f = self.love  # noqa: E741
-        kappa, mu = voigt_average((a, c, l, n, f))
+        kappa, mu = voigt_average_of_love((a, c, l, n, f))
         change = step * self.inverse_qkappa * kappa, step * self.inverse_qmu * mu
-        a, c, l, n, f = with_isotropic_change((a, c, l, n, f), *change)  # noqa: E741
+        a, c, l, n, f = love_with_isotropic_change((a, c, l, n, f), *change)  # noqa: E741
         isotropic = ~self.anisotropic
         eta = np.where(isotropic, 1.0, f / (a - 2.0 * l))
         vpv, vph, vsv, vsh = (np.sqrt(modulus / self.rho) for modulus in (c, a, l, n))
@@ -394,3 +504,81 @@ class _AtFrequency(_Changed):
     def __call__(self, radius: np.ndarray) -> np.ndarray:
         found = EarthProperties(*self.profile(radius)).at_frequency_ratio(self.ratio)
         return np.stack([getattr(found, name) for name in COLUMNS])
+
+
+GRAVITATIONAL_CONSTANT = 6.6743e-11
+"""m^3 / (kg s^2), CODATA 2018."""
+
+EARTH_CONSTANT = 3.986004418e14
+"""Gravitational constant times the mass of the Earth, m^3/s^2."""
+
+_STEPS = 1000  # in each layer, with two quadrature points each
+
+
+@dataclass(frozen=True, eq=False)
+class RadialGravity:
+    """The acceleration of gravity g(r), m/s^2, towards the center.
+
+    radii : m, ascending. masses : gravitational constant times the mass below them, m^3/s^2.
+    """
+
+    radii: np.ndarray
+    masses: np.ndarray
+
+    @classmethod
+    def of(cls, model: RadialModel) -> RadialGravity:
+        """Return the gravity of a model, below whose surface is the mass of the Earth.
+
+        The mass below a radius is that of the Earth minus the mass of the model above it.
+        """
+        radii, shells = [np.array([model.radius])], [np.zeros(1)]
+        for index, layer in enumerate(model.layers):
+            edges = np.linspace(layer.top, max(layer.bottom, 1e-3 * layer.top), _STEPS + 1)
+            middle, half = 0.5 * (edges[1:] + edges[:-1]), 0.5 * (edges[:-1] - edges[1:])
+            points = middle + np.array([[-1.0], [1.0]]) * half / np.sqrt(3.0)
+            density = model.properties(points, index).rho
+            radii.append(edges[1:])
+            shells.append(4.0 * np.pi * GRAVITATIONAL_CONSTANT * half * (density * points**2).sum(axis=0))
+        masses = EARTH_CONSTANT - np.cumsum(np.concatenate(shells))
+        return cls(np.concatenate(radii)[::-1], masses[::-1])
+
+    def __call__(self, radius: np.ndarray) -> np.ndarray:
+        """Return g at radii, m."""
+        return np.interp(radius, self.radii, self.masses) / np.asarray(radius) ** 2
+
+
+SAMPLES = 21
+"""Radii of a layer without nodes inside, such as one with polynomials."""
+
+_INFINITE = 1e9  # quality factor without attenuation, which files cannot state
+_NAMES = ("radius", "rho", "vpv", "vsv", "qka", "qmu", "vph", "vsh", "eta")
+
+
+def write_axisem(model: RadialModel, path: str | Path) -> Path:
+    """Write a model in SI, from the surface downwards, and return the file.
+
+    Tables are written with their rows, other layers at `SAMPLES` radii. Quality factors without attenuation
+    are written as 1e9, and Qmu of fluids as 0.
+    """
+    path = Path(path)
+    lines = ["ANELASTIC T", "ANISOTROPIC T", "UNITS m", "COLUMNS " + " ".join(_NAMES)]
+    if model.reference_frequency is not None:
+        lines.insert(0, f"REFERENCE_FREQUENCY {model.reference_frequency!r}")
+    for layer in model.layers:
+        radius = _radii(layer)
+        here = EarthProperties(*layer.profile(radius))
+        bulk, shear = (np.minimum(quality, _INFINITE) for quality in (here.qkappa, here.qmu))
+        shear = np.where(here.vsv > 0.0, shear, 0.0)
+        rows = np.column_stack([radius, here.rho, here.vpv, here.vsv, bulk, shear, here.vph, here.vsh, here.eta])
+        lines += [" ".join(f"{value:.17g}" for value in row) for row in rows.tolist()]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+def _radii(layer: EarthLayer) -> np.ndarray:
+    """Return the radii of the rows of a layer, m, descending."""
+    nodes = layer.profile.nodes
+    inside = nodes[(nodes > layer.bottom) & (nodes < layer.top)]
+    if inside.size:
+        return np.array([layer.top, *inside[::-1], layer.bottom])
+    return np.linspace(layer.top, layer.bottom, SAMPLES)

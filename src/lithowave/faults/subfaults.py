@@ -1,4 +1,19 @@
-"""Finite faults: subfaults with position, orientation, area and sampled slip rates, as arrays."""
+"""Finite faults: subfaults with position, orientation, area and sampled slip rates, as arrays.
+
+Sums over consecutive segments of one flat array, such as the samples of each subfault.
+
+The regularized Yoffe function of Tinti et al. (2005), a slip rate consistent with dynamic rupture.
+
+The Yoffe function Y(t) = 2/(π T) sqrt((T - t)/t) for 0 < t < T is singular at t = 0. Its convolution with a triangle of
+unit area on (0, 2 τ) is smooth. Since the second derivative of the triangle is (δ(t) - 2 δ(t - τ) + δ(t - 2τ))/τ²,
+
+    s(t) = (D(t) - 2 D(t - τ) + D(t - 2τ)) / τ²,
+
+where D is the second integral of Y: with sin²φ = t/T, C(t) = (2/π)(φ + sin φ cos φ) is its first integral, and
+D(t) = (T/8π)(4φ - 8φ cos 2φ + 4 sin 2φ - sin 4φ) = ∫ C dt for t < T, and t - T/4 for later times.
+
+Moment tensors with sampled moment rates: the point sources of a finite fault as arrays.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +25,7 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from lithowave.errors import InputError
-from lithowave.faults.sampled_sources import SampledSources, total_scalar_moment
-from lithowave.faults.segments import segment_sums, selected_segments, trapezoids
-from lithowave.physics.moments import dipole_pair, moment_magnitude, plane_normal, slip_direction
+from lithowave.physics import dipole_pair, moment_magnitude, plane_normal, scalar_moment, slip_direction
 
 Modulus = np.ndarray | float
 """Modulus of all subfaults, shape (n,), or one number, Pa."""
@@ -322,3 +335,112 @@ def _check_range(field: str, values: np.ndarray, limits: _Limits) -> None:
     if not valid.all():
         index = int(np.flatnonzero(~valid)[0])
         raise SubfaultError(field, index, f"{values[index]:.12g} {limits.unit}", str(limits))
+
+
+def segment_sums(values: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+    """Return the sum of each segment ``values[offsets[i]:offsets[i + 1]]`` in double precision; 0 if it is empty.
+
+    Parameters
+    ----------
+    values : shape (total,).
+    offsets : shape (n + 1,), ascending from 0 to ``total``.
+    """
+    sums = np.zeros(offsets.size - 1)
+    filled = offsets[1:] > offsets[:-1]
+    if filled.any():
+        # The end of a segment with samples is the start of the next one with samples.
+        sums[filled] = np.add.reduceat(values, offsets[:-1][filled], dtype=np.float64)
+    return sums
+
+
+def trapezoids(values: np.ndarray, offsets: np.ndarray, intervals: np.ndarray) -> np.ndarray:
+    """Return the integral of each segment by the trapezoidal rule, shape (n,), for sampling ``intervals`` (n,)."""
+    ends = np.zeros(offsets.size - 1)
+    filled = offsets[1:] > offsets[:-1]
+    ends[filled] = values[offsets[:-1][filled]].astype(np.float64) + values[offsets[1:][filled] - 1]
+    return intervals * (segment_sums(values, offsets) - 0.5 * ends)
+
+
+def selected_segments(values: np.ndarray, offsets: np.ndarray, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return a copy of the segments for which ``chosen`` (n,) is True, and their offsets."""
+    counts = np.diff(offsets)
+    kept = np.concatenate([[0], np.cumsum(counts[chosen])])
+    if chosen.all():
+        return values.copy(), kept
+    return values[np.repeat(chosen, counts)], kept
+
+
+def regularized_yoffe(time: np.ndarray, rise_time: np.ndarray | float, smoothing: np.ndarray | float) -> np.ndarray:
+    """Return the slip rate of unit slip, 1/s, at times in s after the onset; zero outside of 0 < t < rise_time.
+
+    Parameters
+    ----------
+    time : s; ``rise_time`` and ``smoothing`` are numbers or arrays that broadcast with it.
+    rise_time : the duration T + 2 τ of the function, s.
+    smoothing : the half duration τ of the triangle, s, less than half the rise time. The maximum of the slip rate is
+        close to 4 τ / 3, its limit for τ much shorter than the rise time.
+    """
+    time, tau = np.asarray(time, dtype=float), np.asarray(smoothing, dtype=float)
+    length = np.asarray(rise_time, dtype=float) - 2.0 * tau
+    terms = (_second_integral(time - shift * tau, length) for shift in (0, 1, 2))
+    first, middle, last = terms
+    inside = (time > 0.0) & (time < length + 2.0 * tau)
+    return np.where(inside, np.maximum(first - 2.0 * middle + last, 0.0) / tau**2, 0.0)
+
+
+def _second_integral(time: np.ndarray, length: np.ndarray) -> np.ndarray:
+    """D(t) for the length T."""
+    part = np.clip(time / length, 0.0, 1.0)
+    phi = np.arcsin(np.sqrt(part))
+    rising = 4.0 * phi - 8.0 * phi * np.cos(2.0 * phi) + 4.0 * np.sin(2.0 * phi) - np.sin(4.0 * phi)
+    return length * rising / (8.0 * math.pi) + np.maximum(time - length, 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class SampledSources:
+    """Point sources with sampled moment rates, stored in arrays without an object per source.
+
+    The moment rate of source i is ``moment[i] * r(t)``. The function r (unit 1/s) has the samples
+    ``rates[offsets[i]:offsets[i + 1]]`` at the times ``start[i] + k interval[i]``; it is linear between samples, zero
+    before the first and after the last one, and its integral, the trapezoidal sum, is one.
+
+    Attributes
+    ----------
+    subfault : (m,) index of the subfault of each source; in ascending order. A subfault has one source per slip
+        component with samples.
+    moment : (m, 6) xx, yy, zz, xy, xz, yz in N m; x East, y North, z Up.
+    start : (m,) time of the first sample, s.
+    interval : (m,) time between samples, s.
+    offsets : (m + 1,) offsets in ``rates``.
+    rates : (total,) samples, 1/s, single or double precision.
+    """
+
+    subfault: np.ndarray
+    moment: np.ndarray
+    start: np.ndarray
+    interval: np.ndarray
+    offsets: np.ndarray
+    rates: np.ndarray
+
+    @property
+    def count(self) -> int:
+        """The number m of sources."""
+        return self.subfault.size
+
+    @property
+    def end(self) -> np.ndarray:
+        """(m,) time of the last sample, s."""
+        return self.start + self.interval * (np.diff(self.offsets) - 1)
+
+    @property
+    def total_moment(self) -> float:
+        """Sum of the scalar moments of all subfaults, N m; see `total_scalar_moment`."""
+        return total_scalar_moment(self.subfault, self.moment)
+
+
+def total_scalar_moment(subfault: np.ndarray, moment: np.ndarray) -> float:
+    """Return the sum of the scalar moments of subfaults, where the tensors (m, 6) of the same subfault are added."""
+    if subfault.size == 0:
+        return 0.0
+    first = np.flatnonzero(np.diff(subfault, prepend=subfault[0] - 1))
+    return math.fsum(scalar_moment(np.add.reduceat(moment, first, axis=0)))

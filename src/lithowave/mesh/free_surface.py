@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from lithowave.mesh.hexahedra import HexahedralMesh
-from lithowave.mesh.mesh_checks import FACE_CENTER_NODES, FACE_EDGE_NODES
+from lithowave.mesh.hexahedral_checks import FACE_CENTER_NODES, FACE_EDGE_NODES
 from lithowave.mesh.numbering import FACES
 from lithowave.mesh.tetrahedra import face_vertices
 

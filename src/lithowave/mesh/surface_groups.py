@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from lithowave.errors import InputError, issue_warning
-from lithowave.readers.surface_names import IGNORED, SURFACE_NAMES, usual_name
+from lithowave.readers.meshes import IGNORED, SURFACE_NAMES, usual_name
 
 PLANES = SURFACE_NAMES[:6]
 

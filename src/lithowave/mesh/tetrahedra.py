@@ -8,15 +8,13 @@ from functools import cached_property
 
 import numpy as np
 
-from lithowave.backends.host_threads import over_parts
-from lithowave.backends.loops import exact_part
+from lithowave.backends.loops import exact_part, over_parts
 from lithowave.errors import InputError
-from lithowave.mesh.numbering import count_first_touches, spread_bits
-from lithowave.mesh.numbering_kernels import identify_sets, match_pairs
+from lithowave.mesh.numbering import count_first_touches, identify_sets, match_pairs, spread_bits
 from lithowave.mesh.surface_groups import Exterior
 
 # Local vertices of the four faces; face f is opposite to vertex 3 - f.
-FACES = np.array([[0, 1, 2], [0, 1, 3], [0, 2, 3], [1, 2, 3]], dtype=np.int64)
+TETRAHEDRON_FACES = np.array([[0, 1, 2], [0, 1, 3], [0, 2, 3], [1, 2, 3]], dtype=np.int64)
 
 # Local ends of the six edges.
 EDGES = np.array([[0, 1], [0, 2], [0, 3], [1, 2], [1, 3], [2, 3]], dtype=np.int64)
@@ -37,8 +35,8 @@ class TetrahedralMesh:
     elements : vertices (m, 4) of each element, in ascending order: two elements that share a face see its vertices in
         one order. Elements may thus be right- or left-handed.
     materials : index of each element's material (m,): of its group, or of its layer from the top.
-    boundaries : for each name the faces (f, 2) of this boundary: element, local face (`FACES`). Together they are all
-        faces of only one element.
+    boundaries : for each name the faces (f, 2) of this boundary: element, local face (`TETRAHEDRON_FACES`). Together
+        they are all faces of only one element.
     ids : IDs of the elements in the mesh file (m,).
     groups : names of the materials.
     vertex_keys, element_keys : global indices (n,), (m,) of vertices and elements, equal in all subdomains; those of
@@ -213,7 +211,7 @@ def make_mesh(
     if neighbors is not None:
         mesh = mesh.with_neighbors(neighbors)
     refuse_double_vertices(mesh)
-    exterior = exterior_faces(mesh.neighbors)
+    exterior = exterior_triangles(mesh.neighbors)
     if boundaries is None:
         mesh.boundaries.update(plane_boundaries(mesh, exterior))
     else:
@@ -258,14 +256,14 @@ def face_neighbors(elements: np.ndarray, same: np.ndarray | None = None) -> np.n
     InputError: more than two elements share a face.
     """
     rows = elements if same is None else same[elements]
-    numbers, count = identify_sets(rows, FACES)
+    numbers, count = identify_sets(rows, TETRAHEDRON_FACES)
     found = np.full(len(numbers), -1, np.int64)
     third = match_pairs(numbers, np.full(count, -1, np.int64), found)
     if third >= 0:
         faces = np.flatnonzero(numbers == numbers[third])[:3]
         raise InputError(
             f"mesh: elements {', '.join(str(face // 4) for face in faces)}",
-            f"all have the face with vertices {rows[faces[0] // 4][FACES[faces[0] % 4]].tolist()}",
+            f"all have the face with vertices {rows[faces[0] // 4][TETRAHEDRON_FACES[faces[0] % 4]].tolist()}",
             "at most two elements may share a face",
         )
     return found.reshape(-1, 4)
@@ -290,7 +288,7 @@ def ranks(keys: np.ndarray) -> np.ndarray:
     return found
 
 
-def exterior_faces(neighbors: np.ndarray) -> np.ndarray:
+def exterior_triangles(neighbors: np.ndarray) -> np.ndarray:
     """Return the faces (f, 2), element and local face, of only one element, in element order."""
     flat = np.flatnonzero(neighbors.ravel() < 0)
     return np.column_stack([flat // 4, flat % 4])
@@ -298,7 +296,7 @@ def exterior_faces(neighbors: np.ndarray) -> np.ndarray:
 
 def face_vertices(mesh: TetrahedralMesh, faces: np.ndarray) -> np.ndarray:
     """Return the vertices (f, 3) of faces (f, 2)."""
-    return mesh.elements[faces[:, :1], FACES[faces[:, 1]]]
+    return mesh.elements[faces[:, :1], TETRAHEDRON_FACES[faces[:, 1]]]
 
 
 def plane_boundaries(mesh: TetrahedralMesh, exterior: np.ndarray) -> dict[str, np.ndarray]:

@@ -29,13 +29,13 @@ from xml.sax.saxutils import escape, quoteattr
 import numpy as np
 
 from lithowave.errors import OutputError
-from lithowave.output import hdf5
+from lithowave.labels import shifted_time
+from lithowave.output import files
 from lithowave.output.attributes import to_geographic
 from lithowave.output.observed import nanoseconds
 from lithowave.output.seismograms import FILE_NAME, Seismograms
 from lithowave.output.waveforms import channel_codes
-from lithowave.physics.moments import scalar_moment
-from lithowave.utc import shifted_time
+from lithowave.physics import scalar_moment
 from lithowave.version import __version__
 
 TAG = "synthetic"
@@ -61,10 +61,10 @@ def write_asdf(seismograms: Seismograms, directory: str | Path, ground: np.ndarr
     if len(seismograms) and not len(seismograms.time):
         raise OutputError(f"{directory}: nothing to write: no sample has been recorded yet.")
     heights = np.zeros(len(seismograms)) if ground is None else np.asarray(ground, dtype=float)
-    with hdf5.writing(path):
+    with files.writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-    hdf5.require_space(path, seismograms.data.nbytes)
-    with hdf5.replacing(path) as file:
+    files.require_space(path, seismograms.data.nbytes)
+    with files.replacing(path) as file:
         file.attrs["file_format"], file.attrs["file_format_version"] = _ascii("ASDF"), _ascii("1.0.3")
         for name in ("Provenance", "AuxiliaryData"):
             file.create_group(name)

@@ -1,9 +1,9 @@
 """Checkpoints: the complete state of a run, in one file per rank and a manifest.
 
 ``checkpoint/step_000000120/rank_0000.h5`` ... contain the fields of each rank, and their positions in the global arrays
-(`lithowave.solvers.array_sections`). ``checkpoint/checkpoint.h5`` contains the data that all ranks share and the names
+(`lithowave.solvers.interface`). ``checkpoint/checkpoint.h5`` contains the data that all ranks share and the names
 of those files. It is replaced atomically after all of them are complete and on the disk: a run that is killed at any
-moment leaves its last checkpoint intact. All files end with a checksum (`lithowave.output.sealed`), which is verified
+moment leaves its last checkpoint intact. All files end with a checksum (`lithowave.output.files`), which is verified
 before a run resumes from them. The checkpoint before, ``checkpoint/previous.h5`` and its files, remains until the next
 one is begun, so that a run whose last checkpoint is damaged can resume from it.
 """
@@ -23,21 +23,22 @@ from typing import Any
 import numpy as np
 
 from lithowave.errors import OutputError
-from lithowave.output import hdf5
-from lithowave.output.hdf5 import (
+from lithowave.output import files
+from lithowave.output.files import (
     DAMAGE,
+    SEAL_BYTES,
     laying_out,
     open_file,
     preallocate,
     replaced,
+    require_sealed,
     require_space,
+    seal,
     sync_folder,
     writing,
 )
-from lithowave.output.sealed import SEAL_BYTES, require_sealed, seal
-from lithowave.parallel.collective import collective_section
-from lithowave.parallel.ranks import SINGLE_RANK, Ranks
-from lithowave.solvers.array_sections import ArraySection, Hyperslab, RowSelection, Selection
+from lithowave.parallel.ranks import SINGLE_RANK, Ranks, collective_section
+from lithowave.solvers.interface import ArraySection, Hyperslab, RowSelection, Selection
 
 FOLDER, FILE_NAME, PREVIOUS = "checkpoint", "checkpoint/checkpoint.h5", "checkpoint/previous.h5"
 FORMAT_VERSION = 6
@@ -447,7 +448,7 @@ def _keep_previous(folder: Path) -> None:
 def _fill(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
     """Write arrays into a preallocated file."""
     with open_file(path) as file:
-        places = {name: hdf5.ContiguousDataset.of(file[name]) for name in arrays}
+        places = {name: files.ContiguousDataset.of(file[name]) for name in arrays}
     descriptor = os.open(path, os.O_WRONLY)
     try:
         for name, array in arrays.items():

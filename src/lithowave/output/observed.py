@@ -15,11 +15,19 @@ from typing import IO, Any
 import numpy as np
 
 from lithowave.errors import InputError, MissingPackageError, OutputError
-from lithowave.output.hdf5 import DAMAGE
-from lithowave.output.specfem_traces import read_specfem_samples, specfem_name
-from lithowave.readers.budget import ExpandedSize
-from lithowave.readers.hdf5_files import is_hdf5, open_hdf5, open_shared, read_dataset, require_heaps
-from lithowave.readers.waveform_formats import HEAD_BYTES, NAMES, waveform_format
+from lithowave.output.files import DAMAGE
+from lithowave.output.waveforms import read_specfem_samples, specfem_name
+from lithowave.readers.foreign_formats import (
+    HEAD_BYTES,
+    NAMES,
+    is_hdf5,
+    open_hdf5,
+    open_shared,
+    read_dataset,
+    require_heaps,
+    waveform_format,
+)
+from lithowave.readers.text import ExpandedSize
 
 RUN_FILES = ("seismograms.h5", "run.json", "simulation.yaml")
 _EXPECTED = f"expected {NAMES} or ASDF"

@@ -1,48 +1,342 @@
-"""Recorders of seismograms, snapshots and peak motion: callbacks of the time loop that read the solver and write files.
+"""Samples of seismograms at any interval from values at steps, and the steps of snapshots.
 
-In addition to the methods of a callback (`lithowave.run.callback.Callback`) they have `flush` and `sync`, after which
+Output jobs, which a thread executes while the time loop continues.
+
+The recorders of a run share one thread: `Deliveries` of each recorder start copies of fields to main memory, and the
+thread waits for the copies, converts the fields and writes them. Jobs are executed in the order of submission, so that
+files do not depend on their timing. A recorder has at most `MAX_PENDING` unfinished jobs; the time loop waits before it
+would start another one, so that the memory of a run is bounded (`lithowave.run.requirements`).
+
+Recorders of seismograms, snapshots and peak motion: callbacks of the time loop that read the solver and write files.
+
+In addition to the methods of a callback (`lithowave.run.loop.Callback`) they have `flush` and `sync`, after which
 everything recorded so far is on disk and readable, and `state` and `restore` for checkpoints. They write by jobs
-(`lithowave.output.background`), while the time loop continues.
+(`lithowave.output.recorders`), while the time loop continues.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import threading
+from collections import Counter, deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lithowave.description.receiver import component_turns
+from lithowave.description.receivers import component_turns
 from lithowave.errors import OVERWRITE, OutputError
 from lithowave.output.attributes import receiver_axes, sea_floor_attributes
-from lithowave.output.background import Deliveries, ImmediateJobs
 from lithowave.output.checkpoint import Checkpoint
-from lithowave.output.joining import JOINED_BY_RUNS, join_snapshots, joined_bytes, new_snapshot_file
-from lithowave.output.peak_motion import FILE_NAME as PEAK_FILE
-from lithowave.output.peak_motion import MEASURES, write_peak_motion
-from lithowave.output.sampling import Sampling, SnapshotSteps
+from lithowave.output.results import FILE_NAME as PEAK_FILE
+from lithowave.output.results import MEASURES, write_peak_motion
 from lithowave.output.seismograms import INCOMPLETE, SeismogramWriter, states_axes
-from lithowave.output.snapshot_parts import (
+from lithowave.output.snapshots import (
+    JOINED_BY_RUNS,
     PartWriter,
     SnapshotHead,
+    SnapshotWriter,
+    join_snapshots,
+    joined_bytes,
+    new_snapshot_file,
     part_writer,
     parts_folder,
     remove_parts,
     remove_snapshots,
 )
-from lithowave.output.snapshots import SnapshotWriter
-from lithowave.parallel.collective import collective_section
-from lithowave.phases import phase
+from lithowave.parallel.ranks import collective_section
+from lithowave.process import phase
 from lithowave.projection import turned
-from lithowave.solvers.clock import Clock, Schedule
-from lithowave.solvers.gathered import GatheredSolver
-from lithowave.solvers.interface import PendingFields, SnapshotGrid
+from lithowave.solvers.common.resampling import Resampling, combine
+from lithowave.solvers.interface import Clock, GatheredSolver, PendingFields, Schedule, SnapshotGrid
 
 if TYPE_CHECKING:
     from lithowave.description.outputs import Snapshots
     from lithowave.description.simulation import Simulation
+
+
+ROWS = 64  # samples whose weights are computed at once
+GROUPS = 4  # of them, whose weights are kept
+
+
+class Sampling:
+    """Samples at multiples of an interval, from values at steps that arrive in blocks.
+
+    A sample between steps, or from which the error of the time steps is removed, is a sum over steps before and after
+    it (`Resampling`), and is complete some steps later; the last samples of a run make do with fewer later steps.
+
+    Parameters
+    ----------
+    schedule : time step, samples, and the frequency up to which the error of the steps is removed.
+    averaged : True if the motion is a trapezoidal sum or a difference over two steps, like means of tensors.
+    shapes : shapes of the values at one step, by name. first : step of the first value that will arrive; before it, all
+    is at rest.
+    """
+
+    def __init__(
+        self, schedule: Schedule, averaged: bool, shapes: Mapping[str, tuple[int, ...]], first: int = 0
+    ) -> None:  # fmt: skip
+        self.schedule, self.next = schedule, 0
+        step, end, frequency = schedule.time_step, schedule.end, schedule.corrected_frequency
+        self._tensors = None if schedule.sample_every else Resampling(step, end, frequency, averaged=True)
+        self._motion = self._tensors if averaged or frequency is None else Resampling(step, end, frequency)
+        count = 0 if self._tensors is None else self._tensors.length
+        self.first = first - count  # step of the first value that is kept
+        self.kept = {name: np.zeros((count, *shape)) for name, shape in shapes.items()}
+        self._groups: dict[tuple[bool, int, int], tuple[np.ndarray, np.ndarray]] = {}
+
+    def samples(self, values: dict[str, np.ndarray], last: int, every: int) -> dict[str, np.ndarray]:
+        """Return the samples (times, ...) that values (steps, ...) complete.
+
+        last : step of the last values. every : steps between two of them, 1 unless samples are on steps.
+        """
+        count = len(next(iter(values.values())))
+        if self._tensors is None:
+            return self._chosen(values, last - every * np.arange(count)[::-1])
+        self.kept = {name: np.concatenate([self.kept[name], part]) for name, part in values.items()}
+        places = self._places()
+        complete = np.minimum(self._tensors.ends(places) - 1, self.schedule.steps) <= last
+        return self._combined(places[complete], self.schedule.steps)
+
+    def remaining(self) -> dict[str, np.ndarray]:
+        """Return the samples up to the last step that has arrived."""
+        if self._tensors is None:
+            return {name: values[:0] for name, values in self.kept.items()}
+        places = self._places()
+        return self._combined(places[places <= self._last + 1e-6], self._last)
+
+    @property
+    def _last(self) -> int:
+        """Step of the last value that has arrived."""
+        return self.first + len(next(iter(self.kept.values()))) - 1
+
+    def _places(self) -> np.ndarray:
+        """Return the times of the samples that are not yet complete, in steps, up to the last step that has arrived."""
+        interval = self.schedule.sampling_interval / self.schedule.time_step
+        until = min(self.schedule.sample_count, math.floor((self._last + 1) / interval) + 1)
+        return np.arange(self.next, until) * interval
+
+    def _chosen(self, values: dict[str, np.ndarray], steps: np.ndarray) -> dict[str, np.ndarray]:
+        """Return the values at the steps of samples."""
+        every = self.schedule.sample_every
+        wanted = (steps % every == 0) & (steps // every < self.schedule.sample_count) & (steps >= 0)
+        return {name: part[wanted] for name, part in values.items()}
+
+    def _combined(self, places: np.ndarray, last: int) -> dict[str, np.ndarray]:
+        """Return the samples at places (n,) from steps up to the last one, and forget what no later one requires."""
+        found, numbers = {}, self.next + np.arange(len(places))
+        for name, values in self.kept.items():
+            first, weights = self._weights(self._motion if name == "motion" else self._tensors, numbers, last)
+            lines = np.ascontiguousarray(values, float).reshape(len(values), math.prod(values.shape[1:]))
+            sums = np.empty((len(places), lines.shape[1]))
+            combine(first - self.first, weights, lines, sums)
+            found[name] = sums.reshape(len(places), *values.shape[1:])
+        self.next += len(places)
+        following = self.next * self.schedule.sampling_interval / self.schedule.time_step
+        begin = int(self._tensors.ends(np.array([following]))[0]) - self._tensors.length
+        spent = min(max(begin - self.first, 0), self._last + 1 - self.first)
+        self.kept = {name: values[spent:] for name, values in self.kept.items()}
+        self.first += spent
+        return found
+
+    def _weights(self, resampling: Resampling, numbers: np.ndarray, last: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the first steps and the weights of samples.
+
+        They are computed for groups of samples that do not depend on the blocks, so that a restarted run computes the
+        same ones.
+        """
+        firsts, rows = [np.zeros(0, np.int64)], [np.zeros((0, resampling.length))]
+        for group in np.unique(numbers // ROWS):
+            key = resampling.averaged, int(group), last
+            if key not in self._groups:
+                if len(self._groups) >= GROUPS:
+                    self._groups.pop(next(iter(self._groups)))
+                interval = self.schedule.sampling_interval / self.schedule.time_step
+                places = (group * ROWS + np.arange(ROWS)) * interval
+                self._groups[key] = resampling.weights(places, last=last)
+            first, weights = self._groups[key]
+            some = numbers[numbers // ROWS == group] % ROWS
+            firsts.append(first[some])
+            rows.append(weights[some])
+        return np.concatenate(firsts), np.concatenate(rows)
+
+    def state(self) -> dict[str, np.ndarray]:
+        """Return the arrays that a restart requires."""
+        return {"next": np.array(self.next), "first": np.array(self.first)} | {
+            f"kept_{name}": values for name, values in self.kept.items()
+        }
+
+    def restore(self, state: dict[str, np.ndarray]) -> None:
+        """Resume from a state."""
+        self.next, self.first = int(state["next"]), int(state["first"])
+        self.kept = {name.removeprefix("kept_"): values for name, values in state.items() if name.startswith("kept_")}
+
+
+@dataclass(frozen=True)
+class SnapshotSteps:
+    """The steps of snapshots: those closest to multiples of the interval, from time 0 to the last sample; every step if
+    the interval is shorter than one.
+
+    The loop continues for some steps after the last sample, which seismograms need.
+    """
+
+    interval: float
+    schedule: Schedule
+
+    @property
+    def _ratio(self) -> float:
+        return max(1.0, self.interval / self.schedule.time_step)
+
+    def until(self, step: int) -> int:
+        """Return the number of snapshots up to a step."""
+        return math.ceil((min(step, self.schedule.last_step) + 0.5) / self._ratio * (1.0 - 1e-12))
+
+    def __len__(self) -> int:
+        return self.until(self.schedule.last_step)
+
+    def __contains__(self, step: int) -> bool:
+        return step == 0 or self.until(step) > self.until(step - 1)
+
+
+MAX_PENDING = 2  # jobs of one owner: one is being executed while the fields of the next one are computed
+WAITING = "waiting for outputs"
+
+Job = Callable[[], None]
+
+
+class ImmediateJobs:
+    """Executes each job when it is submitted."""
+
+    def make_room(self, owner: object) -> None:
+        """Wait until `owner` may submit a job.
+
+        Raises
+        ------
+        Exception : the first error of a job.
+        """
+
+    def submit(self, owner: object, job: Job) -> None:
+        """Execute a job after all jobs that were submitted before; see `make_room`."""
+        job()
+
+    def wait(self) -> None:
+        """Wait until all jobs are complete; errors as in `make_room`."""
+
+    def check(self) -> None:
+        """Raise the first error of a job, if there is one."""
+
+    def close(self) -> None:
+        """Complete all jobs, without raising their errors."""
+
+
+class WriterThread(ImmediateJobs):
+    """Executes jobs in a thread, which starts with the first job. After an error, the remaining jobs are discarded."""
+
+    def __init__(self) -> None:
+        self._jobs: deque[tuple[object, Job]] = deque()  # the first one is being executed
+        self._pending: Counter[int] = Counter()  # by the identity of the owner
+        self._changed = threading.Condition()
+        self._error: BaseException | None = None
+        self._thread: threading.Thread | None = None
+        self._closing = False
+
+    def make_room(self, owner: object) -> None:
+        """See `ImmediateJobs`."""
+        self._wait_until(lambda: self._pending[id(owner)] < MAX_PENDING)
+
+    def submit(self, owner: object, job: Job) -> None:
+        """See `ImmediateJobs`."""
+        self.make_room(owner)
+        with self._changed:
+            self._jobs.append((owner, job))
+            self._pending[id(owner)] += 1
+            self._changed.notify_all()
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._execute, name="lithowave outputs", daemon=True)
+            self._thread.start()
+
+    def wait(self) -> None:
+        """See `ImmediateJobs`."""
+        self._wait_until(lambda: not self._jobs)
+
+    def check(self) -> None:
+        """See `ImmediateJobs`."""
+        if self._error is not None:
+            raise self._error
+
+    def close(self) -> None:
+        """See `ImmediateJobs`; the thread ends."""
+        with self._changed:
+            self._closing = True
+            self._changed.notify_all()
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+
+    def _wait_until(self, condition: Callable[[], bool]) -> None:
+        with self._changed:
+            if not condition() and self._error is None:
+                with phase(WAITING):
+                    self._changed.wait_for(lambda: condition() or self._error is not None)
+        self.check()
+
+    def _execute(self) -> None:
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._jobs or self._closing)
+                if not self._jobs:
+                    return
+                owner, job = self._jobs[0]
+            error: BaseException | None = None
+            try:
+                if self._error is None:
+                    job()
+            except BaseException as problem:
+                error = problem
+            del job  # with the fields that it refers to
+            with self._changed:
+                self._error = self._error or error
+                self._jobs.popleft()
+                self._pending[id(owner)] -= 1
+                self._changed.notify_all()
+
+
+class Deliveries:
+    """Fields on their way to one recorder, which writes them by jobs.
+
+    Fields that ranks exchange are received by the time loop, one delivery later, when their copies are complete.
+
+    Parameters
+    ----------
+    jobs : of the run. write : called with the fields (`PendingFields.arriving`), and with the arguments of `add`.
+    """
+
+    def __init__(self, jobs: ImmediateJobs, write: Callable[..., None]) -> None:
+        self._jobs, self._write = jobs, write
+        self._coming: tuple[PendingFields, tuple[Any, ...]] | None = None  # to be received by the time loop
+
+    def make_room(self) -> None:
+        """Wait until memory for further fields is available; to be called before they are computed."""
+        self._jobs.make_room(self)
+
+    def add(self, coming: PendingFields, *arguments: Any) -> None:
+        """Write the fields when their copies are complete."""
+        if coming.communicates:
+            self.receive()
+            self._coming = coming, arguments
+        else:
+            self._jobs.submit(self, lambda: self._write(coming.arriving(), *arguments))
+
+    def receive(self) -> None:
+        """Receive the fields that ranks exchange, after which all fields are being written."""
+        if self._coming is not None:
+            coming, arguments = self._coming
+            self._coming = None
+            self._jobs.submit(self, partial(self._write, coming.wait(), *arguments))
+
 
 MAX_RECORDS = 256
 NOTHING = 1e-36  # m/s (m, m/s^2): smaller values are round-off in single precision and count as zero

@@ -20,8 +20,7 @@ from typing import Any
 
 from lithowave.backends.cpu import processor_name
 from lithowave.errors import OVERWRITE, InputError, OutputError
-from lithowave.output.hdf5 import writing
-from lithowave.output.stored_entries import RunEntries, read_entries
+from lithowave.output.files import RunEntries, read_entries, writing
 from lithowave.version import __version__
 
 DESCRIPTION, REPORT, LOG, PROGRESS = "simulation.yaml", "run.json", "log.txt", "progress.json"

@@ -16,10 +16,10 @@ from pathlib import Path
 import numpy as np
 
 from lithowave.errors import InputError, MissingPackageError, OutputError
-from lithowave.output import hdf5
+from lithowave.output import files
 from lithowave.output.attributes import chunk_map
 from lithowave.output.seismograms import Seismograms
-from lithowave.readers.segy_limits import LARGEST, interval_problem, microseconds
+from lithowave.readers.segy import LARGEST, interval_problem, microseconds
 from lithowave.version import __version__
 
 IEEE_FLOAT = 5
@@ -61,7 +61,7 @@ def write_segy(seismograms: Seismograms, directory: str | Path) -> list[Path]:
     if problem:
         raise InputError("output.sampling_interval", *problem)
     folder = Path(directory)
-    with hdf5.writing(folder):
+    with files.writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
     headers = _trace_headers(seismograms)
     paths = []
@@ -94,7 +94,7 @@ def _write(
     spec.format, spec.tracecount, spec.samples = IEEE_FLOAT, count, np.arange(samples)
     own = {TraceField.TraceIdentificationCode: code, TraceField.TraceValueMeasurementUnit: UNIT_CODES[unit]}
     interval = microseconds(seismograms.sampling_interval)
-    with hdf5.writing(path):
+    with files.writing(path):
         try:
             with segyio.create(str(path), spec) as file:
                 file.text[0] = segyio.tools.create_text_header(_text(seismograms, what, unit))

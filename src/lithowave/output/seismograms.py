@@ -16,10 +16,13 @@ Layout of ``seismograms.h5`` (float32 in single precision, float64 in double)::
     /receivers, sources/convergence (n,) degrees, azimuth of y: both in a projection only
 
 Only the first ``samples_written`` samples have been computed; the rest of the arrays is preallocated.
+
+Layout of ``seismograms.h5``: arrays, receivers and sources; see `seismograms`.
 """
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -28,8 +31,13 @@ from typing import Any
 import numpy as np
 
 from lithowave.errors import InputError, OutputError, issue_warning
-from lithowave.output import hdf5
+from lithowave.labels import receiver_name
+from lithowave.output import files
 from lithowave.output.attributes import (
+    COMPONENTS,
+    TENSOR_COMPONENTS,
+    UNITS,
+    SourceTable,
     completed,
     convergence,
     geographic_origin,
@@ -37,17 +45,9 @@ from lithowave.output.attributes import (
     read_attributes,
     write_attributes,
 )
-from lithowave.output.datasets import seismogram_dataset, seismogram_rows
+from lithowave.output.geometry import FINISHED, SeismogramArrays
+from lithowave.output.results import data_frame, seismogram_dataset, seismogram_rows
 from lithowave.output.run_folder import state_in_words
-from lithowave.output.seismogram_arrays import FINISHED, SeismogramArrays
-from lithowave.output.seismogram_layout import (
-    lay_out_seismograms,
-    resize_seismograms,
-    write_receivers,
-    write_sources,
-)
-from lithowave.output.source_table import SourceTable
-from lithowave.output.tables import data_frame
 
 FILE_NAME = "seismograms.h5"
 INCOMPLETE = {"complete": np.uint8(0)}  # attribute of the file of a run that has not ended
@@ -93,7 +93,7 @@ class SeismogramWriter:
         if quantity not in QUANTITIES:
             raise InputError("output.quantity", repr(quantity), f"one of {', '.join(QUANTITIES)}")
         self.path = Path(path)
-        dtype = np.dtype(hdf5.PRECISIONS[precision])
+        dtype = np.dtype(files.PRECISIONS[precision])
         receiver_count = len(receivers)
         shapes = {"motion": (receiver_count, 3, sample_count)}
         if stress:
@@ -103,8 +103,8 @@ class SeismogramWriter:
         if strain:
             shapes["strain"] = (receiver_count, 6, sample_count)
         size = sum(int(np.prod(shape)) for shape in shapes.values()) * dtype.itemsize
-        hdf5.require_space(self.path, size)
-        with hdf5.creating(self.path) as file:
+        files.require_space(self.path, size)
+        with files.creating(self.path) as file:
             lay_out_seismograms(file, shapes, dtype, quantity, sampling_interval, sample_count)
             head = completed(attributes)
             origin = geographic_origin(head)
@@ -114,15 +114,15 @@ class SeismogramWriter:
         self._open()
 
     def _open(self) -> None:
-        with hdf5.open_file(self.path) as file:
+        with files.open_file(self.path) as file:
             names = ("motion", "stress", "pressure", "strain")
-            self._pieces = {name: hdf5.ContiguousDataset.of(file[name]) for name in names if name in file}
-            self._counter = hdf5.ContiguousDataset.of(file["samples_written"])
+            self._pieces = {name: files.ContiguousDataset.of(file[name]) for name in names if name in file}
+            self._counter = files.ContiguousDataset.of(file["samples_written"])
             self.samples_written = int(file["samples_written"][()])
             self.sample_count = int(file.attrs["sample_count"])
             self.sampling_interval = float(file.attrs["sampling_interval"])
             self._finished = bool(file.attrs.get("complete", False))
-        with hdf5.writing(self.path):
+        with files.writing(self.path):
             self._descriptor: int | None = os.open(self.path, os.O_RDWR)
 
     @classmethod
@@ -147,7 +147,7 @@ class SeismogramWriter:
                 raise OutputError(
                     f"{path}: contains {writer.samples_written} samples; the restart requires {samples}."
                 )
-            with hdf5.writing(writer.path):
+            with files.writing(writer.path):
                 writer._count(samples)
         if writer._finished:  # a run that failed after its time loop
             mark_complete(path, False)
@@ -184,7 +184,7 @@ class SeismogramWriter:
             readable = (
                 f"Its first {kept} samples (to t = {(kept - 1) * self.sampling_interval:g} s) remain readable"
             )
-        with hdf5.writing(self.path, readable):
+        with files.writing(self.path, readable):
             if start < self.samples_written:
                 self._count(start)
             for name, piece in self._pieces.items():
@@ -215,14 +215,14 @@ class SeismogramWriter:
         OutputError : the data cannot be written (network file systems report a full disk only now).
         """
         if self._descriptor is not None:
-            with hdf5.writing(self.path):
+            with files.writing(self.path):
                 os.fsync(self._descriptor)
 
     def close(self) -> None:
         """Close the file, if it is open; what is written remains readable."""
         descriptor, self._descriptor = self._descriptor, None
         if descriptor is not None:
-            with hdf5.writing(self.path):
+            with files.writing(self.path):
                 os.close(descriptor)
 
     def __enter__(self) -> SeismogramWriter:
@@ -336,7 +336,7 @@ def read_seismograms(path: Path) -> Seismograms:
         if not (path / FILE_NAME).is_file():
             raise OutputError(f"{path}: contains no {FILE_NAME}; expected a run folder.")
         path = path / FILE_NAME
-    with hdf5.open_file(path) as file:
+    with files.open_file(path) as file:
         try:
             return _read(file, path)
         except (KeyError, OSError, UnicodeDecodeError) as error:
@@ -349,7 +349,7 @@ def mark_complete(path: str | Path, complete: bool = True) -> None:
     path : the run folder, or its ``seismograms.h5``.
     """
     path = Path(path)
-    with hdf5.changing(path / FILE_NAME if path.is_dir() else path) as file:
+    with files.changing(path / FILE_NAME if path.is_dir() else path) as file:
         file.attrs.modify("complete", np.uint8(complete))
 
 
@@ -406,7 +406,7 @@ def _read(file: Any, path: Path) -> Seismograms:
 
 def states_axes(path: Path) -> bool:
     """True if the seismogram file `path` states the axes of components, as those of earlier versions do not."""
-    with hdf5.open_file(path) as file:
+    with files.open_file(path) as file:
         return "receivers" in file and _AXES <= file["receivers"].keys()
 
 
@@ -422,3 +422,105 @@ def _read_axes(group: Any, origin: tuple[float, ...] | None) -> dict[str, np.nda
 
 def _read_texts(group: Any, name: str) -> list[str]:
     return [text.decode("utf-8") for text in group[name][:]]
+
+
+FORMAT_VERSION = 2
+COPIED_VALUES = 4_000_000  # at a time, when a file is resized
+
+
+def lay_out_seismograms(
+    file: Any, shapes: dict[str, tuple[int, ...]], dtype: Any, quantity: str, interval: float, count: int
+) -> None:
+    """Preallocate the arrays of a seismogram file, and write its attributes."""
+    units = {"motion": UNITS[quantity], **{name: UNITS[name] for name in ("stress", "pressure", "strain")}}
+    axes = {
+        "motion": f"receiver, component ({COMPONENTS}), time",
+        "stress": f"receiver, component ({TENSOR_COMPONENTS}), time",
+        "pressure": "receiver, time",
+        "strain": f"receiver, component ({TENSOR_COMPONENTS}), time",
+    }
+    files.preallocate(file, "samples_written", (), np.int64, units="1")
+    time = file.create_dataset("time", data=np.arange(count) * interval)
+    time.attrs["units"] = "s"
+    for name, shape in shapes.items():
+        files.preallocate(file, name, shape, dtype, units=units[name], axes=axes[name])
+    head = {
+        "format_version": FORMAT_VERSION,
+        "quantity": quantity,
+        "units": UNITS[quantity],
+        "sampling_interval": float(interval),
+        "sample_count": int(count),
+    }
+    write_attributes(file, head)
+
+
+def resize_seismograms(path: Path, count: int, room: int) -> None:
+    """Replace a seismogram file by one with its first `count` samples and space for `room`, in blocks of receivers."""
+    with files.open_file(path) as old, files.replaced(path) as temporary:
+        names = [name for name in ("motion", "stress", "pressure", "strain") if name in old]
+        with files.laying_out(temporary) as new:
+            for name in ("receivers", "sources"):
+                old.copy(name, new)
+            for name in names:
+                files.preallocate(new, name, (*old[name].shape[:-1], room), old[name].dtype, **old[name].attrs)
+            files.preallocate(new, "samples_written", (), np.int64, **old["samples_written"].attrs)[()] = count
+            time = new.create_dataset("time", data=np.arange(room) * old.attrs["sampling_interval"])
+            time.attrs["units"] = "s"
+            write_attributes(new, {**old.attrs, "sample_count": room})
+        with files.open_file(temporary) as new:
+            pieces = {name: files.ContiguousDataset.of(new[name]) for name in names}
+        with open(temporary, "r+b") as file:
+            for name, piece in pieces.items():
+                components = math.prod(piece.shape[1:-1])
+                step = max(1, COPIED_VALUES // max(1, components * count))
+                for first in range(0, piece.shape[0], step):
+                    rows = old[name][first : first + step, ..., :count].reshape(-1, count)
+                    for number, row in enumerate(rows, start=first * components):
+                        piece.write_range(file.fileno(), number * room, row)
+
+
+def write_receivers(group: Any, receivers: Sequence[Any], origin: tuple[float, ...] | None) -> None:
+    """Write codes, positions and axes of the receivers. origin : see `attributes.geographic_origin`."""
+    networks = [str(receiver.network) for receiver in receivers]
+    stations = [str(receiver.station) for receiver in receivers]
+    locations = [str(getattr(receiver, "location", "")) for receiver in receivers]
+    names = [receiver_name(*codes) for codes in zip(networks, stations, locations, strict=True)]
+    positions = np.array([receiver.position for receiver in receivers], dtype=float).reshape(
+        len(receivers), 3
+    )
+    for label, texts in (("network", networks), ("station", stations), ("location", locations), ("name", names)):
+        _write_texts(group, label, texts)
+    group.create_dataset("position", data=positions).attrs["units"] = "m"
+    if is_projected(origin):
+        geographic = np.array([getattr(receiver, "geographic", True) for receiver in receivers], bool)
+        _write_axes(group, geographic, convergence(*positions[:, :2].T, origin))
+
+
+def _write_axes(group: Any, geographic: np.ndarray, angles: np.ndarray) -> None:
+    """Write the axes of components: true East and North where `geographic`, else x and y; azimuths of y, degrees."""
+    group.create_dataset("geographic", data=geographic.astype(np.uint8))
+    group.create_dataset("convergence", data=angles).attrs["units"] = "degree"
+
+
+def write_sources(group: Any, sources: SourceTable, origin: tuple[float, ...] | None) -> None:
+    """Write names, positions, strengths and axes of the sources."""
+    _write_texts(group, "name", sources.names)
+    for label, values, units in (
+        ("position", sources.positions, "m"),
+        ("moment", sources.moments, "N m"),
+        ("force", sources.forces, "N"),
+        ("onset", sources.onsets, "s"),
+    ):
+        group.create_dataset(label, data=values).attrs["units"] = units
+    group["moment"].attrs["axes"] = f"source, component ({TENSOR_COMPONENTS})"
+    if is_projected(origin):
+        _write_axes(group, sources.geographic, sources.convergence)
+
+
+def _write_texts(group: Any, name: str, texts: Sequence[str]) -> None:
+    import h5py
+
+    # Texts of fixed length: HDF5 stores texts of variable length in a heap, which not all readers support.
+    encoded = [text.encode("utf-8") for text in texts]
+    length = max([1, *(len(text) for text in encoded)])
+    group.create_dataset(name, data=np.array(encoded, dtype=h5py.string_dtype("utf-8", length)))

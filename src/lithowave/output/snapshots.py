@@ -1,24 +1,44 @@
-"""Wavefield snapshots of a plane or a volume as VTKHDF files with time steps, for ParaView and PyVista.
+"""Snapshots of which each rank writes its own points, without communication; `joining` joins them to one file.
 
-See `vtkhdf` for the layout of image data, and `vtkhdf_chunk` for that of unstructured grids in a chunk of the globe.
+Instead of ``volume.vtkhdf`` there is a folder ``volume.parts``, with a subfolder for the start of the run and for each
+restart on different ranks: ``from_000012`` contains the snapshots from 12 to the first one of the next subfolder.
+Layout of ``from_000012/rank_0000.h5``, which is preallocated::
+
+    /                       attributes (see attributes.py); first, step_count, ranks, fields, point_counts (nz, ny, nx),
+                            point_spacing and point_origin (x, y, z) m
+    /points (n,)            indices in the snapshot grid, x fastest, in ascending order
+    /written ()             number of complete snapshots
+    /times (room,)          s
+    /fields/<field>         (room, n[, components])
+
+Wavefield snapshots of a plane or a volume as VTKHDF files with time steps, for ParaView and PyVista.
+
+See `vtkhdf` for the layout of image data, and `vtkhdf` for that of unstructured grids in a chunk of the globe.
 Space for all steps is allocated at the start; ``NSteps`` is the number of written steps. The file has the attributes of
 `attributes`, and ``plane`` (x, y, z or none), ``point_counts``, ``point_spacing``, ``fields`` and ``step_count``; in a
 chunk also ``point_origin``, the local coordinates of the first point.
+
+Joining of snapshot parts, written by several ranks, to one file, in blocks that fit into memory.
 """
 
 from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping, Sequence
+import resource
+import shutil
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from lithowave.backends.pending import PendingCopy
+from lithowave.backends.interface import PendingCopy
 from lithowave.errors import InputError, OutputError
-from lithowave.output import hdf5
+from lithowave.output import files
 from lithowave.output.attributes import (
     COMPONENTS,
     TENSOR_COMPONENTS,
@@ -29,11 +49,353 @@ from lithowave.output.attributes import (
     read_attributes,
     write_attributes,
 )
-from lithowave.output.datasets import kept
-from lithowave.output.snapshot_parts import require_joined
-from lithowave.output.tables import require
-from lithowave.output.vtkhdf import FIELD_COMPONENTS, Storage, lay_out, plane_normal, stored_arrays
-from lithowave.output.vtkhdf_chunk import geometry_bytes, lay_out_chunk, write_geometry
+from lithowave.output.files import replaced
+from lithowave.output.results import kept, require
+from lithowave.output.run_folder import read_report
+from lithowave.output.vtkhdf import (
+    FIELD_COMPONENTS,
+    Storage,
+    geometry_bytes,
+    lay_out,
+    lay_out_chunk,
+    plane_normal,
+    stored_arrays,
+    write_geometry,
+)
+from lithowave.parallel.ranks import Ranks, collective_section
+
+PARTS_SUFFIX, GONE_SUFFIX = ".parts", ".gone"  # the second is added, hidden, during removal
+PRECISION = np.dtype(np.float32)  # as in snapshot files
+
+
+@dataclass(frozen=True)
+class SnapshotHead:
+    """The properties of a snapshot file.
+
+    origin, spacing : (x, y, z), m. shape : (nz, ny, nx). step_count : snapshots of the complete run. attributes : see
+    `attributes.standard_attributes`.
+    """
+
+    origin: tuple[float, ...]
+    spacing: tuple[float, ...]
+    shape: tuple[int, ...]
+    fields: tuple[str, ...]
+    step_count: int
+    attributes: Mapping[str, Any]
+
+
+def parts_folder(path: Path) -> Path:
+    """Return the folder in which ranks write their parts of a snapshot file."""
+    return path.with_suffix(PARTS_SUFFIX)
+
+
+class PartWriter:
+    """Writer of the points of one rank at successive times.
+
+    Parameters
+    ----------
+    path : the file; an existing file is replaced. head : of the complete file. points : (n,) indices of the points in
+        the
+    snapshot grid, x fastest, in any order. first : number of snapshots before this file. ranks : number of parts.
+
+    Raises
+    ------
+    OutputError : the disk lacks space for all snapshots, or the file cannot be written.
+    """
+
+    def __init__(self, path: Path, head: SnapshotHead, points: np.ndarray, first: int, ranks: int) -> None:
+        self.path, room = path, head.step_count - first
+        self._order = _rising(points)
+        points = np.asarray(points if self._order is None else points[self._order], np.int64)
+        shapes = {name: (room, len(points), *_components(name)) for name in head.fields}
+        files.require_space(path, sum(int(np.prod(shape)) for shape in shapes.values()) * PRECISION.itemsize)
+        with files.creating(path) as file:
+            own = {
+                "first": first, "step_count": head.step_count, "ranks": ranks, "fields": ",".join(head.fields),
+                "point_counts": np.array(head.shape, np.int64), "point_spacing": np.array(head.spacing, float),
+                "point_origin": np.array(head.origin, float),
+            }  # fmt: skip
+            write_attributes(file, {**completed(head.attributes), **own})
+            files.preallocate(file, "points", points.shape, np.int64)
+            files.preallocate(file, "written", (), np.int64)
+            files.preallocate(file, "times", (room,), float, units="s")
+            for name, shape in shapes.items():
+                files.preallocate(file, f"fields/{name}", shape, PRECISION, units=UNITS[name])
+        self._open()
+        with files.writing(path):
+            self._pieces["points"].write(self._descriptor, points)
+        self._new = True
+
+    def _open(self) -> None:
+        with files.open_file(self.path) as file:
+            self._fields = _texts(file.attrs["fields"])
+            names = ("points", "written", "times", *(f"fields/{name}" for name in self._fields))
+            self._pieces = {name: files.ContiguousDataset.of(file[name]) for name in names}
+            self.written = int(file["written"][()])
+        with files.writing(self.path):
+            self._descriptor: int | None = os.open(self.path, os.O_RDWR)
+        self._new = False
+
+    @classmethod
+    def resume(cls, path: Path, points: np.ndarray, count: int) -> PartWriter:
+        """Open an incomplete file for writing after its first `count` snapshots.
+
+        Raises
+        ------
+        OutputError : the file is missing or damaged.
+        """
+        writer = cls.__new__(cls)
+        writer.path, writer._order = path, _rising(points)
+        try:
+            writer._open()
+        except KeyError as error:
+            raise OutputError(f"{path}: is not a part of a lithowave snapshot file: {error}") from error
+        writer.cut(count)
+        return writer
+
+    def cut(self, count: int) -> None:
+        """Retain only the first `count` snapshots of the file.
+
+        Raises
+        ------
+        OutputError : the file has fewer snapshots.
+        """
+        if count > self.written:
+            raise OutputError(f"{self.path}: contains {self.written} snapshots; the restart requires {count}.")
+        with files.writing(self.path):
+            self._count(count)
+
+    def write(self, time: float, values: Mapping[str, np.ndarray | PendingCopy]) -> None:
+        """Append the fields (n, components), or (n,), of the points at `time` (s).
+
+        Of a `PendingCopy`, of any shape, pieces are written when they arrive.
+
+        Raises
+        ------
+        ValueError : a field is missing or has a wrong shape, or the file is full.
+        OutputError : the disk is full; earlier snapshots remain.
+        """
+        step = self.written
+        if step >= self._pieces["times"].shape[0]:
+            raise ValueError(f"{self.path}: the file has space for {step} snapshots only")
+        with files.writing(self.path, f"Its first {step} snapshots remain"):
+            for name in self._fields:
+                self._write_field(step, name, values[name])
+            self._pieces["times"].write_range(self._descriptor, step, np.array(float(time)))
+            self._count(step + 1)
+
+    def _write_field(self, step: int, name: str, values: np.ndarray | PendingCopy) -> None:
+        piece = self._pieces[f"fields/{name}"]
+        if isinstance(values, PendingCopy):
+            if self._order is None and values.size == math.prod(piece.shape[1:]):
+                piece.write_range(self._descriptor, step * values.size, values)
+                return
+            values = values.wait().reshape(-1, *piece.shape[2:])
+        piece.write_step(self._descriptor, step, values if self._order is None else values[self._order])
+
+    def _count(self, written: int) -> None:
+        self._pieces["written"].write(self._descriptor, np.int64(written))
+        self.written = written
+
+    def sync(self) -> None:
+        """Wait until the written data, and the names of their folders, are on the disk.
+
+        Raises
+        ------
+        OutputError : the data cannot be written.
+        """
+        if self._descriptor is not None:
+            with files.writing(self.path):
+                os.fsync(self._descriptor)
+            if self._new:
+                for folder in list(self.path.parents)[:4]:
+                    files.sync_folder(folder)
+                self._new = False
+
+    def close(self) -> None:
+        """Close the file, if it is open."""
+        descriptor, self._descriptor = self._descriptor, None
+        if descriptor is not None:
+            with files.writing(self.path):
+                os.close(descriptor)
+
+
+class PartReader:
+    """Reader of one part: point indices, and fields in contiguous ranges."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._file = files.open_file(path)
+        try:
+            attributes = read_attributes(self._file)
+            own = ("first", "step_count", "ranks", "fields", "point_counts", "point_spacing", "point_origin")
+            self.first, step_count, self.ranks, fields, shape, spacing, origin = (attributes.pop(name) for name in own)
+            self.head = SnapshotHead(
+                tuple(map(float, origin)), tuple(map(float, spacing)), tuple(map(int, shape)), _texts(fields),
+                step_count, attributes,
+            )  # fmt: skip
+            self.points, self.written = self._file["points"], int(self._file["written"][()])
+            self.times = self._file["times"][: self.written]
+            self._fields = {name: self._file[f"fields/{name}"] for name in self.head.fields}
+        except (KeyError, OSError) as error:
+            self.close()
+            raise OutputError(f"{path}: is not a part of a lithowave snapshot file: {error}") from error
+
+    def stretch(self, begin: int, stop: int, low: int) -> tuple[int, np.ndarray]:
+        """Return the end and the indices of the points from index `begin` to before `stop`; `low` is the first
+        position."""
+        high = bisect_left(self.points, stop, low)
+        return high, self.points[low:high] - begin
+
+    def read(self, field: str, step: int, low: int, high: int) -> np.ndarray:
+        """Return a field of a snapshot in the file, for the positions from `low` to before `high`."""
+        try:
+            return self._fields[field][step, low:high]
+        except OSError as error:
+            raise OutputError(f"{self.path}: is damaged: {error}") from error
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+@dataclass(frozen=True)
+class PartFolder:
+    """The parts of one set of ranks. first : number of snapshots before them."""
+
+    path: Path
+    first: int
+
+    def file(self, rank: int) -> Path:
+        """Return the path of the part of a rank."""
+        return self.path / f"rank_{rank:04d}.h5"
+
+    def rank_count(self) -> int:
+        """Return the number of parts.
+
+        Raises
+        ------
+        OutputError : the first part is missing or damaged.
+        """
+        reader = PartReader(self.file(0))
+        reader.close()
+        return int(reader.ranks)
+
+
+def part_folders(folder: Path) -> list[PartFolder]:
+    """Return all folders of parts in the order of time."""
+    return sorted(
+        (PartFolder(path, int(path.name.partition("_")[2])) for path in folder.glob("from_*")),
+        key=lambda one: one.first,
+    )
+
+
+def part_writer(path: Path, head: SnapshotHead, points: np.ndarray, ranks: Ranks, kept: int | None) -> PartWriter:
+    """Return the writer of this rank, of a new or resumed run; a collective call of all ranks.
+
+    Parameters
+    ----------
+    path : the joined file. points : of this rank, see `PartWriter`. kept : snapshots that a resumed run retains; None
+    for a new run. Parts with the same points on the same number of ranks are continued; other parts end there.
+
+    Raises
+    ------
+    OutputError : on all ranks, if one of them cannot write.
+    """
+    folder = parts_folder(path)
+    last: PartFolder | None = None
+    with collective_section(ranks):
+        if ranks.is_root:
+            if kept is None:
+                remove_snapshots(path)
+            else:
+                last = _cut_folders(path, kept)
+    last, same = ranks.broadcast(last), False
+    with collective_section(ranks):
+        same = last is not None and _has_points(last.file(ranks.rank), points, ranks.size)
+    same = all(ranks.all_gather(same))
+    with collective_section(ranks):
+        if same:
+            return PartWriter.resume(last.file(ranks.rank), points, kept - last.first)
+        new = PartFolder(folder / f"from_{kept or 0:06d}", kept or 0)
+        return PartWriter(new.file(ranks.rank), head, points, new.first, ranks.size)
+
+
+def remove_snapshots(path: Path) -> None:
+    """Remove a snapshot file and its parts, if they exist."""
+    with files.writing(path):
+        path.unlink(missing_ok=True)
+    remove_parts(path)
+
+
+def remove_parts(path: Path) -> None:
+    """Remove the parts of a snapshot file, atomically for readers, though the removal may take some time."""
+    folder = parts_folder(path)
+    gone = folder.with_name(f".{folder.name}{GONE_SUFFIX}")
+    shutil.rmtree(gone, ignore_errors=True)  # of a process that was killed
+    with files.writing(folder), suppress(FileNotFoundError):
+        os.rename(folder, gone)
+    shutil.rmtree(gone, ignore_errors=True)
+
+
+def _cut_folders(path: Path, kept: int) -> PartFolder:
+    """Drop what is later than the snapshots that are kept; returns the last of the folders."""
+    with files.writing(path):
+        path.unlink(missing_ok=True)  # a copy, of a run that was stopped: the parts have it all
+        for folder in part_folders(parts_folder(path)):
+            if folder.first >= kept:
+                shutil.rmtree(folder.path)
+    folders = part_folders(parts_folder(path))
+    if not folders or folders[0].first:
+        raise OutputError(f"{parts_folder(path)}: the parts of the first snapshots are missing.")
+    last = folders[-1]
+    for rank in range(last.rank_count()):
+        writer = PartWriter.resume(last.file(rank), np.zeros(0, np.int64), kept - last.first)
+        writer.sync()
+        writer.close()
+    return last
+
+
+def _has_points(path: Path, points: np.ndarray, ranks: int) -> bool:
+    """Whether a part is of as many ranks and has these points."""
+    if not path.is_file():
+        return False
+    reader = PartReader(path)
+    try:
+        return reader.ranks == ranks and np.array_equal(reader.points[()], np.sort(points))
+    finally:
+        reader.close()
+
+
+def _rising(points: np.ndarray) -> np.ndarray | None:
+    """The order in which numbers rise, None where they do."""
+    points = np.asarray(points)
+    return None if (points[1:] > points[:-1]).all() else np.argsort(points, kind="stable")
+
+
+def _components(field: str) -> tuple[int, ...]:
+    count = FIELD_COMPONENTS[field]
+    return () if count == 1 else (count,)
+
+
+def _texts(joined: str) -> tuple[str, ...]:
+    return tuple(name for name in joined.split(",") if name)
+
+
+def require_joined(paths: Sequence[Path]) -> None:
+    """Refuse snapshot files of which only the parts of several ranks are there.
+
+    Raises
+    ------
+    OutputError : with what to type.
+    """
+    for path in paths:
+        if not path.is_file() and parts_folder(path).is_dir():
+            raise OutputError(
+                f"{path}: each rank of the run has written its part of these snapshots. "
+                f"Make one file of them: lithowave join {path.parent.parent}"
+            )
+
 
 FILE_SUFFIX = ".vtkhdf"
 
@@ -78,13 +440,13 @@ class SnapshotWriter:
         if len(shape) != 3 or min(shape) < 1 or min(spacing) <= 0 or step_count < 1:
             raise ValueError("shape and step_count must be at least 1, spacing positive, shape of length 3")
         self.path = Path(path)
-        dtype = np.dtype(hdf5.PRECISIONS[precision])
+        dtype = np.dtype(files.PRECISIONS[precision])
         chunk = chunk_map(geographic_origin(attributes or {}))
         storage = Storage(shape, spacing, chunk is not None)
         components = sum(FIELD_COMPONENTS[name] for name in fields)
         size = step_count * components * math.prod(storage.dimensions) * dtype.itemsize
-        hdf5.require_space(self.path, size + (0 if chunk is None else geometry_bytes(shape, dtype)))
-        with hdf5.creating(self.path) as file:
+        files.require_space(self.path, size + (0 if chunk is None else geometry_bytes(shape, dtype)))
+        with files.creating(self.path) as file:
             head = {
                 "plane": plane_normal(shape),
                 "point_counts": np.array(shape, dtype=np.int64),
@@ -101,19 +463,19 @@ class SnapshotWriter:
                 file.attrs["steps_group"] = lay_out_chunk(file, storage, fields, step_count, dtype)
         self._open()
         if chunk is not None:
-            with hdf5.writing(self.path):
+            with files.writing(self.path):
                 write_geometry(self.path, self._descriptor, chunk, origin, spacing, shape)
 
     def _open(self) -> None:
-        with hdf5.open_file(self.path) as file:
+        with files.open_file(self.path) as file:
             self._fields = [name for name in str(file.attrs["fields"]).split(",") if name]
             curved = "point_origin" in file.attrs
             self._storage = Storage(file.attrs["point_counts"], file.attrs["point_spacing"], curved)
             self.step_count = int(file.attrs["step_count"])
             self._steps_name = file.attrs["steps_group"]
-            self._pieces = {name: hdf5.ContiguousDataset.of(array) for name, array in file["VTKHDF/PointData"].items()}
+            self._pieces = {name: files.ContiguousDataset.of(array) for name, array in file["VTKHDF/PointData"].items()}
             self._times = list(file[self._steps_name]["Values"])
-        with hdf5.writing(self.path):
+        with files.writing(self.path):
             self._descriptor: int | None = os.open(self.path, os.O_RDWR)
 
     @property
@@ -137,7 +499,7 @@ class SnapshotWriter:
             raise OutputError(f"{path}: is not a lithowave snapshot file: {error}") from error
         if time is not None:
             latest = time + 1e-9 * max(1.0, abs(time))
-            with hdf5.writing(writer.path):
+            with files.writing(writer.path):
                 writer._set_times([value for value in writer._times if value <= latest])
         return writer
 
@@ -156,7 +518,7 @@ class SnapshotWriter:
             raise ValueError(f"{self.path}: the file has space for {self.step_count} steps only")
         if missing := set(self._fields) - values.keys():
             raise ValueError(f"the snapshot lacks {', '.join(sorted(missing))}")
-        with hdf5.writing(self.path, f"Its first {step} snapshots remain readable"):
+        with files.writing(self.path, f"Its first {step} snapshots remain readable"):
             for field in self._fields:
                 arriving = values[field]
                 self._write_field(step, field, arriving if isinstance(arriving, PendingCopy) else np.asarray(arriving))
@@ -189,7 +551,7 @@ class SnapshotWriter:
         first : index of the first row, along y and then z. Readers see the step only after `count`.
         """
         parts = [values[..., index] for index in range(6)] if FIELD_COMPONENTS[field] == 6 else [values]
-        with hdf5.writing(self.path):
+        with files.writing(self.path):
             for name, part in zip(stored_arrays(field), parts, strict=True):
                 before, stored = self._storage.rows_to_file(first, part)
                 piece, size = self._pieces[name], math.prod(stored.shape[2:])
@@ -198,11 +560,11 @@ class SnapshotWriter:
 
     def count(self, times: Sequence[float]) -> None:
         """Set the number and the times, s, of the complete snapshots."""
-        with hdf5.writing(self.path):
+        with files.writing(self.path):
             self._set_times([float(time) for time in times])
 
     def _set_times(self, times: list[float]) -> None:
-        with hdf5.changing(self.path) as file:
+        with files.changing(self.path) as file:
             steps = file[self._steps_name]
             steps["Values"].resize((len(times),))
             steps["Values"][:] = times
@@ -219,14 +581,14 @@ class SnapshotWriter:
         OutputError : the data cannot be written (network file systems report a full disk only now).
         """
         if self._descriptor is not None:
-            with hdf5.writing(self.path):
+            with files.writing(self.path):
                 os.fsync(self._descriptor)
 
     def close(self) -> None:
         """Close the file, if it is open; what is written remains readable."""
         descriptor, self._descriptor = self._descriptor, None
         if descriptor is not None:
-            with hdf5.writing(self.path):
+            with files.writing(self.path):
                 os.close(descriptor)
 
     def __enter__(self) -> SnapshotWriter:
@@ -249,7 +611,7 @@ class Snapshots:
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         require_joined([self.path])
-        self._file = hdf5.open_file(self.path)
+        self._file = files.open_file(self.path)
         try:
             self._read_head()
         except KeyError as error:
@@ -328,7 +690,7 @@ def load_snapshots(path: str | Path) -> Snapshots:
 
     Raises
     ------
-    OutputError : the file is missing, damaged or not a snapshot file, or exists in parts only (`snapshot_parts`).
+    OutputError : the file is missing, damaged or not a snapshot file, or exists in parts only (`snapshots`).
     """
     return Snapshots(path)
 
@@ -354,3 +716,140 @@ def snapshot_dataset(snapshots: Snapshots, steps: Sequence[int] | slice | None, 
             axes = (*axes, label)
         variables[name] = (axes, values, {"units": UNITS[name]})
     return Dataset(variables, coordinates, kept(snapshots.attributes))
+
+
+BLOCK_POINTS = 2_000_000  # per block in memory: 24 MB of velocities
+# A run joins smaller parts when it ends, in a few seconds. Larger parts would keep all ranks waiting.
+JOINED_BY_RUNS = 10**9  # bytes
+
+
+def unjoined(directory: Path) -> list[Path]:
+    """Return the snapshot files of a run folder that exist as parts."""
+    return sorted(path.with_suffix(FILE_SUFFIX) for path in (directory / "snapshots").glob(f"*{PARTS_SUFFIX}"))
+
+
+def joined_bytes(head: SnapshotHead) -> int:
+    """Return the bytes of the values of all snapshots."""
+    components = sum(FIELD_COMPONENTS[name] for name in head.fields)
+    return math.prod(head.shape) * components * head.step_count * PRECISION.itemsize
+
+
+def join_run(directory: Path, keep: bool = False, report: Callable[[str], None] = lambda _: None) -> list[Path]:
+    """Join the parts of all snapshots of a run; return the joined files.
+
+    The parts are deleted when their file is complete, unless `keep` is set or the run is not finished, since a restart
+    requires them. report : called with one line per file.
+
+    Raises
+    ------
+    OutputError : the folder contains no run, parts are missing or damaged, or a file cannot be written; the parts
+        remain.
+    """
+    finished = read_report(directory).get("exit_state") == "finished"
+    made = []
+    for path in unjoined(directory):
+        count = join_snapshots(path)
+        kept = "" if finished else ", parts retained since the run is not complete"
+        report(f"{path}: {count} snapshots{kept}")
+        if finished and not keep:
+            remove_parts(path)
+        made.append(path)
+    if finished:
+        for gone in (directory / "snapshots").glob(f".*{PARTS_SUFFIX}{GONE_SUFFIX}"):  # left by a killed process
+            shutil.rmtree(gone, ignore_errors=True)
+    return made
+
+
+def join_snapshots(path: Path) -> int:
+    """Join the parts of a snapshot file to the file that one rank would have written; return the number of snapshots.
+
+    An existing file is replaced when the new file is complete; the parts remain.
+
+    Raises
+    ------
+    OutputError : parts are missing or damaged, or the file cannot be written.
+    """
+    folders = part_folders(parts_folder(path))
+    if not folders or folders[0].first:
+        raise OutputError(f"{parts_folder(path)}: the parts of the first snapshots are missing.")
+    times: list[float] = []
+    with replaced(path) as temporary:
+        writer: SnapshotWriter | None = None
+        try:
+            for folder, following in zip(folders, [*folders[1:], None], strict=True):
+                with _readers(folder) as readers:
+                    if writer is None:
+                        writer = new_snapshot_file(temporary, readers[0].head)
+                    count = _count(readers, None if following is None else following.first)
+                    _join_folder(writer, readers, count)
+                    times += readers[0].times[:count].tolist()
+            writer.count(times)
+        finally:
+            if writer is not None:
+                writer.close()
+    return len(times)
+
+
+def new_snapshot_file(path: Path, head: SnapshotHead) -> SnapshotWriter:
+    """Return a writer of complete snapshots."""
+    return SnapshotWriter(
+        path, head.origin, head.spacing, head.shape, head.fields, head.attributes, step_count=head.step_count
+    )
+
+
+@contextmanager
+def _readers(folder: PartFolder) -> Iterator[list[PartReader]]:
+    """Open all parts of a folder."""
+    ranks = folder.rank_count()
+    with suppress(ValueError, OSError):  # systems allow about 1000 open files by default
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        if soft < 2 * ranks + 100:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (min(2 * ranks + 100, hard), hard))
+    readers: list[PartReader] = []
+    try:
+        for rank in range(ranks):
+            readers.append(PartReader(folder.file(rank)))
+        yield readers
+    finally:
+        for reader in readers:
+            reader.close()
+
+
+def _count(readers: list[PartReader], following: int | None) -> int:
+    """Return the number of valid snapshots in a folder: those before the next folder, or those that all ranks have."""
+    have = min(readers, key=lambda reader: reader.written)
+    if following is None:
+        return have.written
+    needed = following - have.first
+    if have.written < needed:
+        raise OutputError(f"{have.path}: contains {have.written} snapshots, but the next part begins after {needed}.")
+    return needed
+
+
+def _join_folder(writer: SnapshotWriter, readers: list[PartReader], count: int) -> None:
+    """Copy the snapshots of a folder to the file, block after block with all times of each block."""
+    head, first = readers[0].head, readers[0].first
+    nz, ny, nx = head.shape
+    rows, lows = max(1, BLOCK_POINTS // nx), [0] * len(readers)
+    for row in range(0, nz * ny, rows):
+        end = min(nz * ny, row + rows)
+        stretches = []
+        for number, reader in enumerate(readers):
+            low, (high, at) = lows[number], reader.stretch(row * nx, end * nx, lows[number])
+            lows[number] = high
+            if high > low:
+                stretches.append((reader, low, high, _as_slice(at)))
+        for step in range(count):
+            for name in head.fields:
+                components = FIELD_COMPONENTS[name]
+                shape = (end - row, nx, components) if components > 1 else (end - row, nx)
+                values = np.full(shape, np.nan, PRECISION)
+                flat = values.reshape((end - row) * nx, *shape[2:])
+                for reader, low, high, at in stretches:
+                    flat[at] = reader.read(name, step, low, high)
+                writer.write_rows(first + step, name, row, values)
+
+
+def _as_slice(at: np.ndarray) -> np.ndarray | slice:
+    """Return consecutive ascending indices as a slice, which is several times faster."""
+    return slice(int(at[0]), int(at[-1]) + 1) if at[-1] - at[0] == len(at) - 1 else at

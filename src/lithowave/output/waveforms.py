@@ -1,4 +1,6 @@
-"""Seismograms in the formats of seismology, through ObsPy: MiniSEED, SAC, and ObsPy Streams.
+"""Seismograms of SPECFEM as text: files ``NET.STA.CHA.semd`` with the time after the origin time, s, and the value.
+
+Seismograms in the formats of seismology, through ObsPy: MiniSEED, SAC, and ObsPy Streams.
 
 Channel codes are ``bXE``, ``bXN``, ``bXZ``: the band letter b for the sampling rate (SEED manual, appendix A; FDSN
 source identifiers 1.0), X for a synthetic ("derived") instrument, and the direction. These formats do not support
@@ -11,6 +13,7 @@ date starts at 1970-01-01T00:00:00, so that the time of a sample is the seconds 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from io import BytesIO
@@ -20,13 +23,52 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lithowave.errors import InputError, MissingPackageError, OutputError
-from lithowave.output import hdf5
+from lithowave.globe_coordinates import RADIUS
+from lithowave.output import files
 from lithowave.output.attributes import chunk_map, to_geographic
 from lithowave.output.geometry import azimuth, epicentral_distance, radial_direction
-from lithowave.sphere import RADIUS
 
 if TYPE_CHECKING:
-    from lithowave.output.seismogram_arrays import SeismogramArrays
+    from lithowave.output.geometry import SeismogramArrays
+
+
+_NAME = re.compile(r"([^.]+)\.([^.]+)\.([A-Z0-9]+)\.sem([dva]?)(\.ascii)?", re.IGNORECASE)
+_QUANTITIES = {"d": "displacement", "": "displacement", "v": "velocity", "a": "acceleration"}
+_COMPONENTS = {"X": "E", "Y": "N"}
+"""Components in the axes of a Cartesian mesh, x East and y North."""
+
+_UNEVEN = 0.1
+"""Largest distance of a time from even sampling, as a fraction of the interval: times are written with few digits."""
+
+
+def specfem_name(path: Path) -> tuple[str, str, str, str] | None:
+    """Return network, station, channel and quantity from the name of a file of SPECFEM; None for other names."""
+    match = _NAME.fullmatch(path.name)
+    if match is None:
+        return None
+    network, station, channel = match[1], match[2], match[3].upper()
+    channel = channel[:-1] + _COMPONENTS.get(channel[-1], channel[-1])
+    return network, station, channel, _QUANTITIES[match[4].lower()]
+
+
+def read_specfem_samples(path: Path) -> tuple[float, float, np.ndarray]:
+    """Return the time of the first sample after the origin time, s, the sampling interval, s, and the samples.
+
+    InputError : the file does not have two columns of numbers, or its times are not evenly spaced.
+    """
+    expected = "expected two columns: time in s, and value"
+    try:
+        table = np.loadtxt(path, dtype=float, ndmin=2, encoding="utf-8-sig")
+    except (ValueError, OSError) as error:
+        raise InputError(str(path), f"cannot be read as seismogram of SPECFEM: {error}", expected) from None
+    if table.shape[1:] != (2,) or len(table) < 2 or not np.isfinite(table[:, 0]).all():
+        raise InputError(str(path), f"has {table.shape[0]} rows of {table.shape[1]} numbers", expected)
+    time = table[:, 0]
+    interval = float(time[-1] - time[0]) / (len(time) - 1)
+    if not interval > 0.0 or np.abs(time - time[0] - interval * np.arange(len(time))).max() > _UNEVEN * interval:
+        raise InputError(str(path), "the times are not evenly spaced", "expected a constant sampling interval")
+    return float(time[0]), interval, table[:, 1]
+
 
 # Minimum sampling rate (Hz) of each band letter, in the variant with a corner period of 10 s or more.
 BANDS = (
@@ -234,13 +276,13 @@ def _prepare(seismograms: SeismogramArrays, directory: str | Path) -> Path:
     if len(seismograms) and not len(seismograms.time):
         raise OutputError(f"{directory}: nothing to write: no sample has been recorded yet.")
     folder = Path(directory)
-    with hdf5.writing(folder):
+    with files.writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
     return folder
 
 
 def _store(path: Path, content: BytesIO) -> Path:
-    with hdf5.writing(path):
+    with files.writing(path):
         try:
             path.write_bytes(content.getbuffer())
         except OSError:

@@ -1,4 +1,6 @@
-"""Gridded material models: vp, vs, rho and quality factors on rectilinear axes, from NetCDF, HDF5 or NumPy files.
+"""Horizontal coordinates of gridded models: local, longitude and latitude, or a rotated map projection.
+
+Gridded material models: vp, vs, rho and quality factors on rectilinear axes, from NetCDF, HDF5 or NumPy files.
 
 The file contains the variables ``vp``, ``vs`` and ``rho``, for attenuation also ``qp`` and ``qs`` or ``qkappa`` and
 ``qmu`` (in a model of fluids only, the first of each pair), and their axes ``x``, ``y`` and ``z`` (or ``depth``), each
@@ -7,21 +9,113 @@ does, ``.npz`` and plain HDF5 files do with an entry ``axes``, for example ``["x
 must follow from the shape, so the axes must have different numbers of points. The default units are SI; ``units``
 attributes override them. ``depth`` and an axis with ``positive: down`` become z = -depth. Axes may descend. A depth
 that appears twice in succession is a discontinuity, with the values above and below it.
+
+Gridded models from text: one point per line, on a regular lattice in any order, with named columns.
+
+The names of the columns are in the first line, with or without ``#``, or in the last comment before the first point, as
+in ``# lon lat depth vp vs rho``. A unit may follow a name in parentheses or brackets: ``depth(km) vp[m/s]``.
+Columns are separated by spaces, tabulators, commas or semicolons. Text after ``#``, ``%`` or ``!`` is a comment. The
+``tomography_model.xyz`` of SPECFEM3D is recognized by its header of four lines of numbers.
 """
 
 from __future__ import annotations
 
+import functools
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from lithowave.errors import InputError
-from lithowave.readers.array_files import DAMAGE, ArrayEntry, dimension_names, unused_names
-from lithowave.readers.model_frames import LOCAL, Frame
-from lithowave.readers.units import DENSITY, LENGTH, SPEED, Exponents, si_factor
+from lithowave.readers.array_files import DAMAGE, ArrayEntry, ArrayFile, dimension_names, unused_names
+from lithowave.readers.text import DENSITY, LENGTH, SPEED, Exponents, parse_number, read_lines, si_factor
+
+if TYPE_CHECKING:
+    from pyproj import Transformer
+
+
+@dataclass(frozen=True)
+class Frame:
+    """The coordinates of the first two axes of a model; the third axis is z, m, positive upwards.
+
+    Attributes
+    ----------
+    kind : ``local``: x East and y North of the domain, m. ``geographic``: longitude and latitude, degrees (WGS84).
+        ``projected``: distances in m from `origin` on the map of `projection`, the first axis in the direction
+        `azimuth`, the second one 90 degrees clockwise from it.
+    projection : PROJ text. origin : longitude and latitude, degrees. azimuth : degrees clockwise from North.
+    """
+
+    kind: Literal["local", "geographic", "projected"] = "local"
+    projection: str = ""
+    origin: tuple[float, float] = (0.0, 0.0)
+    azimuth: float = 0.0
+
+    @property
+    def names(self) -> tuple[str, str, str]:
+        """Names of the three axes."""
+        return ("longitude", "latitude", "z") if self.kind == "geographic" else ("x", "y", "z")
+
+    @property
+    def units(self) -> tuple[str, str, str]:
+        """Units of the three axes."""
+        return ("degrees", "degrees", "m") if self.kind == "geographic" else ("m", "m", "m")
+
+    def from_geographic(self, longitude: Any, latitude: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Return the coordinates of points given by longitude and latitude, degrees."""
+        if self.kind == "geographic":
+            return np.asarray(longitude), np.asarray(latitude)
+        east, north = _transformer(self.projection).transform(longitude, latitude)
+        east_0, north_0 = _transformer(self.projection).transform(*self.origin)
+        sine, cosine = _direction(self.azimuth)
+        east, north = np.asarray(east) - east_0, np.asarray(north) - north_0
+        return sine * east + cosine * north, cosine * east - sine * north
+
+    def to_geographic(self, first: Any, second: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Return longitude and latitude, degrees, of points given by the coordinates of this frame."""
+        if self.kind == "geographic":
+            return np.asarray(first), np.asarray(second)
+        east_0, north_0 = _transformer(self.projection).transform(*self.origin)
+        sine, cosine = _direction(self.azimuth)
+        east, north = sine * first + cosine * second + east_0, cosine * first - sine * second + north_0
+        longitude, latitude = _transformer(self.projection).transform(east, north, direction="INVERSE")
+        return np.asarray(longitude), np.asarray(latitude)
+
+
+LOCAL = Frame()
+GEOGRAPHIC = Frame("geographic")
+
+
+def transverse_mercator(longitude: float, latitude: float) -> str:
+    """Return the PROJ text of the transverse Mercator projection around a point (degrees), in m on WGS84."""
+    return f"+proj=tmerc +lat_0={latitude!r} +lon_0={longitude!r} +k=1 +ellps=WGS84 +units=m +no_defs"
+
+
+def projection_problem(projection: str, origin: tuple[float, float]) -> str:
+    """Return why a PROJ text cannot be used around a point (longitude, latitude in degrees); empty if it can."""
+    from pyproj.exceptions import ProjError
+
+    try:
+        place = _transformer(projection).transform(*origin)
+    except ProjError as error:
+        return str(error)
+    return "" if np.isfinite(place).all() else "the origin cannot be projected"
+
+
+def _direction(azimuth: float) -> tuple[float, float]:
+    return float(np.sin(np.radians(azimuth))), float(np.cos(np.radians(azimuth)))
+
+
+@functools.lru_cache(maxsize=8)
+def _transformer(projection: str) -> Transformer:
+    from pyproj import CRS, Transformer
+
+    target = CRS.from_user_input(projection)
+    return Transformer.from_crs("EPSG:4326", target, always_xy=True)
+
 
 _PROPERTIES: Mapping[str, Exponents] = {"vp": SPEED, "vs": SPEED, "rho": DENSITY}
 _EXAMPLES: Mapping[Exponents, str] = {
@@ -293,3 +387,168 @@ def _ascending(
             count = f"{int(lacking.sum())} of {lacking.size} points"
             raise InputError(name, f"has no value at {place} ({count})", "every point needs one", file=path)
     return model
+
+
+_KNOWN = {
+    "longitude": "longitude", "lon": "longitude", "latitude": "latitude", "lat": "latitude", "x": "x", "y": "y",
+    "z": "z", "depth": "depth", "dep": "depth", "elevation": "elevation",
+    "vp": "vp", "vs": "vs", "rho": "rho", "density": "rho",
+    "qp": "qp", "qs": "qs", "qmu": "qmu", "qkappa": "qkappa",
+}  # fmt: skip
+_HORIZONTAL = (("longitude", "latitude"), ("x", "y"))
+_VERTICAL = ("depth", "z", "elevation")
+_LARGEST = 500_000_000
+"""Bytes of text above which a model should be in a binary format."""
+
+
+def read_text_model(path: Path) -> ArrayFile:
+    """Return the axes and arrays of a text file, as those of a binary file.
+
+    Raises
+    ------
+    InputError
+        with the file and the line: columns without names, a line with another number of columns, a point that is there
+        twice, or points that are missing in the lattice.
+    """
+    if path.stat().st_size > _LARGEST:
+        raise InputError("file", f"has {path.stat().st_size} bytes", "expected a NetCDF or HDF5 file", file=path)
+    lines = read_lines(path, "file")
+    names, units, start = _tomography_columns(lines, path) or _columns(lines, path)
+    table = _table(lines, start, names, path)
+    horizontal = next((pair for pair in _HORIZONTAL if all(name in names for name in pair)), None)
+    vertical = [name for name in _VERTICAL if name in names]
+    if horizontal is None or len(vertical) != 1:
+        allowed = "expected longitude and latitude or x and y, and one of depth, z and elevation"
+        raise InputError("columns", f"the columns are {', '.join(names)}", allowed, file=path, line=start)
+    axes = (*horizontal, vertical[0])
+    entries: dict[str, ArrayEntry] = {}
+    order, shape = _lattice(table, names, axes, entries, path)
+    for name in names:
+        if name not in axes:
+            values = table[order, names.index(name)].reshape(shape)
+            entries[name] = _entry(values, axes)
+    for name, unit in units.items():
+        entries[name] = ArrayEntry(entries[name].shape, entries[name].dimensions, entries[name].load, {"units": unit})
+    return ArrayFile(entries)
+
+
+def _entry(values: np.ndarray, dimensions: tuple[str, ...]) -> ArrayEntry:
+    return ArrayEntry(values.shape, dimensions, lambda: values)
+
+
+def _columns(lines: list[str], path: Path) -> tuple[list[str], Mapping[str, str], int]:
+    """Return the names of the columns, their units, and the number of the line with the names."""
+    found: tuple[list[str], dict[str, str], int] | None = None
+    for number, line in enumerate(lines, start=1):
+        text = line.strip()
+        if not text:
+            continue
+        words = _words(text.lstrip("#%!").strip())
+        known = [_KNOWN.get(re.sub(r"[\[(].*", "", word).lower(), "") for word in words]
+        if sum(1 for name in known if name) >= 4:
+            plain = [name or re.sub(r"[\[(].*", "", word).lower() for name, word in zip(known, words, strict=True)]
+            units = {name: _unit(word) for name, word in zip(plain, words, strict=True) if _unit(word)}
+            found = plain, units, number
+        elif text[0] not in "#%!":
+            break
+    if found is None:
+        raise InputError(
+            "columns", "the columns have no names", "expected a first line such as `# lon lat depth vp vs rho`",
+            "the order of columns differs between programs, so it cannot be assumed", file=path, line=1,
+        )  # fmt: skip
+    names = found[0]
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise InputError("columns", f"the column {twice[0]} is there twice", "", file=path, line=found[2])
+    return found
+
+
+def _tomography_columns(lines: list[str], path: Path) -> tuple[list[str], Mapping[str, str], int] | None:
+    """Return names, units and the last line of the header of a SPECFEM tomography file; None for other files.
+
+    The header has four lines: the ends of the axes (6 numbers), the spacings (3), the numbers of points (3) and the
+    ranges of vp, vs and rho (6). Points follow, with x, y, z in m, vp, vs in m/s, rho in kg/m^3, and perhaps Qp and Qs.
+    """
+    header: list[tuple[int, list[str]]] = []
+    for number, line in enumerate(lines, start=1):
+        text = re.split("[#%!]", line, maxsplit=1)[0].split()
+        if text:
+            header.append((number, text))
+        if len(header) == 5:
+            break
+    counts = [len(words) for _, words in header]
+    if counts[:4] != [6, 3, 3, 6] or not all(parse_number(word) is not None for _, words in header for word in words):
+        return None
+    if counts[4:] not in ([6], [8]):
+        got = "the points after the header of a SPECFEM tomography file have another number of columns"
+        allowed = "expected x y z vp vs rho, or x y z vp vs rho qp qs"
+        raise InputError("columns", got, allowed, file=path, line=header[-1][0])
+    names = ["x", "y", "z", "vp", "vs", "rho", "qp", "qs"][: counts[4]]
+    return names, {}, header[3][0]
+
+
+def _words(text: str) -> list[str]:
+    """Return the words of a line; a unit in parentheses belongs to the word before."""
+    joined = re.sub(r"\s+(?=[\[(])", "", text)
+    return [word for word in re.split(r"[\s,;]+(?![^(\[]*[)\]])", joined) if word]
+
+
+def _unit(word: str) -> str:
+    match = re.search(r"[\[(](.*)[)\]]", word)
+    return match.group(1).strip() if match else ""
+
+
+def _table(lines: list[str], start: int, names: list[str], path: Path) -> np.ndarray:
+    """Return the numbers, (n_points, n_columns)."""
+    rows = []
+    for number, line in enumerate(lines[start:], start=start + 1):
+        text = re.split("[#%!]", line, maxsplit=1)[0].strip()
+        if not text:
+            continue
+        words = [word for word in re.split(r"[\s,;]+", text) if word]
+        if len(words) != len(names):
+            allowed = f"expected {len(names)}: {', '.join(names)}"
+            raise InputError("columns", f"has {len(words)} columns", allowed, file=path, line=number)
+        try:
+            rows.append([float(word) for word in words])
+        except ValueError:
+            raise InputError(
+                "columns", f"{text[:60]!r} contains text", "expected numbers", file=path, line=number
+            ) from None
+    if len(rows) < 8:
+        raise InputError("points", f"the file has {len(rows)} points", "expected 8 or more", file=path)
+    return np.array(rows)
+
+
+def _lattice(
+    table: np.ndarray, names: list[str], axes: tuple[str, ...], entries: dict[str, ArrayEntry], path: Path
+) -> tuple[np.ndarray, tuple[int, ...]]:
+    """Add the axes to the entries; return the rows in the order of the lattice, and its shape."""
+    indices, coordinates = [], []
+    for name in axes:
+        column = table[:, names.index(name)]
+        if not np.isfinite(column).all():
+            raise InputError(name, "has a coordinate without a value", "all must be finite", file=path)
+        values, index = np.unique(column, return_inverse=True)
+        if values.size < 2:
+            raise InputError(name, f"is {values[0]:g} at all points", "expected two values or more", file=path)
+        indices.append(index)
+        coordinates.append(values)
+        entries[name] = _entry(values, (name,))
+    shape = tuple(values.size for values in coordinates)
+    size = int(np.prod([float(count) for count in shape]))
+    if size > 100 * len(table):
+        got = f"its {len(table)} points have {' x '.join(map(str, shape))} different coordinates"
+        raise InputError("points", got, "expected a complete lattice", file=path)
+    place = np.ravel_multi_index(tuple(indices), shape)
+    order = np.argsort(place, kind="stable")
+    counts = np.bincount(place, minlength=size)
+    for wrong, what in ((counts > 1, "is there twice"), (counts == 0, "is missing")):
+        if wrong.any():
+            at = np.unravel_index(int(wrong.argmax()), shape)
+            point = ", ".join(
+                f"{name} = {values[i]:.10g}" for name, values, i in zip(axes, coordinates, at, strict=True)
+            )
+            size_text = " x ".join(map(str, shape))
+            got = f"the point {point} {what} ({int(wrong.sum())} such points; the lattice has {size_text})"
+            raise InputError("points", got, "expected each point of a lattice once", file=path)
+    return order, shape

@@ -1,18 +1,26 @@
-"""Gridded models from files of any supported format, identified by their content."""
+"""Gridded models from files of any supported format, identified by their content.
+
+Gridded models from objects in memory: xarray Datasets, and dictionaries of NumPy arrays.
+
+A Dataset names its dimensions. In a dictionary the entry ``axes`` may do so, as in a ``.npz`` file. xarray is not
+imported: any object with ``data_vars`` and ``variables``, which have ``dims``, ``attrs`` and ``values``, is accepted.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
-from lithowave.readers.array_files import ArrayFile, named_by_coordinates, open_arrays
+import numpy as np
+
+from lithowave.readers.array_files import ArrayEntry, ArrayFile, name_dimensions, named_by_coordinates, open_arrays
 from lithowave.readers.foreign_formats import naming_foreign
 from lithowave.readers.geographic_model import is_geographic, read_geographic_model
-from lithowave.readers.gridded_model import GriddedModel, blocks_of, local_model
-from lithowave.readers.sw4_rfile import is_rfile, read_rfile
-from lithowave.readers.sw4_sfile import is_sfile, read_sfile
+from lithowave.readers.gridded_model import GriddedModel, blocks_of, local_model, read_text_model
+from lithowave.readers.sw4 import is_rfile, is_sfile, read_rfile, read_sfile
 from lithowave.readers.text import is_text
-from lithowave.readers.text_model import read_text_model
 
 Models = tuple[GriddedModel, ...]
 """The blocks of a model from the top down; most formats have one."""
@@ -45,3 +53,54 @@ def models_of(entries: ArrayFile, path: Path) -> Models:
     if is_geographic(entries, path):
         return blocks_of(read_geographic_model(entries, path))
     return blocks_of(local_model(entries, path))
+
+
+LABEL = Path("material.dataset")
+"""Name of such a model in messages."""
+
+
+class ArrayModel:
+    """A gridded model that was made in Python; it is equal to itself only.
+
+    Attributes
+    ----------
+    models : its blocks, with copies of the arrays.
+    """
+
+    def __init__(self, value: Any) -> None:
+        """Read a Dataset or a dictionary of arrays.
+
+        Raises
+        ------
+        InputError : as `lithowave.readers.model_files.read_model`, with `LABEL` as file name.
+        """
+        self.models: Models = models_of(_entries(value), LABEL)
+
+
+def is_dataset(value: Any) -> bool:
+    """True for an xarray Dataset."""
+    return all(hasattr(value, name) for name in ("data_vars", "variables", "attrs"))
+
+
+def is_array_mapping(value: Any) -> bool:
+    """True for a dictionary with arrays of a gridded model."""
+    if not isinstance(value, Mapping) or is_dataset(value):
+        return False
+    return any(isinstance(value.get(name), (np.ndarray, list, tuple)) for name in ("vp", "vs", "rho"))
+
+
+def _entries(value: Any) -> ArrayFile:
+    if is_dataset(value):
+        found = {
+            str(name): ArrayEntry(
+                tuple(variable.shape),
+                tuple(str(dimension) for dimension in variable.dims),
+                lambda variable=variable: np.asarray(variable.values),
+                {str(key): entry for key, entry in variable.attrs.items()},
+            )
+            for name, variable in value.variables.items()
+        }
+        return ArrayFile(found, {str(key): entry for key, entry in value.attrs.items()})
+    arrays = {str(name): np.asarray(array) for name, array in value.items()}
+    entries = {name: ArrayEntry(array.shape, None, lambda array=array: array) for name, array in arrays.items()}
+    return ArrayFile(name_dimensions(entries, LABEL))

@@ -26,9 +26,8 @@ import numpy as np
 from lithowave.earth.radial_model import COLUMNS, RADIUS, RadialModel
 from lithowave.earth.reference_models import table_model
 from lithowave.errors import InputError
-from lithowave.readers.text import decoded, is_text, require_lines
-from lithowave.readers.units import DENSITY, LENGTH, SPEED, si_factor
-from lithowave.rheology.quality import inverse_bulk_quality
+from lithowave.readers.text import DENSITY, LENGTH, SPEED, decoded, is_text, require_lines, si_factor
+from lithowave.rheology import inverse_bulk_quality
 
 _SAME_RADIUS = 1e-3  # m, within which rows have the same radius
 _SURFACE = 1.0  # m, within which the surface must be at `RADIUS`

@@ -1,13 +1,33 @@
-"""Functions shared by readers of text files: numbered lines, and numbers in the notation of other programs."""
+"""Functions shared by readers of text files: numbered lines, and numbers in the notation of other programs.
+
+Units and their exact factors to SI: the base units of the simulation file, and unit texts of data files.
+
+The budget within which a description and its files are examined.
+
+Small files can require much memory and time: by aliases that repeat entries, by compression, by counts. Readers compare
+sizes with these limits before they allocate memory. A file that is refused takes at most 2 s and 500 MB.
+
+XML files as trees of elements with line numbers, through the expat parser of the standard library.
+
+Document type declarations are refused: they can define entities that expand without limit or refer to other files, and
+the formats of seismology do not use them.
+
+Samples of a time function in a text file: one column (values), or two (time in s, value).
+"""
 
 from __future__ import annotations
 
 import math
 import re
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
 from pathlib import Path
+from xml.parsers import expat
+
+import numpy as np
 
 from lithowave.errors import InputError
-from lithowave.readers.budget import LINE_BYTES
 
 UTF8_MARK = b"\xef\xbb\xbf"
 """Bytes with which some programs begin files of UTF-8."""
@@ -71,3 +91,344 @@ def digit_pattern(text: str) -> tuple[int, int]:
     """Return the digits after the point and in the exponent, as a program has formatted its numbers."""
     mantissa, _, exponent = text.lower().replace("d", "e").partition("e")
     return len(mantissa.partition(".")[2]), len(exponent.lstrip("+-"))
+
+
+Exponents = tuple[int, int, int]
+"""Powers of length, mass and time."""
+
+LENGTH: Exponents = (1, 0, 0)
+SPEED: Exponents = (1, 0, -1)
+DENSITY: Exponents = (-3, 1, 0)
+_VOLUME, _MASS, _TIME, _FREQUENCY = (3, 0, 0), (0, 1, 0), (0, 0, 1), (0, 0, -1)
+_PRESSURE, _FORCE, _ANGLE = (-1, 1, -2), (1, 1, -2), (0, 0, 0)
+
+# Symbol, factor to SI (degrees for angles), dimension, other spellings in data files (None: not allowed there).
+# fmt: off
+_ROWS = (
+    ("m", "1", LENGTH, "metre metres meter meters"),
+    ("km", "1e3", LENGTH, "kilometre kilometres kilometer kilometers"),
+    ("cm", "1e-2", LENGTH, "centimetre centimetres centimeter centimeters"),
+    ("mm", "1e-3", LENGTH, "millimetre millimetres millimeter millimeters"),
+    ("um", "1e-6", LENGTH, None), ("ft", "0.3048", LENGTH, "foot feet"),
+    ("cc", "1e-6", _VOLUME, ""),
+    ("kg", "1", _MASS, "kilogram kilograms"), ("g", "1e-3", _MASS, "gm gr gram grams"),
+    ("t", "1e3", _MASS, "tonne tonnes"),
+    ("s", "1", _TIME, "sec second seconds"), ("ms", "1e-3", _TIME, None), ("us", "1e-6", _TIME, None),
+    ("ns", "1e-9", _TIME, None), ("min", "60", _TIME, None), ("h", "3600", _TIME, None),
+    ("Hz", "1", _FREQUENCY, None), ("mHz", "1e-3", _FREQUENCY, None), ("kHz", "1e3", _FREQUENCY, None),
+    ("MHz", "1e6", _FREQUENCY, None),
+    ("Pa", "1", _PRESSURE, None), ("kPa", "1e3", _PRESSURE, None), ("MPa", "1e6", _PRESSURE, None),
+    ("GPa", "1e9", _PRESSURE, None), ("bar", "1e5", _PRESSURE, None),
+    ("N", "1", _FORCE, None), ("kN", "1e3", _FORCE, None), ("MN", "1e6", _FORCE, None), ("GN", "1e9", _FORCE, None),
+    ("dyn", "1e-5", _FORCE, None),
+    ("deg", "1", _ANGLE, None), ("rad", repr(180.0 / math.pi), _ANGLE, None),
+)
+# fmt: on
+_UNITS: Mapping[str, Decimal] = {symbol: Decimal(factor) for symbol, factor, _, _ in _ROWS}
+_IN_FILES: Mapping[str, tuple[float, Exponents]] = {
+    word: (float(factor), exponents)
+    for symbol, factor, exponents, words in _ROWS
+    if words is not None
+    for word in (symbol, *words.split())
+}
+_TERM = re.compile(r"(/?)\s*([A-Za-z]+)\^?([-+]?\d+)?")
+
+
+def exact_factor(text: str) -> Decimal:
+    """Return the factor from a product of unit symbols such as ``kg/m^3`` or ``dyn cm`` to SI (degrees for angles).
+
+    KeyError: an unknown symbol.
+    """
+    factor = Decimal(1)
+    for name, exponent in _terms(text):
+        factor *= _UNITS[name] ** exponent
+    return factor
+
+
+def si_factor(text: str, exponents: Exponents) -> float | None:
+    """Return the factor from this unit to SI; None if the unit is unknown or of another dimension.
+
+    A unit is a product of terms, each a name with an optional power; the term after ``/`` or ``per`` is inverted.
+    """
+    normal = re.sub(
+        r"\bper\b", "/", text.replace("³", "3").replace("⁻", "-").replace("¹", "1").replace("**", "^")
+    )
+    # A point or star between terms is a product; all other text between matches must be blank.
+    normal = re.sub(r"[.·*()]", " ", normal)
+    if re.sub(_TERM, "", normal).strip() or not normal.strip():
+        return None
+    factor, powers = 1.0, [0, 0, 0]
+    for name, exponent in _terms(normal):
+        unit = _IN_FILES.get(name) or _IN_FILES.get(name.lower())
+        if unit is None:
+            return None
+        factor *= unit[0] ** exponent
+        powers = [have + exponent * each for have, each in zip(powers, unit[1], strict=True)]
+    return factor if tuple(powers) == exponents else None
+
+
+def _terms(text: str) -> Iterator[tuple[str, int]]:
+    """Yield the name and the power of each term of a product."""
+    for slash, name, power in _TERM.findall(text):
+        yield name, int(power or 1) * (-1 if slash else 1)
+
+
+DESCRIPTION_BYTES = 64 << 20
+"""Largest simulation file."""
+
+REPEATED_ENTRIES = 100_000
+"""Most entries that the aliases of a YAML text may repeat."""
+
+NESTING = 100
+"""Most brackets and braces of a YAML text within each other."""
+
+DIGITS = 300
+"""Most digits of an integer; larger values exceed the range of floating-point numbers."""
+
+LINE_BYTES = 8 << 20
+"""Longest line of a text file, and the longest text of an XML element."""
+
+EXPANDED_BYTES = 256 << 20
+"""Size of the contents of a compressed file up to which any compression is accepted."""
+
+EXPANSION = 50
+"""Beyond that size, the largest ratio of the size of the contents and that of the file."""
+
+RECEIVERS = 1_000_000
+"""Most receivers of a simulation."""
+
+SHOTS = 1_000_000
+"""Most shots of a survey."""
+
+
+class ExpandedSize:
+    """The size of the contents of one file, as far as they are read."""
+
+    def __init__(self, path: Path) -> None:
+        self.limit = max(EXPANDED_BYTES, EXPANSION * path.stat().st_size)
+        self.total = 0
+
+    def add(self, size: int) -> None:
+        """Add a size in bytes, before memory for it is allocated.
+
+        Raises
+        ------
+        ValueError : the file declares more than its budget.
+        """
+        self.total += size
+        if self.total > self.limit:
+            raise ValueError(
+                f"it declares {size} bytes, {self.total} in total; allowed for this file: {self.limit} bytes. "
+                "Write the file without compression and without missing chunks"
+            )
+
+
+_DEEPEST = 100
+"""Depth of nested elements at which a file is refused."""
+
+_LONG_TAG = re.compile(rb"<[^>]{%d}" % LINE_BYTES)
+
+
+@dataclass(slots=True)
+class Element:
+    """An element. name : without its namespace. namespace : URI, or empty. line : of its start tag, from 1."""
+
+    name: str
+    namespace: str
+    attributes: dict[str, str]
+    line: int
+    text: str = ""
+    children: list[Element] = field(default_factory=list)
+
+    def all(self, name: str, namespace: str | None = None) -> list[Element]:
+        """Return the children with this name and a namespace, by default that of the element."""
+        space = self.namespace if namespace is None else namespace
+        return [child for child in self.children if child.name == name and child.namespace == space]
+
+    def first(self, *names: str) -> Element | None:
+        """Return the first element at a path of names, or None."""
+        element: Element | None = self
+        for name in names:
+            element = next(iter(element.all(name)), None) if element is not None else None
+        return element
+
+    def content(self, *names: str) -> str:
+        """Return the text at a path of names; empty without such an element."""
+        element = self.first(*names)
+        return "" if element is None else element.text.strip()
+
+
+def read_xml(path: str | Path, what: str, skipped: Collection[str] = ()) -> Element:
+    """Return the root element of an XML file; see `parse_xml`."""
+    path = Path(path)
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise InputError(what, f"cannot be read: {error.strerror or error}", file=path) from None
+    return parse_xml(data, what, path, skipped)
+
+
+def parse_xml(data: bytes, what: str, path: Path | None = None, skipped: Collection[str] = ()) -> Element:
+    """Return the root element of an XML document.
+
+    Parameters
+    ----------
+    what : name of the format, for messages. path : file of the document.
+    skipped : names of elements whose content is checked for correct XML, but not stored.
+
+    Raises
+    ------
+    InputError : the document is not well-formed (with the line), or has a document type declaration.
+    """
+    if not data.strip():
+        raise InputError(what, "the file is empty", file=path)
+    if _LONG_TAG.search(data):
+        raise InputError(what, f"has a tag with more than {LINE_BYTES} characters", file=path)
+    builder = _Builder(path, what, frozenset(skipped))
+    try:
+        builder.parser.Parse(data, True)
+    except expat.ExpatError as error:
+        got = f"is not well-formed XML: {expat.ErrorString(error.code)}"
+        raise InputError(what, got, hint="check that the file is complete", file=path, line=error.lineno) from None
+    except (LookupError, ValueError) as error:  # an unknown encoding
+        raise InputError(what, f"is not readable XML: {error}", file=path) from None
+    assert builder.root is not None
+    return builder.root
+
+
+class _Builder:
+    """The handlers of the parser, which build the tree."""
+
+    def __init__(self, path: Path | None, what: str, skipped: frozenset[str]) -> None:
+        self.path, self.what, self.skipped = path, what, skipped
+        self.root: Element | None = None
+        self.open: list[Element] = []
+        self.texts: list[list[str]] = []  # of the open elements
+        self.lengths: list[int] = []
+        self.ignored = 0  # depth within a skipped element
+        self.parser = expat.ParserCreate(namespace_separator=" ")
+        self.parser.buffer_text = True
+        self.parser.StartElementHandler = self.start
+        self.parser.EndElementHandler = self.end
+        self.parser.CharacterDataHandler = self.characters
+        self.parser.StartDoctypeDeclHandler = self.refuse_doctype
+
+    def start(self, tag: str, attributes: dict[str, str]) -> None:
+        if len(self.open) + self.ignored >= _DEEPEST:
+            got = f"has more than {_DEEPEST} nested elements"
+            raise InputError(self.what, got, file=self.path, line=self.parser.CurrentLineNumber)
+        namespace, _, name = tag.rpartition(" ")
+        if self.ignored or name in self.skipped:
+            self.ignored += 1
+            return
+        element = Element(name, namespace, attributes, self.parser.CurrentLineNumber)
+        if self.open:
+            self.open[-1].children.append(element)
+        else:
+            self.root = element
+        self.open.append(element)
+        self.texts.append([])
+        self.lengths.append(0)
+
+    def end(self, tag: str) -> None:
+        if self.ignored:
+            self.ignored -= 1
+        else:
+            self.open.pop().text = "".join(self.texts.pop())
+            self.lengths.pop()
+
+    def characters(self, text: str) -> None:
+        if self.open and not self.ignored:
+            self.texts[-1].append(text)
+            self.lengths[-1] += len(text)
+            if self.lengths[-1] > LINE_BYTES:
+                got = f"the element {self.open[-1].name} has more than {LINE_BYTES} characters of text"
+                raise InputError(self.what, got, file=self.path, line=self.open[-1].line)
+
+    def refuse_doctype(self, *_: object) -> None:
+        got, line = "has a document type declaration (DOCTYPE)", self.parser.CurrentLineNumber
+        hint = "remove the declaration and the entities that it defines"
+        raise InputError(self.what, got, "is not accepted for security", hint, file=self.path, line=line)
+
+
+_WHAT = "samples"
+
+
+@dataclass(frozen=True, eq=False)
+class SampleTable:
+    """The columns of the file: ``values`` of shape (n,), and ``times`` in s of shape (n,) or None."""
+
+    values: np.ndarray
+    times: np.ndarray | None
+
+
+def read_samples(path: str | Path) -> SampleTable:
+    """Read samples, one or two numbers per line, separated by blanks or commas.
+
+    Blank lines, and text after ``#``, ``!`` or ``%``, are ignored.
+
+    Raises
+    ------
+    InputError
+        with the line: a word is not a number, lines have different numbers of columns, times do not increase, or there
+        are fewer than two samples.
+    """
+    path = Path(path)
+    rows: list[tuple[int, list[float]]] = []
+    for number, line in enumerate(read_lines(path, _WHAT), start=1):
+        words = _without_comment(line).replace(",", " ").split()
+        if words:
+            rows.append((number, _parse_row(words, path, number)))
+    if len(rows) < 2:
+        count = "1 sample" if rows else "no samples"
+        raise InputError(_WHAT, f"the file has {count}", "at least 2 are needed", file=path)
+    width = len(rows[0][1])
+    for number, row in rows:
+        if len(row) != width:
+            raise InputError(
+                _WHAT,
+                f"{_counted(len(row))} on this line",
+                f"the first line has {width}",
+                file=path,
+                line=number,
+            )
+    table = np.array([row for _, row in rows])
+    if width == 1:
+        return SampleTable(table[:, 0], None)
+    backward = np.flatnonzero(np.diff(table[:, 0]) <= 0)
+    if backward.size:
+        line, row = rows[int(backward[0]) + 1]
+        raise InputError(
+            _WHAT,
+            f"the time {row[0]:.12g} s does not follow the one before it",
+            "times must increase",
+            file=path,
+            line=line,
+        )
+    return SampleTable(table[:, 1], table[:, 0])
+
+
+def _without_comment(line: str) -> str:
+    for mark in "#!%":
+        line = line.partition(mark)[0]
+    return line
+
+
+def _parse_row(words: list[str], path: Path, line: int) -> list[float]:
+    if len(words) > 2:
+        raise InputError(
+            _WHAT,
+            f"{len(words)} columns",
+            "expected one (value) or two (time in s, value)",
+            file=path,
+            line=line,
+        )
+    values = [parse_number(word) for word in words]
+    for word, value in zip(words, values, strict=True):
+        if value is None:
+            raise InputError(_WHAT, f"{word!r} is not a finite number", file=path, line=line)
+    return [value for value in values if value is not None]
+
+
+def _counted(count: int) -> str:
+    return f"{count} number" + ("" if count == 1 else "s")

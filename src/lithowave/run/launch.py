@@ -1,18 +1,23 @@
-"""Launch of a run: makes the plan, the solver and the callbacks, and runs the time loop."""
+"""Self-checks of a run: each source and receiver is represented once, and waves arrive.
+
+Launch of a run: makes the plan, the solver and the callbacks, and runs the time loop.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from lithowave.backends import compile_processes, make_backend
+import numpy as np
+
+from lithowave.backends import kernel_cache, make_backend
 from lithowave.backends.cpu import host_threads_in_use, usable_cores
 from lithowave.backends.interface import Backend
-from lithowave.description.simulation import Simulation
-from lithowave.description.writing import MODEL_FILE, recorded_yaml, stored_model
+from lithowave.description.acquisition import Acquisition
+from lithowave.description.simulation import MODEL_FILE, Simulation, recorded_yaml, stored_model
 from lithowave.errors import (
     InputError,
     InstabilityError,
@@ -24,13 +29,11 @@ from lithowave.errors import (
 )
 from lithowave.output.asdf import write_asdf
 from lithowave.output.attributes import attributes_of
-from lithowave.output.background import WriterThread
 from lithowave.output.checkpoint import FILE_NAME as CHECKPOINT_FILE
 from lithowave.output.checkpoint import Checkpoint, open_checkpoint
-from lithowave.output.disk_use import output_bytes
-from lithowave.output.hdf5 import require_space
-from lithowave.output.model_writing import write_gridded_model
-from lithowave.output.recorders import SeismogramRecorder, make_recorders, record_lag
+from lithowave.output.conversion import write_gridded_model
+from lithowave.output.files import require_space
+from lithowave.output.recorders import NOTHING, SeismogramRecorder, WriterThread, make_recorders, record_lag
 from lithowave.output.run_folder import (
     DESCRIPTION,
     NonRootRunFolder,
@@ -42,28 +45,78 @@ from lithowave.output.run_folder import (
     read_text,
 )
 from lithowave.output.segy import write_segy
-from lithowave.output.seismograms import load_seismograms, mark_complete
+from lithowave.output.seismograms import load_seismograms, mark_complete, read_seismograms
 from lithowave.output.waveforms import check_names, require_packages, write_miniseed, write_sac
 from lithowave.parallel.halo import Halo, device_index, ranks_sharing_cores, require_own_device
-from lithowave.parallel.ranks import Note, Ranks, make_ranks
-from lithowave.phases import phase, record_phases, recorded_phases
-from lithowave.run.callback import Callback, UserCallback, user_callbacks
-from lithowave.run.checkpoints import CheckpointManager
-from lithowave.run.efficiency import LoopTimes, loop_efficiency
-from lithowave.run.instability import InstabilityWatch, crossing_time
-from lithowave.run.loop import FIRST_STEP, Integration
-from lithowave.run.machine_rates import load_rate
-from lithowave.run.memory import memory_needed, require_memory, require_room
-from lithowave.run.output_watch import OutputWatch
-from lithowave.run.plan_summary import plan_summary
-from lithowave.run.progress import Progress, ProgressCallback, rate_key
-from lithowave.run.result import Result
-from lithowave.run.self_checks import check_seismograms, checked_sources
-from lithowave.run.stop_signals import SignalHandler, SignalRequests, stop_signals
+from lithowave.parallel.ranks import Note, Ranks, collective_call, make_ranks
+from lithowave.process import phase, record_phases, recorded_phases
+from lithowave.run.check import plan_summary
+from lithowave.run.loop import (
+    FIRST_STEP,
+    Callback,
+    CheckpointManager,
+    InstabilityWatch,
+    Integration,
+    Onsets,
+    OutputWatch,
+    UserCallback,
+    crossing_time,
+    explain_zero_seismograms,
+    user_callbacks,
+)
+from lithowave.run.progress import LoopTimes, Progress, ProgressCallback, load_rate, loop_efficiency, rate_key
+from lithowave.run.requirements import memory_needed, output_bytes, require_memory, require_room
+from lithowave.run.signals import SignalHandler, SignalRequests, stop_signals
+from lithowave.run.status import Result
 from lithowave.solvers import load_method
-from lithowave.solvers.clock import Clock
-from lithowave.solvers.gathered import GatheredSolver
-from lithowave.solvers.interface import Plan
+from lithowave.solvers.interface import Clock, GatheredSolver, Plan, Solver, check_placement
+
+
+def checked_sources(acquisition: Acquisition, solver: Solver, ranks: Ranks) -> Onsets:
+    """Compare the sources and receivers of all ranks with the description; return the onsets of the sources.
+
+    Raises
+    ------
+    SelfCheckError : a receiver or source is missing, or is represented more than once.
+    """
+    sources, receivers = acquisition.sources, acquisition.receivers
+    placement = solver.placement(sources, receivers).summed(ranks)
+    check_placement(placement, sources, receivers)
+    schedule = solver.plan.schedule
+    return Onsets(sources, placement.totals, placement.acts, schedule.time_step, int(schedule.end / schedule.time_step))
+
+
+def check_seismograms(
+    simulation: Simulation,
+    folder: RunFolder,
+    recorder: SeismogramRecorder,
+    onsets: Onsets,
+    solver: GatheredSolver,
+    clock: Clock,
+) -> None:
+    """Warn if all seismograms of a run that has ended at the time of the clock are zero.
+
+    Raises
+    ------
+    SelfCheckError : all are zero, although a wave must have reached a receiver.
+    """
+    ranks = solver.ranks
+    reached = replace(onsets, steps=min(onsets.steps, clock.step))
+
+    def explained() -> str:
+        if not ranks.is_root or recorder.moved or not simulation.receivers:
+            return ""
+        if (np.abs(read_seismograms(folder.path).data) > NOTHING).any():  # before a restart
+            return ""
+        return explain_zero_seismograms(reached, simulation, solver.plan.summary()["faces"])
+
+    text = ranks.broadcast(collective_call(ranks, explained))
+    if text:
+        folder.write_report(warnings=[*folder.report.get("warnings", []), text])
+        if ranks.is_root:
+            folder.log(f"warning: {text}")
+            issue_warning(text)
+
 
 WAVEFORM_WRITERS: dict[str, Callable[..., list[Path]]] = {
     "miniseed": write_miniseed, "sac": write_sac, "segy": write_segy, "asdf": write_asdf,
@@ -237,8 +290,8 @@ def _planned(
     if ranks.is_root:
         solver = simulation.solver
         orders = solver.degree, solver.order
-        selection = compile_processes.Selection(solver.method, compute.precision, orders, backend.own_memory)
-        compile_processes.start(selection, usable_cores() - 1)
+        selection = kernel_cache.Selection(solver.method, compute.precision, orders, backend.own_memory)
+        kernel_cache.start(selection, usable_cores() - 1)
     require_room(simulation, backend, ranks)
     method = load_method(simulation.solver.method)
     with phase("kernels"):

@@ -1,24 +1,101 @@
-"""State and progress of a run, read from its folder by another process."""
+"""The result of a run: its folder, its report, and the files that it has written.
+
+State and progress of a run, read from its folder by another process.
+
+Progress of a run as text, and as one line that is updated in place in terminals and notebooks.
+"""
 
 from __future__ import annotations
 
 import fcntl
 import platform
 import re
+import sys
 import time
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from shlex import quote
 from typing import Any
 
-from lithowave.errors import OutputError
+from lithowave.errors import InputError, OutputError
 from lithowave.output.checkpoint import FILE_NAME as CHECKPOINT
 from lithowave.output.checkpoint import checkpoint_step
+from lithowave.output.files import ProgressEntries, read_entries
+from lithowave.output.results import PeakMotion, load_peak_motion
 from lithowave.output.run_folder import DESCRIPTION, LOG, PROGRESS, REPORT, read_report
-from lithowave.output.stored_entries import ProgressEntries, read_entries
+from lithowave.output.seismograms import Seismograms, load_seismograms
+from lithowave.output.snapshots import FILE_SUFFIX, Snapshots, load_snapshots
 from lithowave.run.check import duration_text
 from lithowave.run.progress import rate_key, rate_text
+
+
+@dataclass
+class Result:
+    """The result of a run.
+
+    Attributes
+    ----------
+    directory : the run folder.
+    report : content of run.json.
+    complete : False in the result of a `RunInterrupted` or a `RunKeyboardInterrupt`: a signal stopped the run;
+        ``report["stopped_by"]`` is then the name of the signal, and ``lithowave restart`` resumes the run. A run that a
+        callback has stopped is complete.
+    """
+
+    directory: Path
+    report: dict[str, Any]
+    complete: bool = True
+
+    @property
+    def warnings(self) -> list[str]:
+        """Warnings about the accuracy of the run, as in run.json."""
+        return self.report.get("warnings", [])
+
+    @property
+    def stop_reason(self) -> str | None:
+        """The reason that a callback passed to ``clock.stop`` to stop the run before its last step; else None.
+
+        ``report`` then contains the class of the callback (``stopped_by``), ``stopped_at_step`` and
+        ``stopped_at_time_s``.
+        """
+        return self.report.get("stop_reason")
+
+    @cached_property
+    def seismograms(self) -> Seismograms:
+        """The seismograms of the run, up to the time at which it ended."""
+        return load_seismograms(self.directory)
+
+    @cached_property
+    def peak_motion(self) -> PeakMotion:
+        """The maps of peak ground motion; OutputError if the run has none (``output.peak_motion``)."""
+        return load_peak_motion(self.directory)
+
+    def snapshots(self, index: int = 0) -> Snapshots:
+        """Open the snapshots of one entry of ``output.snapshots``, in the order of their file names.
+
+        Raises
+        ------
+        InputError : the run has no such snapshots.
+        """
+        files = sorted((self.directory / "snapshots").glob(f"*{FILE_SUFFIX}"))
+        if not -len(files) <= index < len(files):
+            raise InputError("snapshots", f"there is no set {index}", f"the run has {len(files)} sets of snapshots")
+        return load_snapshots(files[index])
+
+    def to_pandas(self) -> Any:
+        """Return a table of the receivers with their peak values: see `Seismograms.to_pandas`."""
+        return self.seismograms.to_pandas()
+
+    def __repr__(self) -> str:
+        state = self.report.get("exit_state", "unknown state")
+        wall, device = self.report.get("wall_s"), self.report.get("device")
+        facts = [state, *([f"{wall:.3g} s"] if wall is not None else []), *([str(device)] if device else [])]
+        if self.warnings:
+            facts.append(f"{len(self.warnings)} warnings")
+        return f"<Result in {self.directory}: {', '.join(facts)}>"
+
 
 HEARTBEAT_TIMEOUT = 60.0  # s; progress.json is written every second
 WAITING, RUNNING, FINISHED, FAILED, STOPPED, LOST = "waiting", "running", "finished", "failed", "stopped", "lost"
@@ -181,3 +258,54 @@ def _progress_text(progress: dict[str, Any]) -> str:
     if progress.get("remaining_s"):
         parts.append(f"{duration_text(progress['remaining_s'])} left")
     return ", ".join(parts)
+
+
+WIDTH = 100
+
+
+def begin_text(heading: str, entries: dict[str, Any]) -> str:
+    """Return the lines printed when a run begins or resumes."""
+    begun = f"from step {entries['step']} (t = {entries['time_s']:.4g} s) " if entries["step"] else ""
+    return (
+        f"{heading}\n{entries[entries['unit']]:,} {entries['unit']}, {begun}{entries['steps']:,} steps "
+        f"to t = {entries['end_s']:.4g} s; kernels are compiled on first use"
+    )
+
+
+def line_text(entries: dict[str, Any]) -> str:
+    """Return one line of progress."""
+    share = 100.0 * entries["step"] / entries["steps"]
+    return f"step {entries['step']} of {entries['steps']} ({share:.0f}%), {state_text(entries)}"
+
+
+def state_text(entries: dict[str, Any]) -> str:
+    """Return simulated time, rate and remaining time."""
+    parts = [f"t = {entries['time_s']:.4g} of {entries['end_s']:.4g} s"]
+    if rate := rate_of(entries):
+        parts.append(rate_text(rate, entries["unit"]))
+    if entries["remaining_s"] and entries["step"] < entries["steps"]:
+        parts.append(f"{duration_text(entries['remaining_s'])} remaining")
+    return ", ".join(parts)
+
+
+def rate_of(entries: dict[str, Any]) -> float | None:
+    """Return the points or elements updated per second; None if unknown."""
+    return entries[rate_key(entries["unit"])]
+
+
+class ProgressLine:
+    """A function for `show` that updates one line, in terminals and Jupyter notebooks; else it prints the last line."""
+
+    def __init__(self, stream: Any = None) -> None:
+        self.stream = sys.stdout if stream is None else stream
+        notebook = type(self.stream).__module__.partition(".")[0] == "ipykernel"
+        self.updates = notebook or bool(getattr(self.stream, "isatty", lambda: False)())
+
+    def __call__(self, entries: dict[str, Any]) -> None:
+        """Show the progress."""
+        finished = entries["step"] >= entries["steps"]
+        if self.updates:
+            self.stream.write("\r" + line_text(entries)[:WIDTH].ljust(WIDTH) + ("\n" if finished else ""))
+        elif finished:
+            self.stream.write(line_text(entries) + "\n")
+        self.stream.flush()

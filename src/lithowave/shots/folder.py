@@ -1,25 +1,35 @@
-"""The folder of a survey: its description, an index of its shots, and one run folder per shot."""
+"""The folder of a survey: its description, an index of its shots, and one run folder per shot.
+
+Slots for shots that run at the same time: the device, or the number of threads, of each.
+
+State and progress of a survey, read from its folder by another process.
+"""
 
 from __future__ import annotations
 
+import ctypes
 import fcntl
 import hashlib
 import json
 import os
 import shutil
 from contextlib import suppress
+from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import yaml
 
+from lithowave.backends import cpu
+from lithowave.backends.cuda_driver import driver_library
 from lithowave.description.simulation import Simulation
 from lithowave.errors import OVERWRITE, InputError
-from lithowave.output.hdf5 import writing
+from lithowave.output.files import SurveyEntries, read_entries, writing
 from lithowave.output.run_folder import LOG as RUN_LOG
 from lithowave.output.run_folder import REPORT, existing_outputs, fingerprint, input_hashes, now, release
-from lithowave.output.stored_entries import SurveyEntries, read_entries
-from lithowave.run.status import is_locked
+from lithowave.run.status import FAILED, FINISHED, LOST, RUNNING, STOPPED, WAITING, RunState, is_locked, run_state
 from lithowave.version import __version__
 
 DESCRIPTION, INDEX, LOG = "survey.yaml", "survey.json", "survey.log"
@@ -215,3 +225,125 @@ def _replace(path: Path, text: str) -> None:
     finally:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
+
+
+@dataclass(frozen=True)
+class ShotSlot:
+    """Resources of one shot. environment : of its process. threads : None leaves the number to the description."""
+
+    environment: dict[str, str] = field(default_factory=dict)
+    threads: int | None = None
+
+
+def shot_slots(simulation: Simulation) -> list[ShotSlot]:
+    """Return a slot for each shot that runs at the same time.
+
+    By default there is one slot per CUDA device that the run may use, or one slot with all cores; ``survey.at_once``
+    sets another number, and the slots then share devices or cores evenly.
+    """
+    assert simulation.survey is not None
+    devices = [] if simulation.compute.backend == "cpu" else visible_devices()
+    count = simulation.survey.at_once or max(1, len(devices))
+    if devices:
+        return [ShotSlot({"CUDA_VISIBLE_DEVICES": devices[number % len(devices)]}) for number in range(count)]
+    threads = simulation.compute.threads or (max(1, cpu.usable_cores() // count) if count > 1 else None)
+    return [ShotSlot({}, threads) for _ in range(count)]
+
+
+def visible_devices() -> list[str]:
+    """Return the CUDA devices that this process may use, as in CUDA_VISIBLE_DEVICES; empty without CuPy.
+
+    The number of devices is read from the driver, which allocates no device memory.
+    """
+    library = driver_library() if find_spec("cupy") is not None else None
+    if library is None:
+        return []
+    count = ctypes.c_int()
+    if library.cuInit(0) != 0 or library.cuDeviceGetCount(ctypes.byref(count)) != 0:
+        return []
+    listed = os.environ.get("CUDA_VISIBLE_DEVICES")
+    names = [str(number) for number in range(count.value)] if listed is None else listed.split(",")
+    return [name.strip() for name in names[: count.value]]
+
+
+STATES = (FINISHED, RUNNING, STOPPED, FAILED, LOST, WAITING)
+
+
+@dataclass(frozen=True)
+class SurveyState:
+    """State and progress of a survey. labels : names of its shots. alive : True if a process runs the shots now."""
+
+    directory: Path
+    labels: list[str]
+    shots: list[RunState]
+    alive: bool
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Number of shots in each state."""
+        states = [shot.state for shot in self.shots]
+        return {state: states.count(state) for state in STATES if state in states}
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return all entries as plain values for JSON."""
+        shots = [{"shot": n, "label": label, **shot.as_dict()} for n, (label, shot) in enumerate(self._pairs(), 1)]
+        return {"directory": str(self.directory), "alive": self.alive, "counts": self.counts, "shots": shots}
+
+    def lines(self) -> list[str]:
+        """Return a summary line, then one line per shot; consecutive finished or waiting shots share a line."""
+        counted = ", ".join(f"{count} {state}" for state, count in self.counts.items())
+        lines = [f"{len(self.shots)} shots: {counted}"]
+        group: list[str] = []
+        previous = ""
+        for label, shot in self._pairs():
+            text = shot.text() if shot.state not in (FINISHED, WAITING) else shot.state
+            if group and text == previous and shot.state in (FINISHED, WAITING):
+                group.append(label)
+                continue
+            lines += _grouped(group, previous)
+            group, previous = [label], text
+        lines += _grouped(group, previous)
+        if not self.alive and set(self.counts) - {FINISHED, RUNNING}:
+            lines.append(f"`lithowave restart {quote(str(self.directory))}` resumes the unfinished shots")
+        return lines
+
+    def _pairs(self) -> list[tuple[str, RunState]]:
+        return list(zip(self.labels, self.shots, strict=True))
+
+
+def _grouped(labels: list[str], text: str) -> list[str]:
+    if not labels:
+        return []
+    return [f"{labels[0]}: {text}" if len(labels) == 1 else f"{labels[0]} to {labels[-1]}: {text}"]
+
+
+def state_of(path: str | Path) -> RunState | SurveyState:
+    """Return the state of the run or the survey in a folder.
+
+    Raises
+    ------
+    InputError : the folder contains neither. OutputError : run.json cannot be read.
+    """
+    path = Path(path)
+    if is_survey(path):
+        return survey_state(path)
+    if not (path / REPORT).is_file():
+        got = "is not a run folder: run.json is missing" if path.exists() else "the folder does not exist"
+        raise InputError(str(path), got, "expected a folder written by lithowave run")
+    return run_state(path)
+
+
+def survey_state(path: Path) -> SurveyState:
+    """Return the state of each shot of a survey."""
+    folder = SurveyFolder.open(path)
+    states = []
+    for shot in folder.index["shots"]:
+        state = run_state(path / shot["folder"])
+        error = folder.index.get("failures", {}).get(str(shot["shot"]))
+        if state.state == WAITING and error is not None:
+            state = RunState(state.directory, FAILED, error, facts={})
+        states.append(state)
+    labels = [
+        f"{shot['folder']} ({shot['name']})" if shot["name"] else shot["folder"] for shot in folder.index["shots"]
+    ]
+    return SurveyState(path, labels, states, folder.in_use())

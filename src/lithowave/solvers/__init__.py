@@ -10,6 +10,8 @@ from __future__ import annotations
 import importlib
 from types import ModuleType
 
+from lithowave.rooms import public_names
+
 METHODS = {
     "finite_difference": "lithowave.solvers.finite_difference",
     "spectral_element": "lithowave.solvers.spectral_element",
@@ -38,3 +40,9 @@ def load_bench_cases(name: str) -> ModuleType:
     sizes, **options)``, which yields tasks (`interface.BenchTask`).
     """
     return importlib.import_module(f"{METHODS[name]}.bench_cases")
+
+__getattr__, __all__ = public_names(__name__, {
+    "interface":
+        "ArraySection Clock GatheredSolver Hyperslab PendingFields RowSelection Schedule SnapshotGrid "
+        "make_schedule",
+})

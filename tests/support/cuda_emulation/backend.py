@@ -14,14 +14,21 @@ from typing import Any
 
 import numpy as np
 
-from lithowave.backends.cpu import CpuBackend, free_memory
-from lithowave.backends.cuda import CudaBackend, padded_layout
-from lithowave.backends.cuda_copies import poison, require_arrival
-from lithowave.backends.cuda_program import require_whole_graph
-from lithowave.backends.cuda_source import Parameter, bind, kernel_signatures
-from lithowave.backends.nvrtc import source_path
-from lithowave.backends.pending import PendingCopy
-from lithowave.backends.tensor_map import map_geometry
+from lithowave.backends import (
+    CpuBackend,
+    CudaBackend,
+    Parameter,
+    PendingCopy,
+    bind,
+    free_memory,
+    kernel_signatures,
+    map_geometry,
+    padded_layout,
+    poison,
+    require_arrival,
+    require_whole_graph,
+    source_path,
+)
 from lithowave.errors import KernelBuildError
 
 from .arrays import DeviceArray, EmulationError, Memory
@@ -51,14 +58,14 @@ class EmulatedMirror:
         self.host = np.full(array.shape, np.nan, array.dtype)
 
     def pull(self) -> None:
-        """See `lithowave.backends.pending.HostMirror`."""
+        """See `lithowave.backends.interface.HostMirror`."""
         self.host[...] = self._backend.download(self._array)
 
     def wait(self) -> None:
-        """See `lithowave.backends.pending.HostMirror`."""
+        """See `lithowave.backends.interface.HostMirror`."""
 
     def push(self) -> None:
-        """See `lithowave.backends.pending.HostMirror`."""
+        """See `lithowave.backends.interface.HostMirror`."""
         self._backend.assign(self._array, self.host)
 
 

@@ -20,8 +20,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
 
-from lithowave.backends.cuda_source import COMMENTS, HEAD
-from lithowave.backends.nvrtc import header_folders, read_headers
+from lithowave.backends import COMMENTS, HEAD, header_folders, read_headers
 from lithowave.errors import KernelBuildError
 
 FOLDER = Path(__file__).parent

@@ -45,7 +45,7 @@ from lithowave.backends.kernel_cache import njit
 
 if TYPE_CHECKING:
     from lithowave.description.simulation import Simulation
-    from lithowave.solvers.clock import Schedule
+    from lithowave.solvers.interface import Schedule
 
 BAND = 1.5  # the response is exact up to this times the highest frequency of the waves
 UNCORRECTED_BAND = 0.6  # radians a step, of an interpolation without correction

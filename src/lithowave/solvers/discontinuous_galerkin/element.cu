@@ -1,4 +1,4 @@
-// The step of blocks of elements: see element_kernels.py. A warp computes one quantity of all elements, a lane all
+// The step of blocks of elements: see kernels.py. A warp computes one quantity of all elements, a lane all
 // modes of one quantity of one element, in registers; quantities are exchanged through shared memory.
 //
 // LANES, QUANTITIES, which are STRESSES and VELOCITIES, and LAW, FACE_NUMBERS: values of an elastic law and of a face;

@@ -1,4 +1,4 @@
-// Sent and stored traces of elements at a face, and the flux of a jump: see riemann.py. For up to four functions of the
+// Sent and stored traces of elements at a face, and the flux of a jump: see materials.py. For up to four functions of the
 // face: `count`; quantity q of function j is in shared memory at q * STEP + j * COLUMN.
 #pragma once
 
@@ -24,7 +24,7 @@ struct IsotropicFace {
             if (j < count) one_jump(jump[0][j], jump[1][j], jump[2][j], flux + j * COLUMN);
     }
 
-    // The part of the flux that counts for memory variables: see element_kernels.py.
+    // The part of the flux that counts for memory variables: see kernels.py.
     __device__ __forceinline__ void stretched_jump(
         const real (&jump)[3][4], const real (&gains)[3], real* flux, int count) const
     {

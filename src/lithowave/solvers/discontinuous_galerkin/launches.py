@@ -1,6 +1,6 @@
 """Launches of the kernels on a CUDA device.
 
-The kernels are called as on the CPU, with the argument lists of `arguments.py`.
+The kernels are called as on the CPU, with the argument lists of `kernels.py`.
 """
 
 from __future__ import annotations
@@ -14,23 +14,32 @@ from typing import Any
 
 import numpy as np
 
-from lithowave.solvers.common.kernel_arguments import named_arguments
-from lithowave.solvers.common.point_launches import WARP, PointKernels
-from lithowave.solvers.discontinuous_galerkin.arguments import ARGUMENTS
-from lithowave.solvers.discontinuous_galerkin.basis import ORDERS, face_mode_count, mode_count, modes
-from lithowave.solvers.discontinuous_galerkin.element_layout import (
+from lithowave.solvers.common.kernels import WARP, PointKernels, named_arguments
+from lithowave.solvers.discontinuous_galerkin.kernels import ARGUMENTS
+from lithowave.solvers.discontinuous_galerkin.materials import (
     ALIKE,
+    ANISOTROPIC_LAW,
+    FACE_NUMBERS,
     FASTER,
     GPU_LANES,
+    LAW_NUMBERS,
     PADDED_NUMBERS,
+    QUANTITIES,
     SLOWER,
     SPLIT_BLOCKS,
     SPLIT_ORDERS,
+    STRESSES,
+    VELOCITIES,
     device_layout,
+    law_numbers,
 )
-from lithowave.solvers.discontinuous_galerkin.materials import QUANTITIES, STRESSES, VELOCITIES
-from lithowave.solvers.discontinuous_galerkin.reference import make_reference
-from lithowave.solvers.discontinuous_galerkin.riemann import ANISOTROPIC_LAW, FACE_NUMBERS, LAW_NUMBERS, law_numbers
+from lithowave.solvers.discontinuous_galerkin.reference import (
+    ORDERS,
+    face_mode_count,
+    make_reference,
+    mode_count,
+    modes,
+)
 
 PACKAGE = "lithowave.solvers.discontinuous_galerkin"
 ELEMENT_FILE = "element.cu"
@@ -188,7 +197,7 @@ class ElementKernels:
             self.program.launch(kernel, (blocks,), (THREADS,), named, self.shared_bytes)
 
     def step(self, *arguments: Any) -> None:
-        """See `element_kernels.make_step`."""
+        """See `kernels.make_step`."""
         named = named_arguments(ARGUMENTS, "step", arguments)
         first, end = named["first"], named["end"]
         if not self.split:
@@ -200,17 +209,17 @@ class ElementKernels:
                 self._launch(kernel, min(SPLIT_BLOCKS, end - begin), part)
 
     def complete(self, *arguments: Any) -> None:
-        """See `element_kernels.make_complete`."""
+        """See `kernels.make_complete`."""
         named = named_arguments(ARGUMENTS, "complete", arguments)
         self._launch("complete", named["blocks"].size, named)
 
     def complete_memory(self, *arguments: Any) -> None:
-        """See `element_kernels.make_complete_memory`."""
+        """See `kernels.make_complete_memory`."""
         named = named_arguments(ARGUMENTS, "complete_memory", arguments)
         self._launch("complete_memory", named["blocks"].size, named)
 
     def complete_relaxation(self, *arguments: Any) -> None:
-        """See `element_kernels.make_complete_relaxation`."""
+        """See `kernels.make_complete_relaxation`."""
         named = named_arguments(ARGUMENTS, "complete_relaxation", arguments)
         self._launch("complete_relaxation", named["blocks"].size, named)
 
@@ -228,7 +237,7 @@ class TetrahedralPointKernels(PointKernels):
         self.points(kernel, count, named | {"count": count, "width": named["even"].shape[2]})
 
     def sample(self, *arguments: Any) -> None:
-        """See `point_kernels.sample`; one warp per quantity of a location."""
+        """See `kernels.sample`; one warp per quantity of a location."""
         named = self.named("sample", arguments)
         _, rows, width = named["out"].shape
         count = named["base"].size
@@ -236,7 +245,7 @@ class TetrahedralPointKernels(PointKernels):
         self.points("sample", count * rows * WARP, named, (128,))
 
     def largest_velocity(self, *arguments: Any) -> None:
-        """See `point_kernels.largest_velocity`; one warp per value."""
+        """See `kernels.largest_velocity`; one warp per value."""
         named = self.named("largest_velocity", arguments)
         blocks, _, modes_of_block, _ = named["coefficients"].shape
         named |= {"blocks": blocks, "modes": modes_of_block, "warps": named["out"].size}

@@ -29,11 +29,11 @@ jumps at the faces averaged over the step before; without these jumps the scheme
 
 A jump v* - v of the velocity at a face with normal n contributes g_j n_j (v* - v) as derivative along j, a jump of the
 traction g_j n_j^2 (t* - t). psi is a polynomial of one degree less than q, like the derivatives. Anisotropic elements
-store sum_j g_j T A_j and the fluxes of the jumps with gains as matrices (`riemann.stretched_laws`).
+store sum_j g_j T A_j and the fluxes of the jumps with gains as matrices (`materials.stretched_laws`).
 
 A perfectly matched layer may be unstable in an anisotropic medium in which waves travel backwards: their group velocity
 along the normal is opposite to their phase velocity (Becache, Fauqueux & Joly 2003, J. Comput. Phys. 188, 399-433). If
-the model contains such a medium, or a strong contrast of vs (see `soft_ground`), all quantities are damped instead,
+the model contains such a medium, or a strong contrast of vs (see `warnings`), all quantities are damped instead,
 dq/dt = ... - s q, which does not reflect waves along the normal; s increases with the square of the depth in the layer.
 """
 
@@ -45,11 +45,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from lithowave.backends.host_threads import over_parts
+from lithowave.backends.loops import over_parts
 from lithowave.mesh.extrusion import outward_steps
 from lithowave.mesh.hexahedral_box import BoxPlan, Slab
 from lithowave.mesh.tetrahedra import TetrahedralMesh
-from lithowave.solvers.elements.layer_margins import after_margin
+from lithowave.solvers.elements.layers import after_margin
 
 # Cells across a layer that is perfectly matched, or damped, and their growth from one to the next outwards.
 CELLS, GROWTH = {True: 3, False: 5}, {True: 2.3, False: 2.0}

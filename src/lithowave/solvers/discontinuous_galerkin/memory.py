@@ -6,19 +6,21 @@ from typing import Any
 
 import numpy as np
 
-from lithowave.backends.host_threads import over_parts
-from lithowave.solvers.discontinuous_galerkin.basis import face_mode_count, mode_count
-from lithowave.solvers.discontinuous_galerkin.element_layout import (
+from lithowave.backends.loops import over_parts
+from lithowave.solvers.discontinuous_galerkin.materials import (
+    FACE_NUMBERS,
     PADDED_NUMBERS,
+    QUANTITIES,
     SPLIT_BLOCKS,
     SPLIT_ORDERS,
+    STRESSES,
     BlockLayout,
     device_layout,
+    law_numbers,
 )
-from lithowave.solvers.discontinuous_galerkin.materials import QUANTITIES, STRESSES
-from lithowave.solvers.discontinuous_galerkin.riemann import FACE_NUMBERS, law_numbers
-from lithowave.solvers.discontinuous_galerkin.tables import PART, arrange
-from lithowave.solvers.elements import memory as elements
+from lithowave.solvers.discontinuous_galerkin.reference import face_mode_count, mode_count
+from lithowave.solvers.discontinuous_galerkin.tables import TABLE_PART, arrange
+from lithowave.solvers.elements import plan as elements
 
 COPIES = 3  # of a trace: stored by its element, and sent in steps of even and of odd indices
 ELEMENTS = 16_384  # elements whose neighbors are examined at a time
@@ -114,7 +116,7 @@ def setup_bytes(plan: Any) -> int:
     anisotropic, layer = plan.materials.anisotropic.any(), plan.layer.inside.any()
     numbers = 4 * FACE_NUMBERS[True] + law_numbers(True, layer, plan.mechanisms) if anisotropic else 200
     links = 12 * 4 * 8 * plan.element_count
-    return links + 3 * 8 * numbers * min(PARTS * PART, plan.element_count)
+    return links + 3 * 8 * numbers * min(PARTS * TABLE_PART, plan.element_count)
 
 
 def sampling_bytes(plan: Any, simulation: Any) -> int:

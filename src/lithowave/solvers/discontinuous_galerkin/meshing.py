@@ -8,23 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lithowave.backends.host_threads import over_parts
-from lithowave.description.imported_mesh import mesh_of
-from lithowave.mesh.bisection import around, refined
+from lithowave.backends.loops import over_parts
+from lithowave.description.simulation import mesh_of
 from lithowave.mesh.extrusion import extruded_tetrahedra, tetrahedron_sizes
-from lithowave.mesh.graded_box import graded_box
 from lithowave.mesh.hexahedra import HexahedralMesh
-from lithowave.mesh.hexahedral_box import BoxPlan
-from lithowave.mesh.imported_meshes import read_mesh_of
+from lithowave.mesh.hexahedral_box import BoxPlan, graded_box
+from lithowave.mesh.imported import read_mesh_of
 from lithowave.mesh.partition import Rectangle
-from lithowave.mesh.shared_faces import SharedFaces
+from lithowave.mesh.shared import SharedFaces
 from lithowave.mesh.tetrahedra import TetrahedralMesh
-from lithowave.mesh.tetrahedral_boxes import deformed, split_hexahedra
+from lithowave.mesh.tetrahedral_boxes import around, deformed, refined, split_hexahedra
 from lithowave.parallel.ranks import SINGLE_RANK, Ranks
-from lithowave.phases import phase
-from lithowave.solvers.common.layer_warnings import backward_media
-from lithowave.solvers.common.soft_ground import needs_damping
-from lithowave.solvers.discontinuous_galerkin.basis import tetrahedron_rule
+from lithowave.process import phase
+from lithowave.solvers.common.warnings import backward_media, needs_damping
 from lithowave.solvers.discontinuous_galerkin.layer import (
     CELLS,
     GROWTH,
@@ -35,24 +31,27 @@ from lithowave.solvers.discontinuous_galerkin.layer import (
     extruded_steps,
     with_layer,
 )
-from lithowave.solvers.discontinuous_galerkin.materials import ElementMaterials
-from lithowave.solvers.discontinuous_galerkin.point_location import TOLERANCE, locate_points
+from lithowave.solvers.discontinuous_galerkin.materials import KINDS, ElementMaterials
+from lithowave.solvers.discontinuous_galerkin.points import TOLERANCE, locate_points
+from lithowave.solvers.discontinuous_galerkin.reference import tetrahedron_rule
 from lithowave.solvers.discontinuous_galerkin.relaxation import average_quality
-from lithowave.solvers.discontinuous_galerkin.riemann import KINDS
-from lithowave.solvers.elements.cell_layers import (
+from lithowave.solvers.elements.layers import (
     LAYERED,
     CellLayers,
+    Ends,
+    NearestMedium,
+    after_margin,
     cell_layers,
     element_properties,
     is_sampled,
+    layer_begin,
+    layer_sides,
+    margin_elements,
     own_layers,
     with_materials,
 )
-from lithowave.solvers.elements.element_description import kinds_of_faces
-from lithowave.solvers.elements.imported_layer import Ends, NearestMedium, layer_sides
-from lithowave.solvers.elements.layer_margins import after_margin, layer_begin, margin_elements
-from lithowave.solvers.elements.point_location import SURFACE_TOLERANCE, resolve_owners
-from lithowave.solvers.elements.spread_sources import of_all_ranks, recorded_distances
+from lithowave.solvers.elements.locations import SURFACE_TOLERANCE, of_all_ranks, recorded_distances, resolve_owners
+from lithowave.solvers.elements.plan import kinds_of_faces
 
 if TYPE_CHECKING:
     from lithowave.description.simulation import Simulation
@@ -88,7 +87,7 @@ class MeshedModel:
         return LayerRates.none(self.mesh.element_count) if self.layer is None else self.layer.rates(self.mesh)
 
     def face_neighbors(self) -> np.ndarray:
-        """Return (elements, 4): the element across each face, or the kind of the face (`riemann.KINDS`)."""
+        """Return (elements, 4): the element across each face, or the kind of the face (`materials.KINDS`)."""
         across = self.mesh.neighbors
         found = np.where(across >= 0, across // 4, 0)
         for kind, faces in self.faces.items():
@@ -390,7 +389,7 @@ def sampled_materials(
     to the order of the medium's contrast, these moduli (Backus 1962, J. Geophys. Res. 67, 4427-4440).
 
     medium : object with sample(x, y, z) -> vp, vs, rho. lossy : object with inverse_quality(x, y, z) -> 1/Qkappa,
-    1/Qmu; None without attenuation. layers : further arguments of both, (elements,) each: see `cell_layers.own_layers`.
+    1/Qmu; None without attenuation. layers : further arguments of both, (elements,) each: see `layers.own_layers`.
     """
     points, weights = tetrahedron_rule(SAMPLES)
     weights = weights / weights.sum()

@@ -1,4 +1,11 @@
-"""Discontinuous Galerkin discretization: mesh, order, time steps and their limits, memory."""
+"""Statistics of the global mesh, combined from the parts of the ranks.
+
+Discontinuous Galerkin discretization: mesh, order, time steps and their limits, memory.
+
+Memory of a discontinuous Galerkin run, estimated before the mesh is generated.
+
+Workload of each rank, for the dry run.
+"""
 
 from __future__ import annotations
 
@@ -10,47 +17,173 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from lithowave.mesh.shared_faces import SharedFaces
+from lithowave.mesh.shared import SharedFaces
 from lithowave.mesh.tetrahedra import TetrahedralMesh
-from lithowave.parallel.collective import collective_call
-from lithowave.parallel.ranks import SINGLE_RANK, Ranks
-from lithowave.phases import phase
-from lithowave.physics.tensors import SWAPPED
-from lithowave.solvers.clock import Schedule
-from lithowave.solvers.common.layer_warnings import damped_media
-from lithowave.solvers.common.near_source_warnings import TETRAHEDRA, near_source_warnings
-from lithowave.solvers.common.plan_lines import Line, resolution_line, time_lines
-from lithowave.solvers.common.static_fields import displacement_warnings
+from lithowave.mesh.tetrahedral_checks import described, element_measures
+from lithowave.parallel.ranks import SINGLE_RANK, Ranks, collective_call
+from lithowave.physics import SWAPPED
+from lithowave.process import phase
+from lithowave.solvers.common.reports import (
+    Line,
+    MemoryEstimate,
+    RankWorkload,
+    file_elements,
+    resolution_line,
+    time_lines,
+)
+from lithowave.solvers.common.warnings import TETRAHEDRA, damped_media, displacement_warnings, near_source_warnings
 from lithowave.solvers.discontinuous_galerkin import memory
-from lithowave.solvers.discontinuous_galerkin.basis import mode_count
-from lithowave.solvers.discontinuous_galerkin.clusters import Clustering, make_clusters
-from lithowave.solvers.discontinuous_galerkin.geometry import make_geometry
+from lithowave.solvers.discontinuous_galerkin.clusters import Clustering, make_clusters, stable_time_steps
 from lithowave.solvers.discontinuous_galerkin.layer import LayerRates
-from lithowave.solvers.discontinuous_galerkin.materials import QUANTITIES, ElementMaterials
-from lithowave.solvers.discontinuous_galerkin.mesh_partition import make_local_mesh
-from lithowave.solvers.discontinuous_galerkin.mesh_statistics import GlobalMeshStatistics, gather_mesh_statistics
+from lithowave.solvers.discontinuous_galerkin.materials import (
+    FACE_NUMBERS,
+    LAW_NUMBERS,
+    QUANTITIES,
+    ElementMaterials,
+    device_layout,
+)
+from lithowave.solvers.discontinuous_galerkin.memory import element_bytes, relaxation_bytes, relaxing_values
 from lithowave.solvers.discontinuous_galerkin.meshing import (
     MeshedModel,
+    built_box,
     element_sizes,
     is_matched,
     layer_axes,
     usual_size,
 )
-from lithowave.solvers.discontinuous_galerkin.point_location import TOLERANCE, excess_of, locate_points
-from lithowave.solvers.discontinuous_galerkin.relaxation import require_positive, step_limits
-from lithowave.solvers.discontinuous_galerkin.stability import stable_time_steps
-from lithowave.solvers.elements.absorption_warnings import flux_warnings
-from lithowave.solvers.elements.model_warnings import receivers_at_vertices, tetrahedra_warnings
-from lithowave.solvers.elements.plan import ElementPlan, plan_entries, refuse_coarse_mesh
-from lithowave.solvers.elements.point_location import (
-    PointLocations,
-    point_names,
-    point_positions,
-    require_located,
+from lithowave.solvers.discontinuous_galerkin.partition import (
+    element_work,
+    make_local_mesh,
+    partition_elements,
+    traces_sent,
 )
+from lithowave.solvers.discontinuous_galerkin.points import TOLERANCE, excess_of, locate_points
+from lithowave.solvers.discontinuous_galerkin.reference import face_mode_count, make_geometry, mode_count
+from lithowave.solvers.discontinuous_galerkin.relaxation import require_positive, step_limits
+from lithowave.solvers.elements.locations import PointLocations, point_names, point_positions, require_located
+from lithowave.solvers.elements.plan import ElementPlan, plan_entries, refuse_coarse_mesh
+from lithowave.solvers.elements.warnings import flux_warnings, receivers_at_vertices, tetrahedra_warnings
+from lithowave.solvers.interface import Schedule
 
 if TYPE_CHECKING:
     from lithowave.description.simulation import Simulation
+
+
+# Measures of the quality of a mesh: whether the largest value in an element is reported, or the smallest.
+MEASURES = {"shortest_edge": False, "longest_edge": True, "radius_ratio": False, "dihedral_angle": False}
+
+COUNTS = ("elements", "anisotropic", "fluid", "layer", "layer_updates", "relaxing", "relaxation_bytes")
+
+
+@dataclass(frozen=True)
+class ElementExtremum:
+    """Element with the minimum of some values. key : of the element. place : its location, for messages. speed :
+    velocity of the wave there, m/s."""
+
+    value: float
+    key: int
+    place: str
+    speed: float
+
+
+@dataclass(frozen=True)
+class GlobalMeshStatistics:
+    """Statistics of the global mesh.
+
+    elements, anisotropic, fluid, layer, relaxing : counts; layer : of the elements of the absorbing layer;
+    layer_updates : of their updates per step of the largest cluster; relaxing : of those with attenuation.
+    relaxation_bytes : of their memory variables. faces : outer faces by kind. quality : the
+    values of `MEASURES` outside of the layer, and worst_element. worst : element there with the minimum ratio of
+    insphere radius to edge. limit : element that sets the shortest time step, s, with the clusters of the run; relaxed
+    : because of relaxation. resolution : element of the domain with the minimum points per wavelength at 1 Hz. bounds :
+    ends of the mesh along x, y and z, m. memory_bytes : bytes of the arrays of all ranks.
+    """
+
+    elements: int
+    anisotropic: int
+    fluid: int
+    layer: int
+    layer_updates: int
+    relaxing: int
+    relaxation_bytes: int
+    faces: dict[str, int]
+    quality: dict[str, Any]
+    worst: ElementExtremum
+    limit: ElementExtremum
+    resolution: ElementExtremum
+    bounds: tuple[tuple[float, float], ...]
+    memory_bytes: int
+    relaxed: bool
+
+
+def gather_mesh_statistics(plan: Any) -> GlobalMeshStatistics:
+    """Return the statistics of a plan; with several ranks this call is collective."""
+    parts = plan.shared.ranks.all_gather(_own(plan))
+    quality = {
+        name: (max if largest else min)(part.quality[name] for part in parts) for name, largest in MEASURES.items()
+    }
+    lowest = min(parts, key=lambda part: _rank_of(part.worst))
+    quality["worst_element"] = lowest.quality["worst_element"]
+    return GlobalMeshStatistics(
+        *(sum(getattr(part, name) for part in parts) for name in COUNTS),
+        {kind: sum(part.faces[kind] for part in parts) for kind in parts[0].faces},
+        quality,
+        *(min((getattr(part, name) for part in parts), key=_rank_of) for name in ("worst", "limit", "resolution")),
+        tuple(
+            (min(part.bounds[axis][0] for part in parts), max(part.bounds[axis][1] for part in parts))
+            for axis in range(3)
+        ),
+        sum(part.memory_bytes for part in parts),
+        min(parts, key=lambda part: _rank_of(part.limit)).relaxed,
+    )
+
+
+def _rank_of(extreme: ElementExtremum) -> tuple[float, int]:
+    return extreme.value, extreme.key
+
+
+def _own(plan: Any) -> GlobalMeshStatistics:
+    """Return the statistics of this rank's part."""
+    mesh, count = plan.mesh, plan.element_count
+    keys, measures = mesh.keys_of_elements, element_measures(mesh)
+    fastest, slowest = (speed[:count] for speed in (plan.materials.fastest_speed, plan.materials.slowest_speed))
+    # There are `order` points per edge of the cube that twelve such elements would fill.
+    points = plan.order * slowest / np.cbrt(12.0 * measures["volume"])
+    added = plan.layer.inside | plan.added_elements()[:count]
+    points[added] = np.inf
+    for name, largest in MEASURES.items():  # elements of a layer are never the worst
+        measures[name][added] = -np.inf if largest else np.inf
+
+    def extreme(values: np.ndarray, speeds: np.ndarray) -> ElementExtremum:
+        element = lowest(values, keys)
+        value, speed = float(values[element]), float(speeds[element])
+        return ElementExtremum(value, int(keys[element]), plan.place_of(element), speed)
+
+    quality = {
+        name: float(measures[name].max() if largest else measures[name].min()) for name, largest in MEASURES.items()
+    }
+    worst = lowest(measures["radius_ratio"], keys)
+    quality["worst_element"] = described(mesh, worst) | {
+        "element": mesh.element_id(worst), "measure": "radius_ratio", "value": quality["radius_ratio"]
+    }  # fmt: skip
+    steps = plan.limits * 0.5 ** plan.clustering.cluster[:count]  # of cluster 0 that each element permits
+    limit = lowest(steps, keys)
+    relaxed = bool(plan.limits[limit] >= step_limits(plan.materials, count)[limit])
+    return GlobalMeshStatistics(
+        count, int(plan.materials.anisotropic[:count].sum()), int(plan.materials.is_fluid[:count].sum()),
+        int(plan.layer.inside.sum()), int(plan.clustering.element_updates[:count][plan.layer.inside].sum()),
+        int(plan.relaxing.sum()), relaxation_bytes(plan),
+        {kind: len(faces) for kind, faces in plan.faces.items()}, quality,
+        extreme(measures["radius_ratio"], fastest), extreme(steps, fastest), extreme(points, slowest),
+        tuple((float(axis.min()), float(axis.max())) for axis in mesh.vertices.T), plan.memory_bytes(), relaxed,
+    )  # fmt: skip
+
+
+def lowest(values: np.ndarray, keys: np.ndarray) -> int:
+    """Return the element with the minimum value; among equal values the lowest key, independent of the partition."""
+    equal = np.flatnonzero(values == values.min())
+    return int(equal[keys[equal].argmin()])
+
 
 BAD_RATIO = 0.02  # ratio of insphere radius to longest edge below which elements are reported
 
@@ -62,7 +195,7 @@ class DiscontinuousGalerkinPlan(ElementPlan):
     mesh : this rank's part, whose neighbors include elements across faces that are `shared` with other ranks, with
     indices after its own elements; materials : of its elements, followed by those; faces : outer faces (element, local
     face) by kind; face_neighbors : (elements, 4), the element across each face, or the kind of the face
-    (`riemann.KINDS`). limits : largest stable time step of each element, s. clustering : their time steps. layer :
+    (`materials.KINDS`). limits : largest stable time step of each element, s. clustering : their time steps. layer :
     rates of the absorbing layer in each element of this rank. face_kinds : kinds of the six faces of a box; None for an
     imported mesh. mesh_file : its path. mesh_ends, layer_ends, no_layer : see `ElementPlan`.
     """
@@ -338,3 +471,53 @@ def make_plan(model: MeshedModel, order: int, clusters: Any, precision: str, **m
         shared=model.shared, mesh_ends=model.mesh_ends,
         layer_ends=model.layer and model.mesh_ends and model.layer.domain, no_layer=model.no_layer, **more,
     )  # fmt: skip
+
+
+TETRAHEDRA_OF_A_CELL = 12  # of a cube
+FILE_BYTES = 1000  # of a tetrahedron with its vertices in a mesh file, at most: text with further data
+PLAN_BYTES = 200  # of a tetrahedron in the plan: mesh, neighbors, materials, time steps
+
+
+def estimate_memory(simulation: Simulation, backend: Any) -> MemoryEstimate:
+    """Return a lower bound of the memory of all ranks; smaller elements around sources are not counted."""
+    solver = simulation.solver
+    if solver.mesh is None:
+        count = TETRAHEDRA_OF_A_CELL * built_box(simulation).plan.element_count
+    else:
+        count = file_elements(solver.mesh.file, FILE_BYTES)
+    value_bytes = 4 if simulation.compute.precision == "single" else 8
+    layout, numbers = device_layout(backend.name, backend.precision), LAW_NUMBERS[False] + 4 * FACE_NUMBERS[False]
+    if simulation.anelasticity is not None:
+        mechanisms = simulation.anelasticity.body.mechanisms
+        numbers += 2 * mechanisms + relaxing_values(solver.order, mechanisms)
+    arrays = element_bytes(solver.order, value_bytes, layout, numbers)
+    return MemoryEstimate(count * PLAN_BYTES, count * arrays, DiscontinuousGalerkinPlan.memory_hint)
+
+
+def partition_report(
+    simulation: Simulation, plan: DiscontinuousGalerkinPlan, ranks_count: int, device: str
+) -> list[RankWorkload]:
+    """Return the workload of each of this many ranks per step of the run, that of the largest cluster.
+
+    Raises
+    ------
+    InputError : the mesh cannot be partitioned into this many parts.
+    """
+    cluster, ticks = plan.clustering.cluster, plan.clustering.ticks
+    part = partition_elements(plan, cluster, ranks_count, device, graph=simulation.solver.mesh is not None)
+    work = np.bincount(part, ticks * element_work(plan, cluster), ranks_count)
+    units = np.bincount(part, minlength=ranks_count)
+    across = plan.mesh.neighbors
+    element, face = np.nonzero((across >= 0) & (part[across // 4] != part[:, None]))
+    other = across[element, face] // 4
+    # Traces sent from an element of one rank to an element of the other.
+    numbers = ticks * traces_sent(cluster[other]) * 3 * face_mode_count(simulation.solver.order)
+    sent = np.bincount(part[element], numbers, ranks_count)
+    pairs = np.unique(np.column_stack([part[element], part[other]]), axis=0)
+    neighbors = np.bincount(pairs[:, 0], minlength=ranks_count)
+    return [
+        RankWorkload(
+            int(units[rank]), float(work[rank]), int(neighbors[rank]), round(float(sent[rank])), exchanges=ticks
+        )
+        for rank in range(ranks_count)
+    ]

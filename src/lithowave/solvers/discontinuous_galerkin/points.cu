@@ -1,4 +1,4 @@
-// Kernels over points: see point_kernels.py. Coefficients are [block, quantity, mode, lane]; LANES, QUANTITIES: the
+// Kernels over points: see kernels.py. Coefficients are [block, quantity, mode, lane]; LANES, QUANTITIES: the
 // stresses (STRESSES), then the velocities (VELOCITIES).
 
 #include "points.cuh"

@@ -10,31 +10,29 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lithowave.parallel.halo import Halo, single_rank_halo
-from lithowave.phases import phase
-from lithowave.solvers.array_sections import ArraySection, RowSelection, Selection
-from lithowave.solvers.common.programs import Launch, captured
-from lithowave.solvers.discontinuous_galerkin.basis import face_mode_count, mode_count
-from lithowave.solvers.discontinuous_galerkin.exchange import TraceExchange
+from lithowave.process import phase
+from lithowave.solvers.common.kernels import Launch, captured
 from lithowave.solvers.discontinuous_galerkin.materials import QUANTITIES, STRESSES
+from lithowave.solvers.discontinuous_galerkin.partition import TraceExchange
 from lithowave.solvers.discontinuous_galerkin.plan import DiscontinuousGalerkinPlan
-from lithowave.solvers.discontinuous_galerkin.samples import TetrahedralSamples
-from lithowave.solvers.discontinuous_galerkin.source_sums import SourceSums
-from lithowave.solvers.discontinuous_galerkin.sources import SourceList, spread_of
+from lithowave.solvers.discontinuous_galerkin.points import TetrahedralSamples
+from lithowave.solvers.discontinuous_galerkin.reference import face_mode_count, mode_count
+from lithowave.solvers.discontinuous_galerkin.sources import SourceList, SourceSums, spread_of
 from lithowave.solvers.discontinuous_galerkin.tables import ElementTables
+from lithowave.solvers.elements.locations import locate_sources
 from lithowave.solvers.elements.solver import ElementSolver
-from lithowave.solvers.elements.spread_sources import locate_sources
-from lithowave.solvers.placement import Placement
+from lithowave.solvers.interface import ArraySection, Placement, RowSelection, Selection
 
 if TYPE_CHECKING:
     from lithowave.description.simulation import Simulation
 
 PACKAGE = "lithowave.solvers.discontinuous_galerkin"
-KERNELS = ("element_kernels", "point_kernels")
+KERNELS = ("kernels",)
 CHUNK = 1024  # blocks that are completed at a time for a checkpoint
 
 
 class DiscontinuousGalerkinSolver(ElementSolver):
-    """Steps of arbitrary order on tetrahedra; see `element_kernels` for the scheme and `clusters` for LTS.
+    """Steps of arbitrary order on tetrahedra; see `kernels` for the scheme and `clusters` for LTS.
 
     A step of the run is one of the largest cluster. Between two steps the coefficients lack the contributions of the
     faces in the current step; `complete` adds them for the present time. All fields are at the same time.

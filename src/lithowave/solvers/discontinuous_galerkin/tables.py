@@ -8,27 +8,25 @@ from typing import Any
 
 import numpy as np
 
-from lithowave.backends.host_threads import parts_in_order
-from lithowave.solvers.discontinuous_galerkin.basis import mode_count
-from lithowave.solvers.discontinuous_galerkin.element_layout import (
+from lithowave.backends.loops import parts_in_order
+from lithowave.solvers.discontinuous_galerkin.materials import (
+    FACE_NUMBERS,
+    QUANTITIES,
+    STRESSES,
     BlockLayout,
     ElementLayout,
-    make_arrangement,
-    make_links,
-)
-from lithowave.solvers.discontinuous_galerkin.geometry import make_geometry
-from lithowave.solvers.discontinuous_galerkin.materials import QUANTITIES, STRESSES
-from lithowave.solvers.discontinuous_galerkin.relaxation import recursion, relaxing_numbers
-from lithowave.solvers.discontinuous_galerkin.riemann import (
-    FACE_NUMBERS,
     anisotropic_faces,
     elastic_matrices,
     isotropic_faces,
     law_numbers,
+    make_arrangement,
+    make_links,
     stretched_laws,
 )
+from lithowave.solvers.discontinuous_galerkin.reference import make_geometry, mode_count
+from lithowave.solvers.discontinuous_galerkin.relaxation import recursion, relaxing_numbers
 
-PART = 1 << 12  # elements whose coefficients are computed at a time
+TABLE_PART = 1 << 12  # elements whose coefficients are computed at a time
 
 
 @dataclass(frozen=True)
@@ -101,7 +99,7 @@ class ElementTables:
             packed = self.arrangement.layout.packed(law), self.pack_faces(of_faces)
             return part, *(np.asarray(values, backend.dtype) for values in packed)
 
-        for part, law, of_faces in parts_in_order(pack, end - first, max(1, PART // lanes)):
+        for part, law, of_faces in parts_in_order(pack, end - first, max(1, TABLE_PART // lanes)):
             backend.assign(elastic[part], law)
             backend.assign(faces[part], of_faces)
         memory, relaxation = (

@@ -1,34 +1,118 @@
-"""Base of the plans of element methods."""
+"""Base of the benchmark tasks of element methods.
+
+Short measurements: code that element methods share.
+
+Base of the plans of element methods.
+
+Element sizes, kinds of faces and materials of groups from the simulation file, for all element methods.
+
+Memory estimates: code that element methods share.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from lithowave.description.boundaries import CONDITIONS
 from lithowave.errors import InputError
+from lithowave.globe_coordinates import RADIUS, ChunkMap
 from lithowave.mesh.extrusion import IN_PLANE
 from lithowave.parallel.ranks import Ranks
-from lithowave.phases import phase
-from lithowave.solvers.common.plan_lines import Line, face_line
-from lithowave.solvers.elements.interface_sides import select_sides
-from lithowave.solvers.elements.point_location import (
+from lithowave.process import phase
+from lithowave.solvers.common.kernels import typical_time
+from lithowave.solvers.common.reports import Line, face_line
+from lithowave.solvers.elements.locations import (
     SURFACE_TOLERANCE,
     PointLocations,
     SharedLocations,
     point_names,
     point_positions,
+    reach,
     require_located,
     resolve_owners,
+    select_sides,
+    within_reach,
 )
-from lithowave.solvers.elements.snapshot_grids import select_snapshot_grid
-from lithowave.sphere import ChunkMap
+from lithowave.solvers.elements.solver import points_within, select_snapshot_grid, surface_grid
 
 if TYPE_CHECKING:
+    from lithowave.description.domain import Chunk
     from lithowave.description.simulation import Simulation
+
+
+@dataclass(frozen=True)
+class ElementTask:
+    """Measurement of a case on a box of cells; see `lithowave.solvers.interface.BenchTask`.
+
+    shape : cells along x, y, z. order : degree or order of the elements, named `order_name` in messages and records.
+    """
+
+    case: str
+    shape: tuple[int, int, int]
+    order: int
+    backend: Any
+
+    plan: ClassVar[Any]
+    method: ClassVar[str]
+    order_name: ClassVar[str]
+    cells: ClassVar[str] = ""
+
+    @property
+    def name(self) -> str:
+        """Case, size and order, for messages."""
+        return f"{self.case}, {'x'.join(map(str, self.shape))}{self.cells}, {self.order_name} {self.order}"
+
+    def entries(self) -> dict[str, Any]:
+        """See `lithowave.solvers.interface.BenchTask`."""
+        return {"size": list(self.shape), self.order_name: self.order, "elements": self.plan.element_count}
+
+    def memory_bytes(self, _: dict[str, Any]) -> int:
+        """Return the bytes of the arrays of the device."""
+        return self.plan.memory_bytes(self.backend)
+
+
+SIZE, VP, VS, RHO = 100.0, 5000.0, 2900.0, 2700.0  # of elements or cubes, m, and their material, m/s, kg/m^3
+MAX_RECEIVERS = 256
+
+
+def affordable_size(
+    backend: Any, sample: Any, counts: tuple[int, int, int], smallest: int, elements_per_cell: int = 1
+) -> tuple[int, int, int]:
+    """Return cells along x, y and z: at most `counts`, fewer if they do not fit into the memory.
+
+    Parameters
+    ----------
+    sample : plan of a small box of the same elements.
+    smallest : number of cells along each axis, at least.
+    """
+    cell_bytes = elements_per_cell * sample.memory_bytes(backend) / sample.element_count
+    while math.prod(counts) * cell_bytes > backend.free_memory() and min(counts) > smallest:
+        counts = tuple(max(smallest, count * 4 // 5) for count in counts)
+    return counts
+
+
+def affordable_elements(plan: Any, backend: Any) -> int:
+    """Return the number of elements like those of a plan that take a third of the free memory."""
+    return backend.free_memory() // 3 * plan.element_count // plan.memory_bytes(backend)
+
+
+def record_time(solver: Any, receiver_count: int) -> float:
+    """Return the time of a record, s, of a number of receivers in a small box."""
+    if not receiver_count:
+        return 0.0
+    count = min(receiver_count, MAX_RECEIVERS)
+    vertices = solver.plan.mesh.vertices
+    low, high = vertices.min(axis=0), vertices.max(axis=0)
+    inside = 0.5 * (low + high) + 0.4 * (high - low) * np.random.default_rng(2).uniform(-1, 1, (count, 3))
+    solver.receivers = solver.make_samples(solver, solver.plan.locate(inside, solver.plan.inside_tolerance))
+    solver.start_records(1, stress=False)
+    return typical_time(lambda: solver.record(0), solver.backend) * receiver_count / count
 
 
 class ElementPlan:
@@ -41,7 +125,7 @@ class ElementPlan:
     inside_tolerance : distance in reference coordinates at which a point outside an element is still accepted.
     locate_points, gather_statistics : functions of a mesh, positions and a tolerance; and of a plan.
     mesh_ends : along x, y, z, m, of an imported mesh that has an absorbing layer; None for other meshes. layer_ends :
-    those at which the layer begins, see `layer_margins`.
+    those at which the layer begins, see `layers`.
     no_layer : why the default adds no layer to an imported mesh; empty for other meshes.
     curvature : map from local coordinates to those of the mesh of a piece of the globe; None if they are the same.
     """
@@ -244,3 +328,116 @@ def refuse_coarse_mesh(simulation: Simulation, points: float | None, order: str,
         f"{order} {getattr(solver, order)} needs at least {solver.smallest_points:g}",
         f"use {solver.max_frequency * points / solver.smallest_points:.4g} Hz, a finer mesh or a higher {order}",
     )
+
+
+SAME_LEVEL = 1e-3  # m, between levels that are equal
+
+
+def element_size(simulation: Simulation, speed: float) -> float:
+    """Return the element size, m, required by the simulation file if the slowest wave has this velocity, m/s."""
+    solver = simulation.solver
+    if solver.spacing is not None:
+        return solver.spacing
+    points = solver.points_per_wavelength or solver.recommended_points
+    return solver.steps_per_spacing * speed / solver.max_frequency / points
+
+
+def column_widths(tops: Sequence[float], sizes: Sequence[float], chunk: Chunk | None) -> list[float]:
+    """Return the largest width, m, at the surface, of the columns of each layer of cells. tops : z, m. sizes : m.
+
+    In a chunk, columns become narrower with depth; the simulation file may contain their number and the depths at which
+    they become twice as wide.
+    """
+    if chunk is None:
+        return list(sizes)
+    if chunk.elements is None:
+        return [size * RADIUS / (RADIUS + top) for size, top in zip(sizes, tops, strict=True)]
+    width = max((end - start) / n for (start, end), n in zip(chunk.bounds.values(), chunk.elements, strict=False))
+    ends = np.array(chunk.doublings or ())
+    return [width * 2 ** int((ends <= SAME_LEVEL - top).sum()) for top in tops]
+
+
+def kinds_of_faces(simulation: Simulation, mesh: Any) -> dict[str, np.ndarray]:
+    """Return the outer faces by kind."""
+    found: dict[str, list[np.ndarray]] = {kind: [] for kind in CONDITIONS}
+    for name, faces in mesh.boundaries.items():
+        found[simulation.boundaries.kind_of(name)].append(faces)
+    return {kind: np.concatenate([np.zeros((0, 2), np.int64), *parts]) for kind, parts in found.items()}
+
+
+def group_materials(simulation: Simulation, mesh: Any) -> tuple[list[Any], np.ndarray]:
+    """Return the materials of the groups, and the index of the material of each element.
+
+    InputError: groups of the mesh and of the simulation file differ, or the mesh has none.
+    """
+    groups = simulation.material.groups
+    if not mesh.groups:
+        raise InputError(
+            "material.groups", f"the mesh {simulation.solver.mesh.file} has no groups of elements",
+            f"material.groups has: {', '.join(groups)}",
+            "define a physical volume (Gmsh), block (Exodus) or cell array (VTU) for each material, or use "
+            "material.homogeneous, layers or file",
+        )  # fmt: skip
+    wanted = [mesh.groups[number] for number in np.unique(mesh.materials)]
+    missing = [name for name in wanted if name not in groups]
+    if missing:
+        raise InputError(
+            "material.groups", f"there is no material for the group {missing[0]!r} of {simulation.solver.mesh.file}",
+            f"groups of the mesh: {', '.join(wanted)}", f"groups of material.groups: {', '.join(groups)}",
+        )  # fmt: skip
+    unknown = [name for name in groups if name not in wanted]
+    if unknown:
+        raise InputError(
+            f"material.groups.{unknown[0]}", f"the mesh {simulation.solver.mesh.file} has no such group",
+            f"groups of the mesh: {', '.join(wanted)}",
+        )  # fmt: skip
+    names = list(groups)
+    number = np.array([names.index(name) if name in groups else 0 for name in mesh.groups])
+    return [groups[name] for name in names], number[mesh.materials]
+
+
+def negative_moduli(element: int) -> InputError:
+    """Return the refusal of a medium whose moduli attenuation makes negative. element : as in messages."""
+    return InputError(
+        "material", f"attenuation makes the relaxed moduli of element {element} negative",
+        "quality factors must be larger in a medium with strong anisotropy",
+        "increase qp and qs, or reduce the anisotropy",
+    )  # fmt: skip
+
+
+PEAK_VALUES = 15  # of a point of the surface: velocity and displacement before and now, and their peaks
+
+
+def held_arrays(*parts: Any) -> Iterator[np.ndarray]:
+    """Yield the arrays among the attributes of objects, and those in dictionaries of them."""
+    for part in parts:
+        for value in vars(part).values():
+            inside: Iterable[Any] = value.values() if isinstance(value, dict) else (value,)
+            yield from (item for item in inside if isinstance(item, np.ndarray))
+
+
+def held_bytes(*parts: Any) -> int:
+    """Return the bytes of distinct arrays among the attributes of objects; the repeated values of a view count once."""
+    arrays = {id(array): array for array in held_arrays(*parts)}.values()
+    sizes = ([n for n, step in zip(array.shape, array.strides, strict=True) if step] for array in arrays)
+    return sum(array.itemsize * math.prod(size) for array, size in zip(arrays, sizes, strict=True))
+
+
+def sampling_bytes(plan: Any, simulation: Any, location_bytes: Callable[[int, bool], int], tensor_rows: int) -> int:
+    """Return the bytes of the locations of receivers, points of snapshots and points of the surface with peaks.
+
+    Parameters
+    ----------
+    location_bytes : function of a number of points and True if stress is read there, which returns bytes.
+    tensor_rows : rows of `sample` with the values from which stress is computed.
+    """
+    output = simulation.output
+    total = location_bytes(len(simulation.acquisition.receivers), output.tensors)
+    for selection in output.snapshots:
+        tensors = tuple(selection.fields) != ("velocity",)
+        points = len(points_within(select_snapshot_grid(plan, selection), *reach(plan)))
+        total += location_bytes(points, tensors) + points * plan.value_bytes * (tensor_rows if tensors else 3)
+    if output.peak_motion:
+        points = int(within_reach(plan, surface_grid(plan)[2]).sum())
+        total += location_bytes(points, False) + points * PEAK_VALUES * plan.value_bytes
+    return total

@@ -34,11 +34,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lithowave.description.anelasticity import Anelasticity
-from lithowave.description.media import LayeredMedium, elastic_moduli, vertical_range
 from lithowave.errors import InputError
+from lithowave.media.anelasticity import Anelasticity
+from lithowave.media.medium import LayeredMedium, elastic_moduli, vertical_range
 from lithowave.mesh.grid import Grid
-from lithowave.rheology.body import RelaxationBody, fit_body
+from lithowave.rheology import RelaxationBody, fit_body
 
 if TYPE_CHECKING:
     from lithowave.description.simulation import Simulation

@@ -34,9 +34,9 @@ import numpy as np
 from numba import prange
 from numba.extending import register_jitable
 
-from lithowave.backends.host_threads import over_parts
 from lithowave.backends.kernel_cache import njit
-from lithowave.description.media import LayeredMedium, Medium, elastic_moduli
+from lithowave.backends.loops import over_parts
+from lithowave.media.medium import LayeredMedium, Medium, elastic_moduli
 
 NORMAL = ((0, 3, 4), (3, 1, 5), (4, 5, 2))  # row of the modulus of two normal directions
 OPPOSITE = 9  # the sum of two axes and of the row of their shear modulus

@@ -13,9 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from lithowave.mesh.blocks import BlockPartition
-from lithowave.mesh.grid import Grid, NodeRanges
-from lithowave.solvers.finite_difference.fields import FIELDS, VELOCITIES, state_arrays
+from lithowave.mesh.grid import BlockPartition, Grid, NodeRanges
+from lithowave.solvers.finite_difference.law import FIELDS, VELOCITIES, state_arrays
 from lithowave.solvers.finite_difference.tiles import common, whole_lines
 
 Step = tuple[int, int, int]

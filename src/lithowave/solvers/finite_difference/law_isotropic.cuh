@@ -9,7 +9,7 @@ struct Moduli {
     real lam, compliance, compliance_xy, compliance_xz, compliance_yz;
 };
 
-// Arrays of the law in the order of the table in fields.py, then the scales of their codes.
+// Arrays of the law in the order of the table in law.py, then the scales of their codes.
 struct ElasticLaw {
     const modulus_t *lam, *compliance;
     Scale lam_scale, compliance_scale;

@@ -9,7 +9,7 @@ struct Moduli {
     real c11, c22, c33, c12, c13, c23, compliance_xy, compliance_xz, compliance_yz;
 };
 
-// Arrays of the law in the order of the table in fields.py, then the scales of their codes.
+// Arrays of the law in the order of the table in law.py, then the scales of their codes.
 struct ElasticLaw {
     const modulus_t *c11, *c22, *c33, *c12, *c13, *c23, *compliance_yz, *compliance_xz, *compliance_xy;
     Scale c11_scale, c22_scale, c33_scale, c12_scale, c13_scale, c23_scale, yz_scale, xz_scale, xy_scale;

@@ -10,7 +10,7 @@ struct Moduli {
     real c11, c13, c33, node_xy, compliance_xy, compliance_xz, compliance_yz;
 };
 
-// Arrays of the law in the order of the table in fields.py, then the scales of their codes.
+// Arrays of the law in the order of the table in law.py, then the scales of their codes.
 struct ElasticLaw {
     const modulus_t *c11, *c13, *c33, *compliance, *compliance_xy;
     Scale c11_scale, c13_scale, c33_scale, compliance_scale, compliance_xy_scale;

@@ -1,30 +1,54 @@
-"""Material on the grid: the values of the arrays that `fields.LAWS` lists as moduli and density."""
+r"""Material on the grid: the values of the arrays that `law.LAWS` lists as moduli and density.
+
+Material arrays of one rank on its device.
+
+Choice of the constitutive law of the finite differences for a model.
+
+Material stored in 16-bit integers, which reduces memory traffic and has a stated error.
+
+A linear scale stores low + step * code (density and moduli), a logarithmic one two to the power of that (1/mu), so that
+low velocities retain their relative precision next to high ones:
+
+.. math:: |\delta\rho| \le \tfrac12 \frac{\rho_{max} - \rho_{min}}{65534}, \qquad
+    |\delta\lambda| \le \tfrac12 \frac{\lambda_{max} - \lambda_{min}}{65534}, \qquad
+    \left|\frac{\delta\mu}{\mu}\right| \le \frac{\ln(\mu_{max} / \mu_{min})}{2 \cdot 65534}.
+
+The last code is the value `outside` of the table of fields, beyond the far ends of the grid.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numba import get_num_threads
 from numpy.typing import ArrayLike
 
-from lithowave.backends.host_threads import parts_in_order
-from lithowave.description.media import LayeredMedium, Medium
+from lithowave.backends.loops import parts_in_order
+from lithowave.errors import InputError
+from lithowave.media.elasticity import is_transverse
+from lithowave.media.medium import LayeredMedium, Medium, elastic_moduli
 from lithowave.mesh.grid import Grid
-from lithowave.solvers.finite_difference.effective_medium import (
-    Slab,
-    at_node,
-    between_nodes,
-    sharpened,
-    slab_between,
+from lithowave.parallel.ranks import SINGLE_RANK, Ranks
+from lithowave.solvers.finite_difference.attenuation import (
+    LAST_CODE,
+    PLANES_KEPT,
+    GridAttenuation,
+    code_planes,
+    unrelaxed_simulation,
 )
-from lithowave.solvers.finite_difference.fields import Field, LawFields
-from lithowave.solvers.finite_difference.grid_plan import PLANES
+from lithowave.solvers.finite_difference.effective_medium import Slab, at_node, between_nodes, sharpened, slab_between
+from lithowave.solvers.finite_difference.grid_plan import PLANES, column_shift
+from lithowave.solvers.finite_difference.law import LAWS, VELOCITIES, Field, LawFields
 
 if TYPE_CHECKING:
     from lithowave.description.simulation import Simulation
+    from lithowave.solvers.finite_difference.grid_plan import GridPlan
+
 
 READING_REACH = 16  # nodes beyond a subdomain that weights of its sources and receivers may use
 
@@ -213,3 +237,250 @@ def surface_ratios(simulation: Simulation, grid: Grid, law: LawFields) -> Callab
         ratios = [values["c13"] / values["c33"], values.get("c23", values["c13"]) / values["c33"]]
     planes = np.stack([np.broadcast_to(ratio, (len(y), len(x))) for ratio in ratios])
     return lambda columns, rows: planes[:, rows[..., None] - firsts[1], columns[..., None, :] - firsts[0]]
+
+
+class GridMaterial:
+    """Arrays of the table of fields that contain material.
+
+    arrays : material arrays by name. moduli : those of the law, in its order. fractions : codes of the fractions of
+    mechanisms; None without attenuation. relaxation : as in `attenuation`, for the argument `law` of kernels.
+    quantizations : quantizations by name; empty unless the material is stored in codes.
+
+    Parameters
+    ----------
+    plan : grid and storage. simulation : material. ranks : ranks that agree on the quantization.
+    """
+
+    def __init__(self, plan: GridPlan, simulation: Simulation, backend: Any, ranks: Ranks) -> None:
+        self.fields = plan.law_fields
+        elastic = unrelaxed_simulation(simulation)
+
+        def planes() -> Iterator[Planes]:
+            return medium_planes(elastic, plan.grid, plan.halo, self.fields)
+
+        self.backend = backend
+        self.quantizations: dict[str, Quantization] = {}
+        if plan.moduli == "compact":
+            self.quantizations = quantize(planes(), self.fields.material, ranks)
+        self.stores_codes = bool(self.quantizations) and backend.stores_codes
+        dtype, shape = np.uint16 if self.stores_codes else backend.dtype, plan.padded_shape()
+        shift = column_shift(plan)
+        self.arrays = {field.name: backend.field(shape, plan.halo, dtype, shift) for field in self.fields.material}
+        before: Planes | None = None
+        for k, values in enumerate(planes()):
+            for name, array in self.arrays.items():  # most planes of a layered medium are the previous one
+                backend.assign(array[k], array[k - 1] if values is before else self._stored(name, values[name]))
+            before = values
+        self.moduli = tuple(self.arrays[name] for name in self.fields.moduli)
+        self.fractions, self.relaxation = None, None
+        if plan.attenuation is not None:
+            self._store_mechanisms(plan, plan.attenuation, simulation)
+
+    def _store_mechanisms(
+        self, plan: GridPlan, attenuation: GridAttenuation, simulation: Simulation
+    ) -> None:
+        backend, planes = self.backend, plan.padded_shape()[0]
+        self.fractions = backend.field(plan.memory_shape(), plan.halo, np.uint32, column_shift(plan))
+        recent: deque[tuple[int, np.ndarray]] = deque(maxlen=PLANES_KEPT)
+        for k, codes in enumerate(code_planes(attenuation, simulation, plan.grid, plan.halo)):
+            before = next((index for index, known in recent if known is codes), None)
+            for number, values in enumerate(codes):
+                same = None if before is None else self.fractions[number * planes + before]
+                backend.assign(self.fractions[number * planes + k], values if same is None else same)
+            if before is None:
+                recent.append((k, codes))
+        table = attenuation.relaxation(plan.schedule.time_step, plan.grid, plan.halo)
+        grids = tuple(np.uint64(number * planes) for number in range(attenuation.stored))
+        self.relaxation = backend.upload(table), backend.scalar(attenuation.largest / LAST_CODE)
+        self.grids = grids
+
+    def law(self, memory: Sequence[Any]) -> tuple[Any, ...]:
+        """Return the argument `law` of kernels, for these arrays of memory variables; none without attenuation."""
+        if self.relaxation is None:
+            return self.moduli
+        return *memory, self.fractions, *self.relaxation, *self.moduli, *self.grids
+
+    @property
+    def scales(self) -> dict[str, tuple[float, float]] | None:
+        """Scales (low, step) of the codes of each array; None if the arrays hold values."""
+        if not self.stores_codes:
+            return None
+        return {name: (code.low, code.step) for name, code in self.quantizations.items()}
+
+    def errors(self) -> dict[str, float]:
+        """Return the maximum error of each array due to its storage, by the name in run.json."""
+        fields = self.fields.material if self.quantizations else ()
+        return {field.report: self.quantizations[field.name].error() for field in fields}
+
+    def _stored(self, name: str, plane: np.ndarray) -> np.ndarray:
+        """Return a plane as the kernels read it; on a CPU codes become the values that they represent."""
+        if name not in self.quantizations:
+            return plane
+        codes = self.quantizations[name].encode(plane)
+        return codes if self.stores_codes else self.quantizations[name].decode(codes)
+
+    def values(self, name: str, section: Any) -> np.ndarray:
+        """Return values of a section of an array in main memory, in double precision."""
+        host = self.backend.download(section)
+        return self.quantizations[name].decode(host) if self.stores_codes else host.astype(float)
+
+    def buoyancy(self, name: str, index: np.ndarray, strides: tuple[int, ...]) -> np.ndarray:
+        """Return 1/rho, m^3/kg, as the update of velocity `name` uses it.
+
+        index : in the flattened arrays. strides : of the arrays along x, y, z, in elements.
+        """
+        pitch, plane = strides[1:]
+        pair = np.zeros(index.shape)
+        for position in (index, index + strides[VELOCITIES.index(name)]):
+            k, j, i = position // plane, position % plane // pitch, position % pitch
+            for number in np.unique(k):
+                here = k == number
+                pair[here] += self.values("density", self.arrays["density"][int(number)])[j[here], i[here]]
+        return 2.0 / pair
+
+    def describe(self, k: int, j: int, i: int) -> str:
+        """Return the velocities and the density at a node as text."""
+        values = {name: float(self.values(name, array[k, j])[i]) for name, array in self.arrays.items()}
+        vp, vs = speeds(values)
+        return f"vp = {vp:.5g} m/s, vs = {vs:.5g} m/s, rho = {values['density']:.5g} kg/m^3"
+
+
+CONTRAST = 1.2  # ratio of moduli at a distance of one grid spacing from which a gridded medium has interfaces
+COLUMNS = 33  # columns along x and y at which a gridded medium or a function is examined
+
+Choice = tuple[str, str]  # name of the law, and the reason as text
+
+
+def choose_law(simulation: Simulation, grid: Grid) -> Choice:
+    """Return the constitutive law for a model, a name in `law.LAWS`, and why.
+
+    The isotropic law is accurate where the medium is uniform within a cell, or where interfaces are midway between
+    nodes; other interfaces need the transverse law, and anisotropic media the law with their symmetry.
+
+    Raises
+    ------
+    InputError : the model is anisotropic, and ``solver.effective_medium`` names a law without this anisotropy.
+    """
+    requested = simulation.solver.effective_medium
+    required, reason = _symmetry(simulation)
+    if requested == "auto":
+        return (required, reason) if required != "isotropic" else _for_interfaces(simulation, grid)
+    if LAWS[requested].number < LAWS[required].number:
+        allowed = [name for name, law in LAWS.items() if law.number >= LAWS[required].number]
+        raise InputError(
+            "solver.effective_medium",
+            f"{requested} is not sufficient: {reason}",
+            f"allowed here: auto, {', '.join(allowed)}",
+        )
+    return requested, "solver.effective_medium"
+
+
+def _symmetry(simulation: Simulation) -> Choice:
+    """Return the law that the anisotropy of the media requires."""
+    law, reason = "isotropic", "isotropic media"
+    for path, properties in simulation.material.properties.items():
+        if properties.is_anisotropic:
+            place = "material." + ".".join(map(str, path))
+            if not is_transverse(properties.stiffness_matrix()):
+                return "orthorhombic", f"{place} is anisotropic without a vertical symmetry axis"
+            law, reason = "transverse", f"{place} is anisotropic"
+    return law, reason
+
+
+def _for_interfaces(simulation: Simulation, grid: Grid) -> Choice:
+    medium = simulation.material.medium
+    if isinstance(medium, LayeredMedium):
+        top = _first_cut(medium, simulation, grid)
+        if top is None:
+            return "isotropic", "no interface cuts a cell"
+        return "transverse", f"interface at z = {top:g} m"
+    ratio, (x, y, z) = _largest_contrast(simulation, grid.spacing)
+    if ratio < CONTRAST:
+        return "isotropic", "smooth medium"
+    return "transverse", f"moduli change by a factor of {ratio:.2g} per cell near ({x:.4g}, {y:.4g}, {z:.4g}) m"
+
+
+def _first_cut(medium: LayeredMedium, simulation: Simulation, grid: Grid) -> float | None:
+    """Return z of the first interface in the domain that is not midway between planes of nodes."""
+    low, high = simulation.domain.z
+    nodes = float(grid.whole.nodes(2)[0])
+    for top in medium.tops[1:]:
+        if low < top < high and abs((top - nodes) / grid.spacing % 1.0 - 0.5) > 1e-6:
+            return top
+    return None
+
+
+def _largest_contrast(simulation: Simulation, spacing: float) -> tuple[float, tuple[float, float, float]]:
+    """Return the largest ratio of moduli one grid spacing apart along z at sampled columns, and its location."""
+    domain = simulation.domain
+    count = 2 * int(np.ceil((domain.z[1] - domain.z[0]) / spacing)) + 1
+    x, y = (np.linspace(*ends, COLUMNS) for ends in (domain.x, domain.y))
+    z = np.linspace(*domain.z, count)
+    largest, place = 1.0, (float(x[0]), float(y[0]), float(z[0]))
+    for row in y:
+        kappa, mu, _ = elastic_moduli(*simulation.material.medium.sample(x[:, None], np.asarray(row), z))
+        for values in (kappa + 4.0 / 3.0 * mu, mu):
+            step = np.abs(np.log(values[:, 2:] / values[:, :-2]))
+            i, k = np.unravel_index(int(step.argmax()), step.shape)
+            if np.exp(step[i, k]) > largest:
+                largest, place = float(np.exp(step[i, k])), (float(x[i]), float(row), float(z[k + 1]))
+    return largest, place
+
+
+STEPS = 65534
+LAST = 65535
+
+
+@dataclass(frozen=True)
+class Quantization:
+    """Codes of one material array.
+
+    low, step : in single precision, as on the device. logarithmic : True if the codes are exponents of two. outside :
+    value of the last code; infinite without such a value.
+    """
+
+    low: np.float32
+    step: np.float32
+    logarithmic: bool
+    outside: float
+
+    def encode(self, values: np.ndarray) -> np.ndarray:
+        """Return 16-bit codes."""
+        inside = np.where(values < self.outside, values, 1.0)
+        line = np.log2(inside) if self.logarithmic else inside
+        steps = (line - float(self.low)) / float(self.step) if self.step else np.zeros(np.shape(line))
+        return np.where(values < self.outside, np.clip(np.rint(steps), 0, STEPS), LAST).astype(np.uint16)
+
+    def decode(self, codes: np.ndarray) -> np.ndarray:
+        """Return the values of codes."""
+        line = float(self.low) + float(self.step) * codes.astype(float)
+        values = np.exp2(line) if self.logarithmic else line
+        return np.where((codes == LAST) & np.isfinite(self.outside), self.outside, values)
+
+    def error(self) -> float:
+        """Return the largest error of a value: half a step in its unit, relative if the scale is logarithmic."""
+        half = 0.5 * float(self.step)
+        return float(np.exp2(half) - 1.0) if self.logarithmic else half
+
+
+def quantize(
+    planes: Iterable[dict[str, np.ndarray]], fields: Sequence[Field], ranks: Ranks = SINGLE_RANK
+) -> dict[str, Quantization]:
+    """Return the quantization of each material array, with codes that span the values of these planes on all ranks."""
+    limits = np.array([math.inf if field.outside is None else field.outside for field in fields])
+    lows, highs = np.full(len(fields), np.inf), np.full(len(fields), -np.inf)
+    for plane in planes:
+        for number, field in enumerate(fields):
+            inside = np.where(plane[field.name] < limits[number], plane[field.name], np.nan)
+            if not np.isnan(inside).all():
+                lows[number] = min(lows[number], np.nanmin(inside))
+                highs[number] = max(highs[number], np.nanmax(inside))
+    lows = np.min(ranks.all_gather(lows), axis=0)
+    highs = np.max(ranks.all_gather(highs), axis=0)
+    quantizations = {}
+    for field, low, high, limit in zip(fields, lows, highs, limits, strict=True):
+        logarithmic = field.scale == "logarithmic"
+        first, last = (np.log2(low), np.log2(high)) if logarithmic else (low, high)
+        step = np.float32((last - first) / STEPS)
+        quantizations[field.name] = Quantization(np.float32(first), step, logarithmic, float(limit))
+    return quantizations

@@ -1,4 +1,11 @@
-"""Finite-difference discretization: grid, time step and its limit, memory."""
+"""Partition of the grid among the ranks of a finite-difference run.
+
+Finite-difference discretization: grid, time step and its limit, memory.
+
+Memory of a finite-difference run, estimated before any allocation.
+
+Workload of each rank, for the dry run.
+"""
 
 from __future__ import annotations
 
@@ -9,39 +16,124 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from lithowave.description.media import LayeredMedium
 from lithowave.errors import InputError
-from lithowave.mesh.grid import AXES, Grid, build_grid
+from lithowave.media.medium import LayeredMedium
+from lithowave.mesh.grid import AXES, BlockPartition, Grid, best_blocks, build_grid, cut_grid
 from lithowave.parallel.ranks import SINGLE_RANK, Ranks
-from lithowave.solvers.clock import make_schedule
-from lithowave.solvers.common.layer_warnings import grid_warnings
-from lithowave.solvers.common.near_source_warnings import COARSE_GRID, GRID, WIDE_GRID, near_source_warnings
-from lithowave.solvers.common.plan_lines import Line, face_line, resolution_line, time_lines
+from lithowave.solvers.common.reports import Line, MemoryEstimate, RankWorkload, face_line, resolution_line, time_lines
 from lithowave.solvers.common.resampling import corrected_frequency, correction_warnings, limited
-from lithowave.solvers.common.soft_ground import is_soft, soft_ground_warnings, viscosity, viscosity_warnings
-from lithowave.solvers.common.static_fields import displacement_warnings
+from lithowave.solvers.common.warnings import (
+    COARSE_GRID,
+    GRID,
+    WIDE_GRID,
+    displacement_warnings,
+    grid_warnings,
+    is_soft,
+    near_source_warnings,
+    soft_ground_warnings,
+    viscosity,
+    viscosity_warnings,
+)
 from lithowave.solvers.finite_difference.attenuation import (
     attenuation_warnings,
     choose_attenuation,
     unrelaxed_simulation,
 )
-from lithowave.solvers.finite_difference.choose_law import choose_law
-from lithowave.solvers.finite_difference.closures import SIZES
-from lithowave.solvers.finite_difference.coefficients import derivative_norm, interior_coefficients, taylor_coefficients
-from lithowave.solvers.finite_difference.cpml import SOFT_REFLECTION, LayerParameters, axis_layers
-from lithowave.solvers.finite_difference.fields import FIELDS, LAWS, STRESSES
-from lithowave.solvers.finite_difference.grid_partition import make_subdomain
-from lithowave.solvers.finite_difference.grid_plan import PLANES, GridPlan, MaterialExtremes
-from lithowave.solvers.finite_difference.interface_warnings import interface_warnings
-from lithowave.solvers.finite_difference.layer_smoothing import smoothed_boxes, smoothing_of
-from lithowave.solvers.finite_difference.line_weights import HALF_WIDTH
-from lithowave.solvers.finite_difference.medium import averages_concurrently, planes_at_once
-from lithowave.solvers.finite_difference.passes import Box, column_shift, inner_box, margins, possible, touches
+from lithowave.solvers.finite_difference.coefficients import (
+    SIZES,
+    derivative_norm,
+    interior_coefficients,
+    taylor_coefficients,
+)
+from lithowave.solvers.finite_difference.exchange import Subdomain
+from lithowave.solvers.finite_difference.grid_plan import (
+    PLANES,
+    SOFT_REFLECTION,
+    Box,
+    GridPlan,
+    LayerParameters,
+    MaterialExtremes,
+    axis_layers,
+    column_shift,
+    inner_box,
+    margins,
+    possible,
+    smoothed_boxes,
+    smoothing_of,
+    touches,
+)
+from lithowave.solvers.finite_difference.interfaces import find_interfaces, interface_warnings
+from lithowave.solvers.finite_difference.law import FIELDS, LAWS, STRESSES
+from lithowave.solvers.finite_difference.medium import averages_concurrently, choose_law, planes_at_once
+from lithowave.solvers.finite_difference.points import HALF_WIDTH
 from lithowave.solvers.finite_difference.snapshot_grids import select_snapshot_grid
-from lithowave.solvers.finite_difference.source_interfaces import find_interfaces
+from lithowave.solvers.interface import make_schedule
 
 if TYPE_CHECKING:
     from lithowave.description.simulation import Simulation
+
+
+# Additional work of a point for each absorbing layer that contains it, in updates of an interior point, measured with
+# and without layers (`lithowave bench --case interior --case full`; docs/parallel.md).
+LAYER_WORK = {"cpu": 1.6, "cuda": 0.6}
+# Additional work per point on a side between ranks, in updates, by axis: redundant computation of ghosts and packing; a
+# side normal to x splits rows of memory, which a GPU reads in entire cache lines.
+SIDE_WORK = {"cpu": (4.0, 3.0, 3.0), "cuda": (24.0, 4.0, 4.0)}
+
+
+def min_slice_nodes(order: int) -> int:
+    """Return the minimum nodes of a slice: the neighbors' ghosts, and closures of faces, which must not reach them."""
+    return max(2 * order, SIZES[order][0] + order, SIZES[order][1] + order)
+
+
+def make_subdomain(
+    plan: GridPlan, backend: Any, ranks: tuple[int, int], parts: Sequence[int] | None
+) -> Subdomain:
+    """Return the subdomain of one rank.
+
+    ranks : the rank and the number of ranks. parts : number of slices along x, y, z from the simulation file, or None.
+
+    Raises
+    ------
+    InputError : the grid cannot be partitioned in this way.
+    """
+    rank, size = ranks
+    return Subdomain(_blocks(plan, backend.name, size, parts), rank, plan.halo)
+
+
+def _blocks(plan: GridPlan, backend_name: str, size: int, parts: Sequence[int] | None) -> BlockPartition:
+    grid, minimum, work = plan.grid.whole, min_slice_nodes(plan.order), LAYER_WORK[backend_name]
+    if parts is not None:
+        if np.prod(parts) != size:
+            raise InputError(
+                "compute.parts", f"{' x '.join(map(str, parts))} parts for {size} ranks", "each rank has one part"
+            )
+        blocks = cut_grid(grid, parts, work, minimum)
+    else:
+        blocks = best_blocks(grid, size, work, minimum, SIDE_WORK[backend_name])
+    if blocks is None:
+        raise InputError(
+            "compute.parts" if parts else "ranks",
+            f"{' x '.join(map(str, grid.shape))} points cannot be partitioned among {size} ranks",
+            f"each part needs at least {minimum} points along a partitioned axis", "use fewer ranks or a larger grid",
+        )  # fmt: skip
+    return blocks
+
+
+def shares(plan: GridPlan, backend_name: str, size: int, parts: Sequence[int] | None) -> list[RankWorkload]:
+    """Return the workload of each rank for this number of ranks."""
+    blocks = _blocks(plan, backend_name, size, parts)
+    work = blocks.work(LAYER_WORK[backend_name])
+    workloads = []
+    for rank in range(size):
+        subdomain = Subdomain(blocks, rank, plan.halo)
+        points = int(np.prod([end - first for first, end in subdomain.own]))
+        extra = subdomain.grid().point_count - points  # stresses computed on both sides: half of an update
+        neighbors = len({neighbor for neighbor, _, _ in subdomain.boxes_sent()})
+        work_done = float(work[rank]) + 0.5 * extra
+        workloads.append(RankWorkload(points, work_done, neighbors, subdomain.sent_values(), tuple(blocks.counts)))
+    return workloads
+
 
 # Double-precision planes in use while a plane of the medium is averaged; more than `PLANES` in gridded media and
 # functions, of which the averages of some laws need samples at several levels.
@@ -385,3 +477,19 @@ def _refuse_misfit_faces(grid: Grid, simulation: Simulation, faces: dict[str, st
                 f"set solver.spacing to {better:.9g}",
             )
 
+
+def estimate_memory(simulation: Simulation, backend: Any) -> MemoryEstimate:
+    """Return zero: the plan of a grid has no arrays, and states the memory of a run exactly."""
+    return MemoryEstimate(0, 0, FiniteDifferencePlan.memory_hint)
+
+
+def partition_report(
+    simulation: Simulation, plan: FiniteDifferencePlan, ranks_count: int, device: str
+) -> list[RankWorkload]:
+    """Return the workload of each of the given number of ranks.
+
+    Raises
+    ------
+    InputError : the grid cannot be divided into this many subdomains.
+    """
+    return shares(plan, device, ranks_count, simulation.compute.parts)

@@ -4,7 +4,7 @@
 #include "points.cuh"
 #include "stencil.cuh"
 
-// The velocities and stresses in the order of the table in fields.py.
+// The velocities and stresses in the order of the table in law.py.
 struct Fields {
     real* field[FIELD_COUNT];
 };
@@ -48,7 +48,7 @@ __device__ __forceinline__ long long first_entry(const long long* source, long l
     return begin;
 }
 
-// Add moment * amplitude * w_x w_y w_z to the stresses, one block per brick; see point_kernels.py. The lines of a few
+// Add moment * amplitude * w_x w_y w_z to the stresses, one block per brick; see kernels.py. The lines of a few
 // sources are copied to shared memory together, because a thread would wait for each of them.
 extern "C" __global__ __launch_bounds__(512) void inject_moments(
     const __grid_constant__ Fields fields, const long long* brick, const long long* begin, const long long* source,
@@ -97,7 +97,7 @@ extern "C" __global__ __launch_bounds__(512) void inject_moments(
     }
 }
 
-// Copy boxes of fields to a buffer, or (OUT false) back. table : rows of 8, one per block row; see point_kernels.py.
+// Copy boxes of fields to a buffer, or (OUT false) back. table : rows of 8, one per block row; see kernels.py.
 template <bool OUT>
 __device__ __forceinline__ void copy_boxes(const Fields& fields, const long long* table, real* buffer) {
     const long long* row = table + blockIdx.y * 8;
@@ -168,7 +168,7 @@ __device__ __forceinline__ real horizontal_velocity(
     return stencil[2] * near + stencil[3] * far - stencil[4] * (real(0.5) * (far - near + cross));
 }
 
-// Peaks of |v| and |u| at the nodes of one plane; the first node is element `first` of the fields. See surface_reading.py.
+// Peaks of |v| and |u| at the nodes of one plane; the first node is element `first` of the fields. See points.py.
 extern "C" __global__ void surface_peaks(
     const real* vx, const real* vy, const real* vz, const real* slope, const real* far, const real* gain,
     const real* stencil, real time_step, real* displacement, real* peak_velocity, real* peak_displacement,

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from lithowave.mesh.grid import AXES, Grid
-from lithowave.solvers.finite_difference.fields import STAGGER, STRESSES, VELOCITIES
+from lithowave.solvers.finite_difference.law import STAGGER, STRESSES, VELOCITIES
 from lithowave.solvers.interface import SnapshotGrid
 
 

@@ -33,7 +33,7 @@ struct Layout {
 };
 
 // Material: values, or (COMPACT) codes of 16 bits. A linear scale is low + step * code, a logarithmic one two to the
-// power of that; the last code is `outside`, the value beyond the far ends of the grid (fields.py, quantization.py).
+// power of that; the last code is `outside`, the value beyond the far ends of the grid (law.py, medium.py).
 #if COMPACT
 typedef unsigned short modulus_t;
 #else

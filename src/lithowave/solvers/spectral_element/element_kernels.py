@@ -9,7 +9,7 @@ and weights w, an element adds to the momenta of its points
 
 (Komatitsch & Tromp 1999, GJI 139, 806-822, in the products of their eqs. 39-44). With gravity, stresses and a body
 force of `gravity` are added. In an absorbing layer, derivatives and stresses pass through the filters of
-`absorbing_layer`. With attenuation, the stresses of some points relax (see `relaxation`). All arrays have `LANES`
+`layers`. With attenuation, the stresses of some points relax (see `relaxation`). All arrays have `LANES`
 elements as their fastest index (see `element_layout`), so that a vector instruction processes all of them; inside
 `block` they are flattened. The map x(xi) is stored as monomials: [component, power of zeta, of eta, of xi].
 """
@@ -24,18 +24,26 @@ import numba
 import numpy as np
 from numba import prange
 
+from lithowave.backends.cpu import flush_denormals, restore_rounding
 from lithowave.backends.kernel_cache import njit
-from lithowave.backends.lane_rows import address, lane_rows, prefetch
 from lithowave.backends.loops import FAST, U, row
-from lithowave.backends.rounding import flush_denormals, restore_rounding
-from lithowave.solvers.spectral_element.absorbing_layer import LINE_VALUES
+from lithowave.backends.rows import address, lane_rows, prefetch
 from lithowave.solvers.spectral_element.element_layout import LANES, device_layout
-from lithowave.solvers.spectral_element.element_lines import MAP_POWERS, collapse, dot, dots, monomials, room
+from lithowave.solvers.spectral_element.element_lines import (
+    MAP_POWERS,
+    collapse,
+    dot,
+    dots,
+    make_anisotropic_law,
+    make_isotropic_law,
+    monomials,
+    room,
+)
 from lithowave.solvers.spectral_element.elements import ElementKind
 from lithowave.solvers.spectral_element.fluid_kernels import make_add_fluid_forces
 from lithowave.solvers.spectral_element.gll import derivative_matrix, gll_points, gll_weights
-from lithowave.solvers.spectral_element.gravity import GRAVITY_VALUES
-from lithowave.solvers.spectral_element.laws import make_anisotropic_law, make_isotropic_law
+from lithowave.solvers.spectral_element.layers import LINE_VALUES
+from lithowave.solvers.spectral_element.materials import GRAVITY_VALUES
 from lithowave.solvers.spectral_element.relaxation import COMPONENTS, carrier_count, carrier_indices
 
 
@@ -520,7 +528,7 @@ def make_add_forces(
         displacement, momentum, points, moduli, geometry, memory, filters, relaxing, relaxation, recursion,
         first_axis, first_block, shared, moved, order, begin,
     ):  # fmt: skip
-        """See `arguments.py`. Blocks of one color share no point; order[begin[c]] ... are those of color c."""
+        """See `element_lines.py`. Blocks of one color share no point; order[begin[c]] ... are those of color c."""
         rooms = room(numba.get_num_threads(), n**3 * LANES, 9 * powers * LANES, dtype)
         add_forces(
             displacement, momentum, points, moduli, geometry, memory, filters, relaxing, relaxation, recursion,

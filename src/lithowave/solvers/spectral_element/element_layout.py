@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from lithowave.backends.host_threads import over_parts
-from lithowave.backends.loops import exact_part
+from lithowave.backends.loops import exact_part, over_parts
 
 PART = 256  # blocks of points that are arranged at a time
 ELEMENTS = 4096  # elements whose values are arranged at a time

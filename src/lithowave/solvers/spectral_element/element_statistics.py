@@ -8,12 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from lithowave.backends.host_threads import over_parts, parts_in_order
 from lithowave.backends.kernel_cache import njit
+from lithowave.backends.loops import over_parts, parts_in_order
+from lithowave.mesh.arrays import product
 from lithowave.mesh.numbering import largest_numbers, shared_count
-from lithowave.mesh.products import product
-from lithowave.solvers.spectral_element.geometry import map_degree, tensor_order
-from lithowave.solvers.spectral_element.gll import derivative_matrix, gll_points, gll_weights
+from lithowave.solvers.spectral_element.gll import derivative_matrix, gll_points, gll_weights, map_degree, tensor_order
 
 PART = 4096  # elements that are measured at a time
 STRAIGHT = 1e-11  # coefficients of higher powers over the others in parallelepipeds, which are measured at one point

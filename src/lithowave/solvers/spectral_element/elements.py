@@ -8,14 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from lithowave.mesh.coloring import color_elements
 from lithowave.mesh.numbering import largest_numbers
-from lithowave.solvers.spectral_element.absorbing_layer import ALIGNED, DAMPED
-from lithowave.solvers.spectral_element.block_colors import color_greedily
+from lithowave.mesh.partition import color_elements
 from lithowave.solvers.spectral_element.element_layout import ElementLayout
-from lithowave.solvers.spectral_element.gravity import GRAVITY_VALUES, gravity_values
-from lithowave.solvers.spectral_element.layer_codes import dependence
-from lithowave.solvers.spectral_element.materials import ElementMaterials
+from lithowave.solvers.spectral_element.layers import ALIGNED, DAMPED, dependence
+from lithowave.solvers.spectral_element.materials import GRAVITY_VALUES, ElementMaterials, gravity_values
+from lithowave.solvers.spectral_element.partition import color_greedily
 from lithowave.solvers.spectral_element.relaxation import COMPONENTS, carrier_count, distinct_moduli, recursion
 
 PART = 4096  # blocks whose points are compared at a time

@@ -8,7 +8,7 @@ The unknown of a fluid is the velocity potential phi, with v = grad phi / rho an
     F^d = \sum_m v_m M_{dm}, \qquad v = \frac{1}{\rho J} (\partial \phi\, M) .
 
 phi and its momentum are the first component of the points; the others remain zero. In an absorbing layer, derivatives
-and velocities pass through the filters of `absorbing_layer`.
+and velocities pass through the filters of `layers`.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ import numba
 import numpy as np
 from numba import prange
 
+from lithowave.backends.cpu import flush_denormals, restore_rounding
 from lithowave.backends.kernel_cache import njit
 from lithowave.backends.loops import FAST, U, row
-from lithowave.backends.rounding import flush_denormals, restore_rounding
-from lithowave.solvers.spectral_element.absorbing_layer import LINE_VALUES
 from lithowave.solvers.spectral_element.element_layout import LANES
 from lithowave.solvers.spectral_element.element_lines import MAP_POWERS, collapse, dot, dots, monomials, room
 from lithowave.solvers.spectral_element.gll import derivative_matrix, gll_points, gll_weights
+from lithowave.solvers.spectral_element.layers import LINE_VALUES
 
 
 @row
@@ -326,7 +326,7 @@ def make_add_fluid_forces(
         displacement, momentum, points, moduli, geometry, memory, filters, relaxing, relaxation, recursion,
         first_axis, first_block, shared, moved, order, begin,
     ):  # fmt: skip
-        """See `arguments.py`; moduli : 1 / rho. Blocks of one color share no point."""
+        """See `element_lines.py`; moduli : 1 / rho. Blocks of one color share no point."""
         rooms = room(numba.get_num_threads(), n**3 * LANES, 9 * powers * LANES, dtype, 1)
         add_forces(
             displacement, momentum, points, moduli, geometry, memory, filters, first_axis, first_block, order, begin,

@@ -1,4 +1,4 @@
-// Gravity in a solid element, in the Cowling approximation: see gravity.py for the formulas.
+// Gravity in a solid element, in the Cowling approximation: see materials.py for the formulas.
 #pragma once
 
 #include "laws.cuh"

@@ -1,6 +1,6 @@
 """Launches of the kernels on a CUDA device.
 
-The kernels are called as on the CPU, with the argument lists of `arguments.py`.
+The kernels are called as on the CPU, with the argument lists of `element_lines.py`.
 """
 
 from __future__ import annotations
@@ -14,12 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from lithowave.solvers.common.kernel_arguments import named_arguments
-from lithowave.solvers.common.point_launches import WARP, PointKernels
-from lithowave.solvers.spectral_element.absorbing_layer import ALIGNED, DAMPED
-from lithowave.solvers.spectral_element.arguments import ARGUMENTS
+from lithowave.solvers.common.kernels import WARP, PointKernels, named_arguments
 from lithowave.solvers.spectral_element.element_layout import BLOCKS, MAP_VALUES, device_layout
+from lithowave.solvers.spectral_element.element_lines import ARGUMENTS
 from lithowave.solvers.spectral_element.elements import ElementKind
+from lithowave.solvers.spectral_element.layers import ALIGNED, DAMPED
 from lithowave.solvers.spectral_element.relaxation import carrier_count, carrier_indices, carrier_sets
 
 PACKAGE = "lithowave.solvers.spectral_element"

@@ -1,4 +1,4 @@
-// Filters of an absorbing layer: see absorbing_layer.py for the formulas and arguments.py for the arrays.
+// Filters of an absorbing layer: see layers.py for the formulas and element_lines.py for the arrays.
 // Definitions: AXES, the number of active axes, DAMPED and ALIGNED.
 #pragma once
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from lithowave.solvers.elements import memory as elements
-from lithowave.solvers.spectral_element.absorbing_layer import LINE_VALUES
+from lithowave.solvers.elements import plan as elements
 from lithowave.solvers.spectral_element.element_layout import MAP_VALUES, ElementLayout, device_layout
-from lithowave.solvers.spectral_element.faces import face_points
+from lithowave.solvers.spectral_element.layers import LINE_VALUES
+from lithowave.solvers.spectral_element.media import face_points
 from lithowave.solvers.spectral_element.relaxation import COMPONENTS as STRESSES
 from lithowave.solvers.spectral_element.relaxation import carrier_count
 

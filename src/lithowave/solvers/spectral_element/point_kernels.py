@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numba import prange
 
+from lithowave.backends.cpu import flush_denormals, restore_rounding
 from lithowave.backends.kernel_cache import njit
 from lithowave.backends.loops import FAST, parallel
-from lithowave.backends.rounding import flush_denormals, restore_rounding
-from lithowave.solvers.common.point_kernels import count_step, raise_peaks
+from lithowave.solvers.common.kernels import count_step, raise_peaks
 
 __all__ = [
     "count_step", "couple", "damp", "inject", "keep_rates", "largest_velocity", "pack", "sample", "sample_fluid",
@@ -51,7 +51,7 @@ def damp(momentum, history, point, matrix):
 
 @parallel
 def unstretch(momentum, stretched, memory, point, filters):
-    """Divide p by the stretching of the active axes at points of an absorbing layer (see `absorbing_layer`).
+    """Divide p by the stretching of the active axes at points of an absorbing layer (see `layers`).
 
     The forces change P = S p: with p~ in `momentum`, P after the step is p~ + P_before - p_before, and p follows by the
     inverse filters. stretched (points, 3) : P - p, replaced here. memory (points, axes, 3) : variables of the filters.

@@ -1,5 +1,5 @@
 // Relaxation of the stresses at the points of an element that carry memory variables of attenuation: see relaxation.py
-// for the formulas and arguments.py for the arrays.
+// for the formulas and element_lines.py for the arrays.
 // Definitions: MECHANISMS; if it is above 0, CARRIERS, the number of these points, CARRIER_LIST, their indices, k slowest,
 // and SPARSE.
 //

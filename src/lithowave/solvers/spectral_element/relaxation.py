@@ -1,7 +1,7 @@
 r"""Relaxation of the stresses of elements with attenuation, with memory variables at some of their points.
 
 With the unrelaxed moduli C, the weights Y_j of the bulk modulus kappa and of the shear modulus mu, and the rates w_j of
-the mechanisms (`lithowave.rheology.body`),
+the mechanisms (`lithowave.rheology`),
 
 .. math::
     \sigma = C : \varepsilon - \sum_j R_j, \qquad \dot R_j + \omega_j R_j = \omega_j F_j, \qquad
@@ -44,13 +44,11 @@ from typing import Any
 
 import numpy as np
 
-from lithowave.backends.host_threads import over_parts
-from lithowave.backends.loops import exact_part
-from lithowave.rheology.body import RelaxationBody
-from lithowave.solvers.elements.element_description import negative_moduli
+from lithowave.backends.loops import exact_part, over_parts
+from lithowave.rheology import RelaxationBody
+from lithowave.solvers.elements.plan import negative_moduli
 from lithowave.solvers.spectral_element.element_statistics import is_affine, map_coefficients
-from lithowave.solvers.spectral_element.geometry import determinant, jacobian_matrix
-from lithowave.solvers.spectral_element.gll import gll_points, gll_weights
+from lithowave.solvers.spectral_element.gll import determinant, gll_points, gll_weights, jacobian_matrix
 
 Point = tuple[int, int, int]
 

@@ -8,26 +8,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lithowave.backends.host_threads import parts_in_order
+from lithowave.backends.loops import parts_in_order
 from lithowave.parallel.halo import Halo, single_rank_halo
-from lithowave.phases import phase
-from lithowave.solvers.array_sections import ArraySection, RowSelection, Selection
-from lithowave.solvers.common.programs import Launch, captured, run_launches
+from lithowave.process import phase
+from lithowave.solvers.common.kernels import Launch, captured, run_launches
 from lithowave.solvers.common.source_amplitudes import AmplitudeRow
+from lithowave.solvers.elements.locations import locate_sources
 from lithowave.solvers.elements.solver import ElementSolver
-from lithowave.solvers.elements.spread_sources import locate_sources
-from lithowave.solvers.placement import Placement
-from lithowave.solvers.spectral_element.absorption import make_damping
-from lithowave.solvers.spectral_element.coupling import CoupledPairs, coupling_matrices
+from lithowave.solvers.interface import ArraySection, Placement, RowSelection, Selection
 from lithowave.solvers.spectral_element.elements import FILTER_COUNTS, ElementGroup, ElementTables
-from lithowave.solvers.spectral_element.exchange import SharedMomenta
-from lithowave.solvers.spectral_element.faces import Damping
-from lithowave.solvers.spectral_element.layer_memory import LayerMemory
+from lithowave.solvers.spectral_element.media import CoupledPairs, Damping, LayerMemory, coupling_matrices, make_damping
+from lithowave.solvers.spectral_element.partition import SharedMomenta
 from lithowave.solvers.spectral_element.plan import SpectralElementPlan
+from lithowave.solvers.spectral_element.points import HexahedralSamples
 from lithowave.solvers.spectral_element.relaxation import carrier_sets
-from lithowave.solvers.spectral_element.samples import HexahedralSamples
-from lithowave.solvers.spectral_element.source_sums import add_sources
-from lithowave.solvers.spectral_element.sources import SourceList, source_entries, spread_of
+from lithowave.solvers.spectral_element.sources import SourceList, add_sources, source_entries, spread_of
 
 if TYPE_CHECKING:
     from lithowave.description.simulation import Simulation
@@ -51,7 +46,7 @@ class SpectralElementSolver(ElementSolver):
     which is Newmark's scheme with beta = 0, gamma = 1/2 written for half steps, with identical displacements. K is
     applied element by element; C, of the absorbing sides, is solved for at each point. `momentum` holds p / dt. In an
     absorbing layer, K has memory variables, and where the layer begins the forces change S p, from which p follows
-    (`absorbing_layer`). With attenuation, K has memory variables of the relaxing stresses (`relaxation`).
+    (`layers`). With attenuation, K has memory variables of the relaxing stresses (`relaxation`).
 
     A fluid has its velocity potential phi instead of u, v = grad phi / rho and P = -d phi / dt: M has 1 / kappa and K
     1 / rho (`fluid_kernels`). C then also has the coupling of fluids and solids (`coupling`).

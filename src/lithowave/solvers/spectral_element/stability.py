@@ -35,14 +35,12 @@ from typing import Any
 import numpy as np
 from scipy.linalg import eigh_tridiagonal
 
-from lithowave.backends.host_threads import over_parts
-from lithowave.backends.loops import exact_part
+from lithowave.backends.loops import exact_part, over_parts
 from lithowave.mesh.numbering import CORNERS
 from lithowave.parallel.ranks import SINGLE_RANK, Ranks
-from lithowave.physics.elasticity import stiffness_tensor
+from lithowave.physics import stiffness_tensor
 from lithowave.solvers.spectral_element.element_statistics import is_affine, map_coefficients
-from lithowave.solvers.spectral_element.geometry import jacobian_matrix, metric
-from lithowave.solvers.spectral_element.gll import derivative_matrix, gll_weights
+from lithowave.solvers.spectral_element.gll import derivative_matrix, gll_weights, jacobian_matrix, metric
 from lithowave.solvers.spectral_element.materials import UPPER
 
 EXPOSURES = (0.18, 0.36, 0.7)  # of the exposure, between classes

@@ -1,1 +1,0 @@
-"""Formulas of elasticity and of sources that several packages use, each stated once, in NumPy."""

@@ -1,0 +1,218 @@
+"""The report of a comparison of two runs: misfits of all receivers and their traces.
+
+The report of a survey: a table of its shots, with their states and links to their reports.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+from urllib.parse import quote
+
+import numpy as np
+
+from lithowave.description.text import read_document
+from lithowave.figures import style
+from lithowave.figures.comparisons import ComparedRuns
+from lithowave.figures.style import chunk_of, domain_of
+from lithowave.globe_coordinates import ChunkMap
+from lithowave.output.seismograms import FILE_NAME as SEISMOGRAMS
+from lithowave.output.seismograms import read_seismograms
+from lithowave.report.page import (
+    FILE_NAME,
+    Html,
+    Page,
+    base64_floats,
+    data_table,
+    facts_table,
+    media,
+    packed,
+    paragraph,
+    plot_element,
+    require_plotly,
+    selection,
+    text,
+)
+
+MAX_VALUES, MAX_RECEIVERS = 800_000, 90
+
+
+def report_comparison(comparison: ComparedRuns, path: str | Path) -> Path:
+    """Write an HTML file about a comparison of two runs, and return its path.
+
+    Raises
+    ------
+    MissingPackageError : Plotly is not installed (extra ``report``).
+    OutputError : the file cannot be written.
+    """
+    require_plotly()
+    title = f"{comparison.label_a} and {comparison.label_b}"
+    summary = f"Relative L2 misfit {comparison.overall_l2:.3%} over {len(comparison.names)} receivers"
+    page = Page("Comparison", title, summary)
+    band = comparison.band and f"{comparison.band[0]:.3g} to {comparison.band[1]:.3g} Hz"
+    page.add("Overview", facts_table({
+        "Run": comparison.label_a, "Method of the run": comparison.methods[0], "Reference": comparison.label_b,
+        "Method of the reference": comparison.methods[1], "Quantity": f"{comparison.quantity} ({comparison.units})",
+        "Receivers": len(comparison.names),
+        "Time": f"{comparison.time[0]:g} to {comparison.time[-1]:g} s",
+        "Low-pass": f"{comparison.max_frequency:g} Hz" if comparison.max_frequency else "none",
+        "Envelope and phase misfits": band, "Overall relative L2 misfit": f"{comparison.overall_l2:.4%}",
+    }, "Comparison"), *(paragraph(note) for note in comparison.notes))  # fmt: skip
+    _add_traces(page, comparison)
+    header = ["Receiver", "Relative L2 (%)", "Shift (s)", "Envelope (%)", "Phase (%)"]
+    rows = [
+        [row["name"], 100 * row["relative_l2"], row["time_shift"], *(
+            None if row[name] is None else 100 * row[name] for name in ("envelope_misfit", "phase_misfit")
+        )]
+        for row in comparison.rows()
+    ]  # fmt: skip
+    page.add("Misfits", data_table(header, rows, "Misfits relative to the reference"))
+    with TemporaryDirectory() as folder:
+        picture = comparison.figure(Path(folder) / "comparison.png")
+        page.add("Figure", media(picture, "Traces with the largest, median and smallest misfit, and all misfits."))
+    return page.write(path)
+
+
+def _add_traces(page: Page, comparison: ComparedRuns) -> None:
+    """Add the plot of both traces at a receiver; the receiver with the largest misfit is first."""
+    order = np.argsort(-comparison.relative_l2, kind="stable")
+    room = int(np.clip(MAX_VALUES // (6 * len(comparison.time)), 1, MAX_RECEIVERS))
+    chosen = order[style.spread(len(order), room)]
+    peak = max(float(np.abs(data).max(initial=0.0)) for data in (comparison.data_a, comparison.data_b))
+    factor, unit = style.readable_unit(peak, comparison.units)
+    runs = [
+        {"label": label, "components": {name: base64_floats(data[chosen, n]) for n, name in enumerate("ENZ")}}
+        for label, data in ((comparison.label_a, comparison.data_a), (comparison.label_b, comparison.data_b))
+    ]  # fmt: skip
+    page.waves = {
+        "start": comparison.time[0], "interval": comparison.time[1] - comparison.time[0], "count": len(comparison.time),
+        "receivers": [{"name": comparison.names[index], "offset": 0.0, "azimuth": 0.0} for index in chosen],
+        "components": [
+            {"key": name, "label": style.COMPONENT_NAMES[name], "factor": factor, "unit": unit} for name in "ENZ"
+        ],
+        "runs": runs, "arrivals": [], "offset_label": "",
+    }  # fmt: skip
+    names = (
+        (row, f"{comparison.names[index]}, {comparison.relative_l2[index]:.3%}") for row, index in enumerate(chosen)
+    )
+    controls = Html(f'<div class="controls">{selection("receiver", "Receiver and relative L2 misfit", names)}</div>')
+    page.add("Traces", controls, plot_element(
+        "traces", f"Ground {comparison.quantity} of both runs at one receiver. Drag to zoom, double-click to reset.",
+        high=True,
+    ))  # fmt: skip
+
+
+@dataclass(frozen=True)
+class ShotRow:
+    """One shot of a survey. state : finished, running, stopped, failed, lost or waiting. note : state in words."""
+
+    number: int
+    folder: str
+    name: str
+    position: tuple[float, float, float]
+    state: str
+    note: str
+
+
+def report_survey(
+    directory: str | Path,
+    index: Mapping[str, Any],
+    description: str,
+    shots: Sequence[ShotRow],
+    path: str | Path | None = None,
+) -> Path:
+    """Write an HTML file about the survey in a folder, with links to the reports of its shots; return its path.
+
+    Parameters
+    ----------
+    directory : the folder of the survey.
+    index : content of its survey.json. description : content of its survey.yaml.
+    shots : its shots with their states.
+    path : the file; default: ``report.html`` in the folder.
+
+    Raises
+    ------
+    MissingPackageError : Plotly is not installed (extra ``report``).
+    OutputError : the file cannot be written.
+    """
+    require_plotly()
+    directory = Path(directory)
+    target = directory / FILE_NAME if path is None else Path(path)
+    entries = read_document(description, directory / "survey.yaml").data
+    counts = {
+        state: sum(shot.state == state for shot in shots) for state in dict.fromkeys(shot.state for shot in shots)
+    }
+    page = Page(
+        "Survey", str(entries.get("title") or directory.resolve().name),
+        f"{len(shots)} shots: " + ", ".join(f"{count} {state}" for state, count in counts.items()),
+    )  # fmt: skip
+    page.add("Layout", _layout(page, directory, shots, entries))
+    chunk = chunk_of(entries)
+    rows = [_row(directory, target, shot, chunk) for shot in shots]
+    columns = ["x (m)", "y (m)", "z (m)"] if chunk is None else ["Longitude (°)", "Latitude (°)", "Depth (m)"]
+    header = ["Shot", "Name", *columns, "State", "Details", "Results"]
+    page.add("Shots", data_table(header, rows, "Shots"))
+    facts = {"lithowave": index.get("lithowave"), "Started": index.get("started")}
+    inputs = data_table(["Input file", "SHA-256"], index.get("inputs", {}).items(), "Hashes of the input files")
+    page.add("Provenance", facts_table(facts, "Software"), inputs)
+    page.add(
+        "Files", f'<details><summary>Simulation file</summary><pre tabindex="0">{text(description)}</pre></details>'
+    )
+    return page.write(target)
+
+
+def _row(directory: Path, target: Path, shot: ShotRow, chunk: ChunkMap | None) -> list[Any]:
+    state = Html(f'<span class="state-{text(shot.state)}">{text(shot.state)}</span>')
+    folder = directory / shot.folder
+    found = folder / FILE_NAME if (folder / FILE_NAME).is_file() else folder
+    results: Any = "–"
+    if found.exists():
+        link = quote(os.path.relpath(found.resolve(), target.resolve().parent))
+        results = Html(f'<a href="{text(link)}">{"folder" if found == folder else "report"}</a>')
+    place = [float(value) for value in shot.position]
+    if chunk is not None:
+        place = [*map(float, chunk.to_geographic(place[0], place[1])), 0.0 - place[2]]
+    return [shot.number, shot.name, *place, state, shot.note, results]
+
+
+def _layout(page: Page, directory: Path, shots: Sequence[ShotRow], entries: dict[str, Any]) -> str:
+    """Return a map of the shots, and of the receivers of the first shot that has started."""
+    traces: list[dict[str, Any]] = []
+    chunk = chunk_of(entries)
+
+    def place(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return (x / 1000, y / 1000) if chunk is None else chunk.to_geographic(x, y)
+
+    started = next((shot for shot in shots if (directory / shot.folder / SEISMOGRAMS).is_file()), None)
+    if started is not None:
+        receivers = read_seismograms(directory / started.folder).positions
+        traces.append(_markers(*place(*receivers[:, :2].T), "Receivers", "triangle-up", "#009e73"))
+    x, y, _ = np.array([shot.position for shot in shots], dtype=float).reshape(-1, 3).T
+    traces.append(_markers(*place(x, y), "Shots", "star", "#d55e00"))
+    bounds = domain_of(entries) if chunk is None else None
+    layout: dict[str, Any] = {
+        "xaxis": {"title": {"text": "x, East (km)"}, "constrain": "domain"},
+        "yaxis": {"title": {"text": "y, North (km)"}, "scaleanchor": "x"},
+        "showlegend": True, "legend": {"orientation": "h", "y": 1.12},
+    }  # fmt: skip
+    if bounds is not None:
+        x0, x1, y0, y1 = (bound / 1000 for bound in bounds)
+        layout["shapes"] = [
+            {"type": "rect", "x0": x0, "x1": x1, "y0": y0, "y1": y1, "line": {"width": 1, "color": "#888888"}}
+        ]
+    if chunk is not None:
+        layout["xaxis"]["title"]["text"], layout["yaxis"] = "Longitude (°)", {"title": {"text": "Latitude (°)"}}
+    which = "" if started is None else f", and receivers of shot {started.number}"
+    return page.add_plot(traces, layout, f"Positions of the shots{which}{'; rectangle: the domain' if bounds else ''}.")
+
+
+def _markers(x: Any, y: Any, name: str, symbol: str, color: str) -> dict[str, Any]:
+    return {
+        "type": "scatter", "mode": "markers", "name": name,
+        "x": packed(np.asarray(x, dtype=float)), "y": packed(np.asarray(y, dtype=float)),
+        "marker": {"symbol": symbol, "size": 9, "color": color},
+    }  # fmt: skip

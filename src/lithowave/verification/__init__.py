@@ -1,1 +1,0 @@
-"""Misfits between seismograms."""
