@@ -254,7 +254,8 @@ def read_tetrahedra_file(path: str | Path) -> MeshFile:
             if meshio is not installed and the file is VTU.
     """
     path = Path(path)
-    readers = {".msh": read_gmsh, ".neu": read_gambit, ".vtu": _vtu_tetrahedra, **dict.fromkeys(EXODUS, _exodus_tetrahedra)}
+    readers = {".msh": read_gmsh, ".neu": read_gambit, ".vtu": _vtu_tetrahedra}
+    readers |= dict.fromkeys(EXODUS, _exodus_tetrahedra)
     suffix = path.suffix.lower()
     if suffix not in readers:
         kind, remedy = foreign_text(path)

@@ -682,7 +682,9 @@ def _add(stations: dict[tuple[object, ...], StationEpoch], cells: dict[str, str]
         if not cells[name]:
             raise InputError(name, "is empty", "expected a code", file=path, line=line)
     longitude, latitude = (_fdsn_number(cells, name, path, line) for name in ("longitude", "latitude"))
-    elevation, depth = (_fdsn_number(cells, name, path, line) if cells.get(name) else 0.0 for name in ("elevation", "depth"))
+    elevation, depth = (
+        _fdsn_number(cells, name, path, line) if cells.get(name) else 0.0 for name in ("elevation", "depth")
+    )
     epoch = Epoch(*(_time(cells.get(name, ""), name, path, line) for name in ("starttime", "endtime")))
     place = place_of(path, line)
     station = StationEpoch(cells["network"], cells["station"], longitude, latitude, elevation, epoch, (), place, line)
