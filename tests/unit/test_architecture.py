@@ -93,7 +93,8 @@ def test_a_circle_of_imports_is_found() -> None:
 
 
 def test_the_description_knows_no_device_and_no_solver() -> None:
-    parts = ("backends", "parallel", "solvers", "output", "mesh", "run", "shots", "cli", "figures", "report", "runnable")
+    parts = ("backends", "parallel", "solvers", "output", "mesh", "run", "shots", "cli", "runnable")
+    parts += ("compare", "figures", "report")
     bad = DEVICES | {f"lithowave.{part}" for part in parts}
     for room in ("readers/", "media/", "checks/"):
         assert offenders(room, bad) == []

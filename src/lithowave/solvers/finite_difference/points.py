@@ -23,10 +23,10 @@ through two half nodes reads vz from points within a cell and a half,
 
 where the weights of eight half nodes would reach into the near field of a shallow source.
 
-The closures of the stencils (`coefficients.py`) underestimate waves and static fields at the surface by about
-(k h)^2 / 15 and (k h)^2 / 20, with k the horizontal wavenumber. These factors follow from comparison with a grid that is six times
-finer, for P and S waves and static fields of wavelengths down to six cells and vp/vs from 1.75 to 4; orders 4, 6 and 8
-differ little. The correction is
+The closures of the stencils (`coefficients.py`) underestimate waves and static fields at the surface by about (k h)^2 /
+15 and (k h)^2 / 20, with k the horizontal wavenumber. These factors follow from comparison with a grid that is six
+times finer, for P and S waves and static fields of wavelengths down to six cells and vp/vs from 1.75 to 4; orders 4, 6
+and 8 differ little. The correction is
 
 .. math:: v_h \mathrel{-}= \tfrac{h^2}{15} \nabla_h (\nabla_h \cdot v_h), \qquad
     v_z \mathrel{-}= \tfrac{h^2}{20} \nabla_h^2 v_z .
