@@ -1,4 +1,6 @@
-"""A simulation in a few lines, for notebooks and interactive sessions.
+"""The entries of a description as one object, and what follows from them; a summary in a few lines.
+
+A simulation in a few lines, for notebooks and interactive sessions.
 
 The entries of a description as one object, and what follows from them: the parent of `simulation.Simulation`.
 """

@@ -1,4 +1,6 @@
-"""Reader of the classic NetCDF formats CDF-1, CDF-2 and CDF-5.
+"""Named arrays from NetCDF, HDF5 and NumPy ``.npz`` files.
+
+Reader of the classic NetCDF formats CDF-1, CDF-2 and CDF-5.
 
 The implementation follows the format specification (NetCDF Users' Guide, appendix "File Format Specifications"): a
 header of dimensions, attributes and variables, then big-endian arrays at the offsets in the header. The NetCDF library

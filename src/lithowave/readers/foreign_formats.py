@@ -1,4 +1,6 @@
-"""Formats of seismogram files, identified by their first bytes.
+"""Formats of files, identified by their content, and HDF5 files of other programs.
+
+Formats of seismogram files, identified by their first bytes.
 
 ObsPy tries all its formats if the format is not stated, among them one that executes code from the file (pickle), and
 formats whose files name other files. lithowave therefore identifies the format and accepts only those listed here.

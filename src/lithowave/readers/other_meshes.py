@@ -1,4 +1,6 @@
-"""Tetrahedral meshes in GAMBIT's neutral format (.neu). Lengths are in meters.
+"""Meshes of GAMBIT, Exodus II and SPECFEM3D, and the size of VTU files.
+
+Tetrahedral meshes in GAMBIT's neutral format (.neu). Lengths are in meters.
 
 Groups of elements have the names of their materials. Boundary conditions have names such as ``top`` or ``free``, or
 names that end in the three digits of SeisSol: 101 is a free surface, 105 is absorbing.

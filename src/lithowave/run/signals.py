@@ -1,4 +1,6 @@
-"""Signals to a running simulation or survey: write a checkpoint, or write a checkpoint and stop.
+"""Signals to a running simulation or survey, and the time limit of a job.
+
+Signals to a running simulation or survey: write a checkpoint, or write a checkpoint and stop.
 
 SIGUSR1, by which a batch system announces the time limit of a job: a checkpoint is written, and the run ends.
 """

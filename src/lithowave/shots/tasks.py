@@ -1,4 +1,6 @@
-"""Requests of the process of a survey to its shots, on any machine: signals by name, in a file of the survey folder.
+"""Shots as tasks: executors, processes and requests.
+
+Requests of the process of a survey to its shots, on any machine: signals by name, in a file of the survey folder.
 
 One shot as a task of an executor: the worker starts a process for it on its machine, and waits for this process.
 
