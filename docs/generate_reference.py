@@ -1,8 +1,8 @@
 """Write the generated parts of the documentation: ``python docs/generate_reference.py``.
 
 It writes `simulation_file.md` from the JSON schema, `python_reference.md` from docstrings, and the text between
-``<!-- name -->`` and ``<!-- end of name -->``: the commands in `command_line.md`, the rooms in `architecture.md`, and in
-`verification.md` and the README the results that the test suite has recorded in `verification/results.json` (with
+``<!-- name -->`` and ``<!-- end of name -->``: the commands in `command_line.md`, the rooms in `architecture.md`, and
+in `verification.md` and the README the results that the test suite has recorded in `verification/results.json` (with
 LITHOWAVE_WRITE_FIGURES=1).
 """
 

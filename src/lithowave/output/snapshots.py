@@ -692,7 +692,7 @@ def load_snapshots(path: str | Path) -> Snapshots:
 
     Raises
     ------
-    OutputError : the file is missing, damaged or not a snapshot file, or exists in parts only (`snapshots`).
+    OutputError : the file is missing, damaged or not a snapshot file, or exists in parts only.
     """
     return Snapshots(path)
 
