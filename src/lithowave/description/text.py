@@ -32,7 +32,7 @@ from yaml.scanner import ScannerError
 
 from lithowave.errors import InputError
 from lithowave.process import no_collection
-from lithowave.readers.text import DESCRIPTION_BYTES, DIGITS, NESTING, REPEATED_ENTRIES
+from lithowave.readers.budget import DESCRIPTION_BYTES, DIGITS, NESTING, REPEATED_ENTRIES
 
 LISTS = ("sources", "receivers")
 _TEXT_KEYS = {

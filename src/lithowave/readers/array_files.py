@@ -30,8 +30,8 @@ from typing import Any
 import numpy as np
 
 from lithowave.errors import InputError
+from lithowave.readers.budget import ExpandedSize
 from lithowave.readers.foreign_formats import foreign_text, open_hdf5, read_dataset
-from lithowave.readers.text import ExpandedSize
 
 _DIMENSIONS, _VARIABLES, _ATTRIBUTES = 10, 11, 12
 _CHARACTERS = 2

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from lithowave.errors import InputError
-from lithowave.readers.text import ExpandedSize
+from lithowave.readers.budget import ExpandedSize
 
 HEAD_BYTES = 3600
 """Number of bytes from the start of a file that `waveform_format` requires."""

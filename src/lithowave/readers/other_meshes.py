@@ -31,6 +31,7 @@ import numpy as np
 
 from lithowave.errors import InputError, issue_warning
 from lithowave.readers.array_files import ArrayEntry, open_arrays
+from lithowave.readers.budget import ExpandedSize
 from lithowave.readers.gmsh import (
     CellBlock,
     CellFile,
@@ -41,7 +42,7 @@ from lithowave.readers.gmsh import (
     text_numbers,
     whole_numbers,
 )
-from lithowave.readers.text import UTF8_MARK, ExpandedSize
+from lithowave.readers.text import UTF8_MARK
 
 # Vertices of faces 1 to 4 of a tetrahedron.
 GAMBIT_FACES = np.array([[1, 0, 2], [0, 1, 3], [1, 2, 3], [2, 0, 3]])

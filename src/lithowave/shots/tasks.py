@@ -32,7 +32,7 @@ from lithowave.backends.cpu import usable_cores
 from lithowave.errors import InputError, MissingPackageError, ResourceError
 from lithowave.output.files import writing
 from lithowave.output.run_folder import PROGRESS
-from lithowave.parallel.ranks import RANK_VARIABLES, SIZE_VARIABLES, STEP_VARIABLES
+from lithowave.parallel.launchers import RANK_VARIABLES, SIZE_VARIABLES, STEP_VARIABLES
 from lithowave.run.status import FAILED, FINISHED, HEARTBEAT_TIMEOUT, LOST, RUNNING, STOPPED, run_state
 from lithowave.shots.folder import DESCRIPTION, OUTPUT, ShotSlot
 
