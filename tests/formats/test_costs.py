@@ -17,8 +17,7 @@ import pytest
 import lithowave as lw
 from costs import refusal_cost
 from input_readers import ENTRIES
-from lithowave.readers import read_model
-from lithowave.readers import text as budget
+from lithowave.readers import budget, read_model
 from small_run import SMALL
 from small_survey import survey_text
 

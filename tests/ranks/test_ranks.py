@@ -16,8 +16,7 @@ import pytest
 
 from fake_ranks import on_ranks as on_threads
 from lithowave.errors import MissingPackageError, ResourceError
-from lithowave.parallel import SINGLE_RANK, Watchdog, device_index, launched, make_ranks, require_own_device
-from lithowave.parallel import ranks as launchers
+from lithowave.parallel import SINGLE_RANK, Watchdog, device_index, launched, launchers, make_ranks, require_own_device
 from lithowave.parallel import ranks as ranks_module
 from lithowave.run import SignalHandler, SignalRequests
 from lithowave.shots import shot_environment

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from lithowave.backends import cuda_driver
-from lithowave.cli import app as early
+from lithowave.cli import early
 from lithowave.process import no_collection
 
 

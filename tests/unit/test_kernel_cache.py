@@ -147,7 +147,7 @@ def test_other_options_of_a_kernel_are_another_digest() -> None:
 
 DIGESTS = """
 from lithowave.backends.kernel_cache import code_digest
-from lithowave.solvers.discontinuous_galerkin import element_kernels as tetrahedra
+from lithowave.solvers.discontinuous_galerkin import kernels as tetrahedra
 from lithowave.solvers.finite_difference.kernels import update_stress
 from lithowave.solvers.spectral_element import element_kernels as hexahedra
 from lithowave.solvers.spectral_element.fluid_kernels import make_add_fluid_forces

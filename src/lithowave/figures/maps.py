@@ -302,7 +302,7 @@ COASTLINE = {"color": style.INK, "linewidth": 0.7, "alpha": 0.8, "zorder": 2}
 @cache
 def coastlines() -> tuple[np.ndarray, np.ndarray]:
     """Return longitudes and latitudes, degrees, of all lines, with NaN between two lines."""
-    content = json.loads(files("lithowave.output.figures").joinpath(FILE).read_text(encoding="utf-8"))
+    content = json.loads(files("lithowave.figures").joinpath(FILE).read_text(encoding="utf-8"))
     gap = np.full((1, 2), np.nan)
     points = [part for line in content["lines"] for part in (0.01 * np.array(line, float).reshape(-1, 2), gap)]
     longitude, latitude = np.concatenate(points).T

@@ -2,7 +2,7 @@
 
 Anisotropic elasticity: stiffness matrices, their rotation, and the speeds of plane waves.
 
-Stiffness is a symmetric matrix (6, 6) in Pa, in Voigt's order; see `lithowave.physics.elasticity`.
+Stiffness is a symmetric matrix (6, 6) in Pa, in Voigt's order; see `lithowave.physics`.
 
 Plausible ranges of densities and wave speeds: values outside them are most often in another unit.
 

@@ -3,14 +3,14 @@
 Hexahedral meshes in files of other programs: Gmsh .msh, VTU, Exodus II, and the folder of SPECFEM3D.
 
 The contents are returned as plain arrays, 27 nodes always in Gmsh's order;
-:func:`lithowave.mesh.mesh_reading.read_hexahedral_mesh` makes a checked mesh of them. Lengths are in meters.
+:func:`lithowave.mesh.read_hexahedral_mesh` makes a checked mesh of them. Lengths are in meters.
 
 Names of volumes and surfaces are those of physical groups (Gmsh) and of blocks and side sets (Exodus). VTU has
 no names: an integer cell array ``gmsh:physical`` or ``material`` numbers the volumes.
 
 Tetrahedral meshes in files of other programs: Gmsh .msh, GAMBIT .neu, VTU and Exodus II.
 
-The contents are returned as plain arrays; :func:`lithowave.mesh.tetrahedral_reading.read_tetrahedral_mesh` makes a
+The contents are returned as plain arrays; :func:`lithowave.mesh.read_tetrahedral_mesh` makes a
 checked mesh of them. Lengths are in meters. Names of volumes and surfaces are those of physical groups (Gmsh), and of
 element groups and boundary conditions (GAMBIT), and of blocks and side sets (Exodus). VTU has no names: an integer cell
 array ``gmsh:physical`` or ``material`` numbers the volumes.

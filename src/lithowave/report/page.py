@@ -107,7 +107,7 @@ class Page:
 
 
 def _resource(name: str) -> str:
-    return files("lithowave.output.report").joinpath(name).read_text(encoding="utf-8")
+    return files("lithowave.report").joinpath(name).read_text(encoding="utf-8")
 
 
 def require_plotly() -> None:

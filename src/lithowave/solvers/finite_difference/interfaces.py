@@ -489,7 +489,7 @@ class _Turned:
     axis: int
 
     def moduli(self, *place: np.ndarray) -> tuple[np.ndarray, ...]:
-        """See `lithowave.description.media.Medium`."""
+        """See `lithowave.media.Medium`."""
         return tuple(self.medium.moduli(*_exchanged(list(place), self.axis)))
 
 
