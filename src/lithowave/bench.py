@@ -28,7 +28,8 @@ from lithowave.description.solver import METHODS as METHOD_KEYS
 from lithowave.errors import InputError, LithowaveWarning, ResourceError
 from lithowave.output.run_folder import package_versions, source_commit
 from lithowave.run.launch import run_simulation
-from lithowave.run.progress import BENCH, rate_key, store_rate
+from lithowave.run.machine_rates import BENCH, store_rate
+from lithowave.run.progress import rate_key
 from lithowave.solvers import METHODS, load_bench_cases
 from lithowave.solvers.interface import BenchTask
 

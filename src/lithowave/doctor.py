@@ -160,7 +160,7 @@ def examine_compiler() -> dict[str, Any]:
 
 def cache_folder() -> Path:
     """Return the folder in which Numba stores compiled kernels."""
-    from lithowave.backends.cpu import update
+    from lithowave.backends.measurements import update
 
     return Path(update.stats.cache_path)
 

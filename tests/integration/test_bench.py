@@ -17,8 +17,8 @@ import lithowave.bench as bench
 from cuda_emulation import EmulatedCudaBackend
 from finite_difference_plans import plan_on_grid
 from lithowave import bench as default_case
-from lithowave.backends import cpu as bandwidth
 from lithowave.backends import make_backend
+from lithowave.backends import measurements as bandwidth
 from lithowave.bench import default_simulation
 from lithowave.cli import print_benchmarks
 from lithowave.description import Simulation

@@ -19,8 +19,7 @@ from rich.console import Console
 
 import lithowave as lw
 from lithowave import doctor
-from lithowave.cli import json_text, printing
-from lithowave.cli import printing as progress
+from lithowave.cli import json_text, printing, progress
 from small_run import lithowave, report_of, settings, spawn, write_small
 
 COMMANDS = ("init", "check", "run", "restart", "plot", "compare", "agree", "bench", "doctor")

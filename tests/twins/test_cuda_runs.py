@@ -21,6 +21,7 @@ from lithowave.backends import make_backend
 from lithowave.errors import ResourceError
 from lithowave.output import DESCRIPTION, FOLDER, fingerprint, load_snapshots, open_checkpoint
 from lithowave.run import restart_run, run_simulation
+from lithowave.solvers.interface import Schedule
 from slow_variants import slow_except
 from small_run import (
     after_steps,
@@ -304,8 +305,8 @@ def test_what_does_not_fit_is_refused_with_figures(tmp_path: Path, monkeypatch: 
 
 
 def test_an_instability_is_told_with_its_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, device: str) -> None:
-    def too_long(stable: float, *_: Any) -> plan_module.Schedule:
-        return plan_module.Schedule(1.5 * stable, stable, sampling_interval=1.5 * stable, sample_count=400)
+    def too_long(stable: float, *_: Any) -> Schedule:
+        return Schedule(1.5 * stable, stable, sampling_interval=1.5 * stable, sample_count=400)
 
     monkeypatch.setattr(plan_module, "make_schedule", too_long)
     folder = tmp_path / "run"

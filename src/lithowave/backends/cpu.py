@@ -1,17 +1,4 @@
-"""The CPU backend: NumPy arrays, Numba kernels, and measurements of the processor.
-
-Measured peak rate of a CPU: chains of multiply-adds on vectors in registers, on all threads.
-
-The memory bandwidth of a machine, measured by two loops.
-
-Flush-to-zero on x86-64: ahead of a wave front values decay through denormal numbers, which slow processors down.
-
-A time step of a wave front then takes two to three times as long. The bits FTZ and DAZ of the control register MXCSR
-replace such numbers by zero. They are set at the beginning of a kernel's task and restored at its end, since NumPy and
-other libraries in the same thread expect the default arithmetic. On other processors both functions do nothing.
-
-The CPU backend: NumPy arrays, Numba kernels.
-"""
+"""The CPU backend: NumPy arrays, Numba kernels."""
 
 from __future__ import annotations
 
@@ -20,7 +7,6 @@ import math
 import os
 import platform
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
@@ -28,146 +14,9 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
-from numba import prange, types
-from numba.core import cgutils
-from numba.extending import intrinsic
 
 from lithowave.backends.interface import HostMirror, PendingCopy
-from lithowave.backends.kernel_cache import njit
 from lithowave.process import refuse_fork
-
-CHAINS = 12  # concurrent multiply-adds: enough for two units with a latency of four or five cycles
-BYTES = 64  # of a vector
-STEPS = 2_000_000
-REPEATS = 5
-
-
-@intrinsic
-def chains(_typing: Any, steps: Any, factor: Any) -> Any:
-    """Return the sum of `CHAINS` vectors after this number of steps x = x * factor + factor."""
-
-    def make_code(context: Any, builder: ir.IRBuilder, signature: Any, arguments: Any) -> Any:
-        real = context.get_value_type(signature.args[1])
-        lanes = BYTES // (4 if real == ir.FloatType() else 8)
-        vector = ir.VectorType(real, lanes)
-        count, factor_value = arguments
-        multiply_add = cgutils.get_or_insert_function(
-            builder.module, ir.FunctionType(vector, [vector] * 3), f"llvm.fma.v{lanes}f{8 * BYTES // lanes}"
-        )
-        single = builder.insert_element(ir.Constant(vector, ir.Undefined), factor_value, ir.Constant(ir.IntType(32), 0))
-        mask = ir.Constant(ir.VectorType(ir.IntType(32), lanes), [0] * lanes)
-        spread = builder.shuffle_vector(single, ir.Constant(vector, ir.Undefined), mask)
-        places = [cgutils.alloca_once_value(builder, spread) for _ in range(CHAINS)]
-        with cgutils.for_range(builder, count):
-            for place in places:
-                builder.store(builder.call(multiply_add, [builder.load(place), spread, spread]), place)
-        total = builder.load(places[0])
-        for place in places[1:]:
-            total = builder.fadd(total, builder.load(place))
-        return builder.extract_element(total, ir.Constant(ir.IntType(32), 0))
-
-    return factor(types.intp, factor), make_code
-
-
-@njit(parallel=True)
-def spin(out: np.ndarray, steps: int, factor: Any) -> None:
-    """Run one set of chains for each entry of `out`."""
-    for n in prange(out.size):
-        out[n] = chains(steps, factor)
-
-
-def multiply_add_peak(precision: str, threads: int) -> float:
-    """Measure the operations per second (a multiply-add is two) of this many threads, the best of `REPEATS`."""
-    dtype = np.dtype(np.float32 if precision == "single" else np.float64)
-    out, factor = np.zeros(threads, dtype), dtype.type(0.5)
-    spin(out, 1, factor)
-    best = np.inf
-    for _ in range(REPEATS):
-        begin = time.perf_counter()
-        spin(out, STEPS, factor)
-        best = min(best, time.perf_counter() - begin)
-    return threads * STEPS * CHAINS * (BYTES // dtype.itemsize) * 2 / best
-
-
-ELEMENTS = 48_000_000  # of four bytes: arrays much larger than the caches
-
-
-@njit(parallel=True, cache=True)
-def copy(a: np.ndarray, b: np.ndarray) -> None:
-    """Copy an array: b = a."""
-    for i in prange(a.size):
-        b[i] = a[i]
-
-
-@njit(parallel=True, cache=True, fastmath=True)
-def update(a: np.ndarray, b: np.ndarray, factor: float) -> None:
-    """Update an array: a += factor b."""
-    for i in prange(a.size):
-        a[i] += factor * b[i]
-
-
-def memory_bandwidths(dtype: np.dtype) -> dict[str, float]:
-    """Return the bytes per second that ``copy`` and ``update`` move, the best of `REPEATS`."""
-    first = np.ones(ELEMENTS * 4 // dtype.itemsize, dtype)
-    second = np.full_like(first, 0.5)
-    loops = {"copy": (2, lambda: copy(first, second)), "update": (3, lambda: update(first, second, dtype.type(1e-6)))}
-    found = {}
-    for name, (arrays, loop) in loops.items():
-        loop()
-        times = []
-        for _ in range(REPEATS):
-            begin = time.perf_counter()
-            loop()
-            times.append(time.perf_counter() - begin)
-        found[name] = arrays * first.nbytes / min(times)
-    return found
-
-
-FLUSH_BITS = 0x8040  # FTZ (bit 15) and DAZ (bit 6)
-ON_X86 = platform.machine().lower() in ("x86_64", "amd64")
-
-
-def _control_register(builder: Any, name: str, place: Any) -> None:
-    """Call llvm.x86.sse.stmxcsr or ldmxcsr with the address of a 32-bit word."""
-    pointer = ir.PointerType(ir.IntType(8))
-    function = cgutils.get_or_insert_function(
-        builder.module, ir.FunctionType(ir.VoidType(), [pointer]), f"llvm.x86.sse.{name}"
-    )
-    builder.call(function, [builder.bitcast(place, pointer)])
-
-
-@intrinsic
-def flush_denormals(_context: Any) -> Any:
-    """Treat denormal numbers as zero from now on in this thread; return the register's previous value."""
-
-    def generate(_context: Any, builder: Any, _signature: Any, _arguments: Any) -> Any:
-        word = ir.IntType(32)
-        place = cgutils.alloca_once(builder, word)
-        if not ON_X86:
-            return ir.Constant(word, 0)
-        _control_register(builder, "stmxcsr", place)
-        before = builder.load(place)
-        builder.store(builder.or_(before, ir.Constant(word, FLUSH_BITS)), place)
-        _control_register(builder, "ldmxcsr", place)
-        return before
-
-    return types.uint32(), generate
-
-
-@intrinsic
-def restore_rounding(_context: Any, before: Any) -> Any:
-    """Restore the register value that `flush_denormals` returned."""
-
-    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        if ON_X86:
-            place = cgutils.alloca_once(builder, ir.IntType(32))
-            builder.store(arguments[0], place)
-            _control_register(builder, "ldmxcsr", place)
-        return cgutils.get_null_value(ir.IntType(8).as_pointer())
-
-    return types.void(types.uint32), generate
-
 
 PAGE = 4096  # bytes; caches of the first level select a set of lines by the position in a page
 FIELD_SHIFT = 5 * 64  # bytes between the positions of two fields in their pages: an odd number of cache lines
@@ -286,12 +135,14 @@ class CpuBackend:
 
     def peak_facts(self, rate: float) -> dict[str, float]:
         """Return this rate of operations per second, the measured peak of the processor, and their ratio."""
+        from lithowave.backends.measurements import multiply_add_peak
 
         peak = multiply_add_peak(self.precision, self.threads)
         return {"operations_rate": rate, "multiply_add_peak": peak, "peak_fraction": rate / peak}
 
     def bandwidths(self) -> dict[str, float]:
         """Return the measured bytes per second of copies and updates of arrays much larger than the caches."""
+        from lithowave.backends.measurements import memory_bandwidths
 
         return memory_bandwidths(self.dtype)
 

@@ -9,6 +9,7 @@ __all__ = ["app", "main"]
 
 __getattr__, _others = public_names(__name__, {
     "commands": "TEMPLATES solver_settings template tolerance_value",
-    "printing": "json_text print_benchmarks print_run_summary",
+    "printing": "json_text print_benchmarks",
+    "progress": "print_run_summary",
 })
 __all__ += _others

@@ -235,7 +235,7 @@ def run(
         begin_device(file, [*(changes or []), backend or ""])
     with no_collection():
         from lithowave.cli.commands import print_report, require_report
-        from lithowave.cli.printing import print_phases
+        from lithowave.cli.progress import print_phases
         from lithowave.cli.reading import located, read_simulation
         from lithowave.cli.survey import refuse_profile, refuse_scheduler, run_all_shots, run_one_shot, shot_number
         from lithowave.process import start_of_process
@@ -266,7 +266,7 @@ def run(
 
 def _run_simulation(simulation: Any, overwrite: bool, place: Any) -> Path:
     """Run a simulation without a survey, display its progress, and return its folder."""
-    from lithowave.cli.printing import print_run_summary, progress_display, report_partial_results, with_interruption
+    from lithowave.cli.progress import print_run_summary, progress_display, report_partial_results, with_interruption
     from lithowave.run.launch import run_simulation
 
     heading = f"{simulation.title or 'simulation'}: to {simulation.output.directory}"
@@ -284,7 +284,7 @@ def restart(
 ) -> None:
     """Resume a stopped run from its last checkpoint, on any device, or resume a survey."""
     from lithowave.cli.commands import print_report, require_report
-    from lithowave.cli.printing import print_run_summary, progress_display, report_partial_results, with_interruption
+    from lithowave.cli.progress import print_run_summary, progress_display, report_partial_results, with_interruption
     from lithowave.cli.survey import refuse_scheduler, restart_shots
     from lithowave.run.launch import restart_run
     from lithowave.shots.folder import is_survey

@@ -558,7 +558,7 @@ def solver_settings(texts: Sequence[str]) -> dict[str, dict[str, Any]]:
 @contextmanager
 def run_displays(plan: AgreementPlan) -> Iterator[ProgressCallback]:
     """Yield the function that runs call with their progress, which displays one run after the other."""
-    from lithowave.cli.printing import progress_display
+    from lithowave.cli.progress import progress_display
 
     labels = {run.name: f"{run.label}: to {run.directory}" for run in plan.runs.values()}
     displays: dict[str, ProgressCallback] = {}

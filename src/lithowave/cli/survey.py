@@ -10,16 +10,8 @@ from typing import Any
 
 import typer
 
-from lithowave.cli.printing import (
-    json_text,
-    print_error,
-    print_note,
-    print_run_summary,
-    print_text,
-    progress_display,
-    report_partial_results,
-    with_interruption,
-)
+from lithowave.cli.printing import json_text, print_error, print_note, print_text
+from lithowave.cli.progress import print_run_summary, progress_display, report_partial_results, with_interruption
 from lithowave.description.simulation import Simulation
 from lithowave.errors import InputError, LithowaveError
 from lithowave.run.check import duration_text

@@ -291,8 +291,8 @@ def fingerprint(description: str) -> str:
     """Return a hash of the description, without output folder, device, threads and ranks; it identifies checkpoints."""
     import yaml
 
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # of libyaml, if it is installed
-    content = yaml.load(description, loader) or {}
+    safe_loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # of libyaml, if it is installed
+    content = yaml.load(description, Loader=safe_loader) or {}
     free = {"output": ("directory", "checkpoint"), "compute": ("backend", "threads", *PARALLEL)}
     for part, keys in free.items():
         for key in keys:

@@ -50,7 +50,8 @@ from lithowave.output.files import MEASURED_BYTES, disk_rate, readable_size
 from lithowave.output.run_folder import existing_outputs
 from lithowave.output.waveforms import check_names
 from lithowave.run.loop import checkpoint_count
-from lithowave.run.progress import CHECK, rate_key, rate_text, store_rate
+from lithowave.run.machine_rates import CHECK, store_rate
+from lithowave.run.progress import rate_key, rate_text
 from lithowave.run.requirements import (
     MemoryRequirement,
     free_device_memory,

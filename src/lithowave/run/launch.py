@@ -66,7 +66,8 @@ from lithowave.run.loop import (
     explain_zero_seismograms,
     user_callbacks,
 )
-from lithowave.run.progress import LoopTimes, Progress, ProgressCallback, load_rate, loop_efficiency, rate_key
+from lithowave.run.machine_rates import load_rate
+from lithowave.run.progress import LoopTimes, Progress, ProgressCallback, loop_efficiency, rate_key
 from lithowave.run.requirements import memory_needed, output_bytes, require_memory, require_room
 from lithowave.run.signals import SignalHandler, SignalRequests, stop_signals
 from lithowave.run.status import Result

@@ -12,27 +12,18 @@ is stored by an earlier measurement (`progress`). The time of the loop is the id
 shorter than dt_max or after the last sample; the first step, beyond a usual one, in which kernels are compiled or
 loaded; outputs; and the rest, which is spent in absorbing layers, at boundaries and on the exchange between ranks.
 
-Rates of the kernels of this machine, which `lithowave bench` and `lithowave check` measure and store.
 
-A rate belongs to a device, its precision and threads, a method, and a kind of points or elements
-(`Plan.unit_kind`). The file `rates.json` is in the directory of `cache_root`.
 
 Progress of a run: reported to a callable for display, and written to progress.json for other processes.
 """
 
 from __future__ import annotations
 
-import json
-import os
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from lithowave.backends.cuda_source import cache_root
-from lithowave.backends.interface import Backend
 from lithowave.output.run_folder import RunFolder
 from lithowave.run.loop import Callback
 from lithowave.solvers.interface import Clock, GatheredSolver, Plan
@@ -131,54 +122,6 @@ def efficiency_line(report: dict[str, Any], method: str) -> str:
         )
     text = f"{report['loop_efficiency']:.0%} (loop {report['loop_s']:.3g} s, ideal {report['ideal_loop_s']:.3g} s)"
     return text + (f"; largest loss: {losses[0]['text']}" if losses else "")
-
-
-BENCH, CHECK = "lithowave bench", "lithowave check"
-"""Origins of a rate. That of the bench, a longer measurement of a larger grid or mesh, replaces that of check."""
-
-
-def rates_file() -> Path:
-    """Return the file of the rates."""
-    return cache_root() / "rates.json"
-
-
-def rate_name(method: str, plan: Plan, backend: Backend) -> str:
-    """Return the key of a rate: ``NVIDIA H200, single, spectral_element, degree 4, affine isotropic``."""
-    facts = backend.facts()
-    threads = [f"{facts['threads']} threads"] if "threads" in facts else []
-    return ", ".join([backend.device, *threads, backend.precision, method, plan.unit_kind])
-
-
-def stored_rates() -> dict[str, dict[str, Any]]:
-    """Return all rates by key: rate (points or elements per second) and origin; empty if the file is not readable."""
-    try:
-        found = json.loads(rates_file().read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return found if isinstance(found, dict) else {}
-
-
-def load_rate(method: str, plan: Plan, backend: Backend) -> tuple[float, str] | None:
-    """Return the stored rate for a plan, points or elements per second, and its origin; None if there is none."""
-    found = stored_rates().get(rate_name(method, plan, backend))
-    try:
-        return None if found is None else (float(found["rate"]), str(found["origin"]))
-    except (KeyError, TypeError, ValueError):
-        return None
-
-
-def store_rate(method: str, plan: Plan, backend: Backend, rate: float, origin: str) -> None:
-    """Store a rate, unless the directory cannot be written, or check would replace the rate of the bench."""
-    rates, name = stored_rates(), rate_name(method, plan, backend)
-    if origin == CHECK and rates.get(name, {}).get("origin") == BENCH:
-        return
-    file = rates_file()
-    temporary = file.with_name(f".{file.name}.{os.getpid()}")
-    with suppress(OSError):
-        file.parent.mkdir(parents=True, exist_ok=True)
-        text = json.dumps(rates | {name: {"rate": rate, "origin": origin}}, indent=1)
-        temporary.write_text(text + "\n", encoding="utf-8")
-        os.replace(temporary, file)
 
 
 ProgressCallback = Callable[[dict[str, Any]], None]

@@ -57,9 +57,9 @@ from typing import Any
 import numpy as np
 from numba import prange
 
-from lithowave.backends.cpu import flush_denormals, restore_rounding
 from lithowave.backends.kernel_cache import njit
 from lithowave.backends.loops import FAST, U, parallel, row, shared_row
+from lithowave.backends.rounding import flush_denormals, restore_rounding
 from lithowave.backends.rows import address, lane_rows, matrix_rows, prefetch
 from lithowave.solvers.common.kernels import count_step, raise_peaks
 from lithowave.solvers.discontinuous_galerkin.materials import (

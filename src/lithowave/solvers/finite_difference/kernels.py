@@ -40,9 +40,9 @@ from __future__ import annotations
 import numpy as np
 from numba import prange
 
-from lithowave.backends.cpu import flush_denormals, restore_rounding
 from lithowave.backends.kernel_cache import njit
 from lithowave.backends.loops import FAST, U, exact_parallel, exact_row, multiply_add, parallel
+from lithowave.backends.rounding import flush_denormals, restore_rounding
 from lithowave.solvers.common.kernels import count_step
 from lithowave.solvers.finite_difference.law import (
     FIELDS,

@@ -24,9 +24,9 @@ import numba
 import numpy as np
 from numba import prange
 
-from lithowave.backends.cpu import flush_denormals, restore_rounding
 from lithowave.backends.kernel_cache import njit
 from lithowave.backends.loops import FAST, U, row
+from lithowave.backends.rounding import flush_denormals, restore_rounding
 from lithowave.backends.rows import address, lane_rows, prefetch
 from lithowave.solvers.spectral_element.element_layout import LANES, device_layout
 from lithowave.solvers.spectral_element.element_lines import (

@@ -20,9 +20,9 @@ import numba
 import numpy as np
 from numba import prange
 
-from lithowave.backends.cpu import flush_denormals, restore_rounding
 from lithowave.backends.kernel_cache import njit
 from lithowave.backends.loops import FAST, U, row
+from lithowave.backends.rounding import flush_denormals, restore_rounding
 from lithowave.solvers.spectral_element.element_layout import LANES
 from lithowave.solvers.spectral_element.element_lines import MAP_POWERS, collapse, dot, dots, monomials, room
 from lithowave.solvers.spectral_element.gll import derivative_matrix, gll_points, gll_weights
