@@ -347,20 +347,12 @@ def check_curved_faces(mesh: HexahedralMesh, faces: MeshFaces, where: str) -> No
 
 
 def components(count: int, first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Return the lowest member (count,) of the component of each item, connected by pairs (first, second)."""
-    labels = np.arange(count)
-    while len(first):
-        low, high = np.minimum(first, second), np.maximum(first, second)
-        np.minimum.at(labels, high, low)
-        while True:
-            shorter = labels[labels]
-            if (shorter == labels).all():
-                break
-            labels = shorter
-        first, second = labels[first], labels[second]
-        open_ones = first != second
-        first, second = first[open_ones], second[open_ones]
-    return labels
+    """Return the component (count,) of each item, connected by pairs (first, second), in order of their first items."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    pairs = (np.ones(len(first)), (first.astype(np.int32), second.astype(np.int32)))
+    return connected_components(coo_array(pairs, shape=(count, count)).tocsr(), directed=False)[1]
 
 
 def check_connected(mesh: HexahedralMesh, faces: MeshFaces, where: str) -> None:
