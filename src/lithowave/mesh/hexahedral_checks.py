@@ -331,11 +331,11 @@ def check_curved_faces(mesh: HexahedralMesh, faces: MeshFaces, where: str) -> No
 
 def components(count: int, first: np.ndarray, second: np.ndarray) -> np.ndarray:
     """Return the component (count,) of each item, connected by pairs (first, second), in order of their first items."""
-    from scipy.sparse import coo_array
+    from scipy.sparse import csr_matrix
     from scipy.sparse.csgraph import connected_components
 
-    pairs = (np.ones(len(first)), (first.astype(np.int32), second.astype(np.int32)))
-    return connected_components(coo_array(pairs, shape=(count, count)).tocsr(), directed=False)[1]
+    pairs = np.ones(len(first)), (first.astype(np.int32), second.astype(np.int32))
+    return connected_components(csr_matrix(pairs, (count, count)), directed=False)[1]
 
 
 def check_connected(mesh: HexahedralMesh, faces: MeshFaces, where: str) -> None:
