@@ -1,8 +1,9 @@
 """Write the generated parts of the documentation: ``python docs/generate_reference.py``.
 
 It writes `simulation_file.md` from the JSON schema, `python_reference.md` from docstrings, and the text between
-``<!-- name -->`` and ``<!-- end of name -->``: the commands in `command_line.md`, and in `verification.md` and the
-README the results that the test suite has recorded in `verification/results.json` (with LITHOWAVE_WRITE_FIGURES=1).
+``<!-- name -->`` and ``<!-- end of name -->``: the commands in `command_line.md`, the rooms in `architecture.md`, and
+in `verification.md` and the README the results that the test suite has recorded in `verification/results.json` (with
+LITHOWAVE_WRITE_FIGURES=1).
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from lithowave.description.template import template_text
 from lithowave.description.units import unit_names
 from python_pages import python_page
 from results_table import OTHER_PROGRAMS, results_table, shallow_table
+from rooms_table import rooms_text
 
 DOCS = Path(__file__).resolve().parent
 ROOT = DOCS.parent
@@ -255,6 +257,7 @@ def generated_pages() -> dict[Path, str]:
         DOCS / "command_line.md": ("commands", commands_text()),
         DOCS / "verification.md": ("results", results_table(results)),
         ROOT / "README.md": ("results", results_table(results)),
+        DOCS / "architecture.md": ("rooms", rooms_text()),
     }
     pages = {path: with_part(path.read_text(encoding="utf-8"), *part) for path, part in parts.items()}
     shallow = json.loads((ROOT / "benchmarks" / "results" / "h200_shallow_sources.json").read_text(encoding="utf-8"))

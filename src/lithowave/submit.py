@@ -16,8 +16,8 @@ from lithowave.backends.cpu import usable_cores
 from lithowave.description.simulation import Simulation
 from lithowave.errors import InputError, ResourceError
 from lithowave.run.check import PROCESS_BYTES, CheckReport, check_simulation, duration_text
-from lithowave.run.signals import RESUME_STATUS
 from lithowave.run.status import FINISHED, run_state
+from lithowave.run.time_limit import RESUME_STATUS
 
 LAUNCHERS = ("srun", "mpiexec")
 MEMORY_MARGIN, TIME_MARGIN = 1.25, 1.5

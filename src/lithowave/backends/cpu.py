@@ -1,4 +1,6 @@
-"""Measured peak rate of a CPU: chains of multiply-adds on vectors in registers, on all threads.
+"""The CPU backend: NumPy arrays, Numba kernels, and measurements of the processor.
+
+Measured peak rate of a CPU: chains of multiply-adds on vectors in registers, on all threads.
 
 The memory bandwidth of a machine, measured by two loops.
 

@@ -1,4 +1,6 @@
-"""Descriptors for the copy engine (TMA, compute capability 9.0 and above), which copies boxes of a field.
+"""The CUDA backend: arrays on an NVIDIA device, and kernels compiled at run time.
+
+Descriptors for the copy engine (TMA, compute capability 9.0 and above), which copies boxes of a field.
 
 CUDA kernels that are compiled, loaded, and launched with arguments bound by name.
 

@@ -1,4 +1,6 @@
-"""Warnings about variables of input files that are not used, and about the map projection.
+"""Warnings about a description: what is allowed but may not be meant.
+
+Warnings about variables of input files that are not used, and about the map projection.
 
 Warnings about receivers whose longitude and latitude may be exchanged.
 

@@ -1,4 +1,6 @@
-"""Warnings about attenuation: unused keys, unusual Q, a poor approximation, and sources outside its band.
+"""Checks of the material: attenuation, ranges and coverage of models, waves from below.
+
+Warnings about attenuation: unused keys, unusual Q, a poor approximation, and sources outside its band.
 
 The sanity report of a material model: ranges of its values in the domain, and how it covers the domain.
 

@@ -2,26 +2,21 @@
 
 Exit status: 0 for success, 1 for a failure during the command, 2 for invalid input, 75 for a run that SIGUSR1 stopped
 before a time limit and that is to be resumed, 128 + n for a run that another signal n stopped (143 after SIGTERM).
-
-Work that begins before the modules of a run are imported. This module imports little itself.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
-from lithowave.backends.cuda_driver import begin_context
 from lithowave.cli.commands import agree, compare, convert, init, join, plot, report, submit
 from lithowave.errors import InputError, LithowaveError, ResourceError
-from lithowave.parallel.ranks import launched
-from lithowave.readers.text import DESCRIPTION_BYTES
-from lithowave.run.signals import RESUME_STATUS, defer
+from lithowave.parallel.launchers import launched
+from lithowave.run.time_limit import RESUME_STATUS, defer
 from lithowave.version import __version__
 
 BUG_REPORT_HINT = (
@@ -122,7 +117,6 @@ def main() -> None:
 
 def _end_all(status: int) -> None:
     """If this rank has failed or was stopped, end the other ranks."""
-    from lithowave.parallel.ranks import launched
 
     if status and launched():
         from lithowave.cli.printing import ranks_here
@@ -151,7 +145,6 @@ def _options(
 
 
 app.command()(init)
-
 
 
 @app.command()
@@ -235,6 +228,7 @@ def run(
     ] = False,
 ) -> None:
     """Run a simulation, or all unfinished shots of a survey."""
+    from lithowave.cli.early import begin_device
     from lithowave.process import no_collection
 
     if not (dry_run or shot or scheduler):
@@ -472,24 +466,5 @@ def doctor(as_json: AsJson = False) -> None:
 
 
 # A run with one of these words in its file or options may not use the first device of this process.
-ELSEWHERE = ("cpu", "survey")
 
 
-def begin_device(file: Path, options: Sequence[str]) -> bool:
-    """Begin to create the CUDA context, if a run is certain not to select the CPU; return True if it begins.
-
-    The run of one shot on one rank uses the first device, if there is one. A survey may start other processes.
-
-    Parameters
-    ----------
-    file : the simulation file, not yet validated.
-    options : values of options of the command line that replace its entries.
-    """
-    try:
-        with file.open(encoding="utf-8") as stream:
-            texts = [stream.read(DESCRIPTION_BYTES), *options]
-    except (OSError, ValueError):  # reported when the file is read
-        return False
-    if launched() or any(word in text.lower() for text in texts for word in ELSEWHERE):
-        return False
-    return begin_context() is not None

@@ -29,8 +29,8 @@ from lithowave.output.snapshots import unjoined
 from lithowave.parallel.ranks import SINGLE_RANK, Ranks, make_ranks
 from lithowave.run.check import duration_text
 from lithowave.run.progress import ProgressCallback, efficiency_line, rate_key, rate_text
-from lithowave.run.signals import exit_status
 from lithowave.run.status import Result, begin_text, line_text, rate_of, state_text
+from lithowave.run.time_limit import exit_status
 
 if TYPE_CHECKING:
     from lithowave.run.check import CheckReport

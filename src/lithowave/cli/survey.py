@@ -23,8 +23,8 @@ from lithowave.cli.printing import (
 from lithowave.description.simulation import Simulation
 from lithowave.errors import InputError, LithowaveError
 from lithowave.run.check import duration_text
-from lithowave.run.signals import exit_status
 from lithowave.run.status import FINISHED, run_state
+from lithowave.run.time_limit import exit_status
 from lithowave.shots import SurveyResult, restart_survey, run_shot, run_survey, state_of
 from lithowave.shots.tasks import dask_client, stop_with_parent
 

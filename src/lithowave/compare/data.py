@@ -1,4 +1,6 @@
-"""Defects of observed records: missing samples, dead channels, filled gaps, clipping.
+"""Comparison of a run with observed seismograms, station by station.
+
+Defects of observed records: missing samples, dead channels, filled gaps, clipping.
 
 Matching of observed traces to the receivers of a run: codes, components, and traces that cannot be used.
 

@@ -1,4 +1,6 @@
-"""Seismograms of several runs at common times.
+"""Comparison of two runs, receiver by receiver, at common times.
+
+Seismograms of several runs at common times.
 
 Comparison of two runs, receiver by receiver.
 

@@ -15,7 +15,7 @@ from lithowave.description.material import Material
 from lithowave.description.receivers import Receiver, Receivers
 from lithowave.description.sources import PointSource, Source
 from lithowave.errors import InputError
-from lithowave.readers.text import RECEIVERS
+from lithowave.readers.budget import RECEIVERS
 
 Entry = TypeVar("Entry")
 Point = TypeVar("Point")

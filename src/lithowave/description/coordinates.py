@@ -1,4 +1,6 @@
-"""A point of the description: local coordinates, or longitude, latitude and depth.
+"""Coordinates of points: local, geographic, in any reference system, and their horizontal axes.
+
+A point of the description: local coordinates, or longitude, latitude and depth.
 
 Positions of files that state no unit: decided to be degrees or meters by their values and the origin of the domain.
 

@@ -1,4 +1,6 @@
-"""A piece of the globe: a chunk of the cubed sphere instead of a box.
+"""The domain: a box and its position on the Earth, or a chunk of the globe.
+
+A piece of the globe: a chunk of the cubed sphere instead of a box.
 
 The box of the simulation, and its position on the Earth.
 """

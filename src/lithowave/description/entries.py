@@ -1,4 +1,6 @@
-"""A simulation in a few lines, for notebooks and interactive sessions.
+"""The entries of a description as one object, and what follows from them; a summary in a few lines.
+
+A simulation in a few lines, for notebooks and interactive sessions.
 
 The entries of a description as one object, and what follows from them: the parent of `simulation.Simulation`.
 """
@@ -33,8 +35,8 @@ from lithowave.errors import InputError
 from lithowave.labels import shifted_time
 from lithowave.media.anelasticity import Anelasticity, make_anelasticity
 from lithowave.process import no_collection
+from lithowave.readers.budget import DESCRIPTION_BYTES
 from lithowave.readers.segy import default_interval
-from lithowave.readers.text import DESCRIPTION_BYTES
 
 _MOST_NAMES = 4
 

@@ -1,4 +1,6 @@
-"""Slip rates of the subfaults of a finite fault: time functions that share flat arrays of samples.
+"""Point sources of finite faults, and the slip rates of their subfaults.
+
+Slip rates of the subfaults of a finite fault: time functions that share flat arrays of samples.
 
 Point sources of a finite fault in local coordinates.
 """

@@ -1,4 +1,6 @@
-"""The keys of attenuation: frequency band, reference frequency, mechanisms, and frequency dependence of Q.
+"""The material of the model: its layers, sections and keys of attenuation.
+
+The keys of attenuation: frequency band, reference frequency, mechanisms, and frequency dependence of Q.
 
 A material from two-dimensional sections in SEG-Y files, the same everywhere across them.
 

@@ -1,4 +1,6 @@
-"""The mesh file of a simulation, in a domain: its ends and its free surface take the place of those of the box.
+"""The complete description of an experiment as one object, which corresponds to one file.
+
+The mesh file of a simulation, in a domain: its ends and its free surface take the place of those of the box.
 
 A simulation as YAML that reads back as an equal simulation.
 

@@ -1,4 +1,6 @@
-"""Moment tensors in x East, y North, z Up; components in the order xx, yy, zz, xy, xz, yz.
+"""Point sources: forces, moment tensors, double couples, and events.
+
+Moment tensors in x East, y North, z Up; components in the order xx, yy, zz, xy, xz, yz.
 
 Events within the simulation file, and those of ObsPy, as the source files CMTSOLUTION and QuakeML describe them.
 

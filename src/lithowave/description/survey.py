@@ -27,8 +27,8 @@ from lithowave.description.units import (
     PositiveLength,
     PositiveNumber,
 )
+from lithowave.readers.budget import SHOTS
 from lithowave.readers.segy import segy_shots
-from lithowave.readers.text import SHOTS
 
 if TYPE_CHECKING:
     from lithowave.readers.segy import ShotRecord

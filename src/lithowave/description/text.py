@@ -1,4 +1,6 @@
-"""Hints for Python objects and text given as an entry that requires a list or a group of keys.
+"""YAML text with the lines of its entries, and errors in the words of the user.
+
+Hints for Python objects and text given as an entry that requires a list or a group of keys.
 
 Words of refusals: the errors that validators raise, values as text, and the closest valid name.
 
@@ -30,7 +32,7 @@ from yaml.scanner import ScannerError
 
 from lithowave.errors import InputError
 from lithowave.process import no_collection
-from lithowave.readers.text import DESCRIPTION_BYTES, DIGITS, NESTING, REPEATED_ENTRIES
+from lithowave.readers.budget import DESCRIPTION_BYTES, DIGITS, NESTING, REPEATED_ENTRIES
 
 LISTS = ("sources", "receivers")
 _TEXT_KEYS = {

@@ -1,4 +1,6 @@
-"""Natural cubic splines through samples: smooth interpolation whose integral is known exactly.
+"""Time functions of sources: shapes, samples and their splines.
+
+Natural cubic splines through samples: smooth interpolation whose integral is known exactly.
 
 What the shapes of time functions have in common.
 

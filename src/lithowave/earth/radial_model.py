@@ -1,4 +1,6 @@
-"""Transverse isotropy: moduli of Love, their isotropic average, their rotation, and the speeds of plane waves.
+"""Radial models of the Earth: layers, transverse isotropy, gravity, and files.
+
+Transverse isotropy: moduli of Love, their isotropic average, their rotation, and the speeds of plane waves.
 
 The five moduli of Love (1927) of a medium with a symmetry axis are A = rho vph^2, C = rho vpv^2, L = rho vsv^2,
 N = rho vsh^2 and F = eta (A - 2 L), where v denotes waves along the axis or polarized along it, and h the others

@@ -1,4 +1,6 @@
-r"""Table of the reference model ak135-f (Kennett, Engdahl & Buland 1995, GJI 122, 108-124; density and Q: Montagner &
+r"""Reference models of the Earth: PREM, ak135-f and IASP91, their travel times and ellipticity.
+
+Table of the reference model ak135-f (Kennett, Engdahl & Buland 1995, GJI 122, 108-124; density and Q: Montagner &
 Kennett 1996, GJI 125, 229-248).
 
 Above 120 km it is the variant with a continental crust instead of an ocean and sediments. Columns: depth (km), vp, vs

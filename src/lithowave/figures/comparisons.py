@@ -1,4 +1,6 @@
-"""Comparison of two runs: traces with the largest, the median and the smallest misfit, and all misfits.
+"""Figures of comparisons: of two runs, of a run with data, and of several methods.
+
+Comparison of two runs: traces with the largest, the median and the smallest misfit, and all misfits.
 
 Observed seismograms and those of a run: traces of up to ten stations, and the misfits of all.
 

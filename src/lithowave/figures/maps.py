@@ -1,4 +1,6 @@
-"""Pages for figures of a chunk of the globe: a map of the surface, and vertical sections with their true curvature.
+"""Maps: stations and sources, coastlines, the ground, and pages of a chunk of the globe.
+
+Pages for figures of a chunk of the globe: a map of the surface, and vertical sections with their true curvature.
 
 Coastlines on maps: Natural Earth, scale 1:110 million, which is in the public domain.
 

@@ -1,4 +1,6 @@
-"""Sections through the material model of a simulation, as the methods evaluate it.
+"""Figures of material models: sections, and radial models of the Earth.
+
+Sections through the material model of a simulation, as the methods evaluate it.
 
 A radial model of the Earth: speeds, density and quality factors against depth.
 """

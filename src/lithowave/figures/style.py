@@ -1,4 +1,6 @@
-"""Entries of the resolved ``simulation.yaml`` of a run folder that figures need.
+"""Common style of all figures, entries of a run folder, and focal mechanisms.
+
+Entries of the resolved ``simulation.yaml`` of a run folder that figures need.
 
 Common style of all figures: matplotlib objects on the Agg canvas, without pyplot and its global state.
 

@@ -1,4 +1,6 @@
-"""The unrelaxed medium of a medium with attenuation, which is elastic.
+"""The attenuation of a material, and its unrelaxed medium.
+
+The unrelaxed medium of a medium with attenuation, which is elastic.
 
 The attenuation of a material: its relaxation body, unrelaxed material, and weights at points.
 """

@@ -1,4 +1,6 @@
-"""Three-dimensional perturbations of a radial model of the Earth.
+"""Radial models of the Earth as media, with three-dimensional perturbations.
+
+Three-dimensional perturbations of a radial model of the Earth.
 
 Radial models of the Earth as media: the radius of a point is the radius of the Earth plus its z.
 

@@ -1,4 +1,6 @@
-"""Anisotropic elasticity: stiffness matrices, their rotation, and the speeds of plane waves.
+"""Elastic properties of one medium: isotropic or not, and their plausible ranges.
+
+Anisotropic elasticity: stiffness matrices, their rotation, and the speeds of plane waves.
 
 Stiffness is a symmetric matrix (6, 6) in Pa, in Voigt's order; see `lithowave.physics.elasticity`.
 

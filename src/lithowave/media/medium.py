@@ -1,4 +1,6 @@
-"""Quality factors at points: whether they are possible, and their inverses for bulk and shear.
+"""Media as functions of position: layers, groups of a mesh, Python functions; their quality factors.
+
+Quality factors at points: whether they are possible, and their inverses for bulk and shear.
 
 Results that functions of positions store for the next plane of a grid, whose columns are the same.
 

@@ -1,4 +1,6 @@
-"""Distinct rows of arrays: what is equal for many elements of a mesh is computed once.
+"""Distinct rows of arrays, and products of matrices for many threads.
+
+Distinct rows of arrays: what is equal for many elements of a mesh is computed once.
 
 Products of matrices for many threads: those of NumPy use the threads of a library, one product after the other.
 """

@@ -1,4 +1,6 @@
-"""Checks of hexahedral meshes: no inverted elements, conforming faces, one connected component, no holes.
+"""Checks and quality measures of hexahedral meshes.
+
+Checks of hexahedral meshes: no inverted elements, conforming faces, one connected component, no holes.
 
 Quality measures of hexahedral meshes: edges, Jacobians, angles and distances of points.
 """

@@ -1,4 +1,6 @@
-"""Imported meshes of hexahedra: read, checked, with the faces of their boundaries.
+"""Imported meshes: read, checked, with the faces of their boundaries and their outlines.
+
+Imported meshes of hexahedra: read, checked, with the faces of their boundaries.
 
 Outlines of large mesh files in the folder for temporary files, which all ranks and later commands share.
 

@@ -1,4 +1,6 @@
-"""Seismograms of a run in memory: arrays, codes of the receivers and axes of the components.
+"""Seismograms in memory, and the geometry of their sources and receivers.
+
+Seismograms of a run in memory: arrays, codes of the receivers and axes of the components.
 
 Source-receiver geometry, and motion of receivers in radial and transverse directions.
 """

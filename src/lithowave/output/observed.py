@@ -17,6 +17,7 @@ import numpy as np
 from lithowave.errors import InputError, MissingPackageError, OutputError
 from lithowave.output.files import DAMAGE
 from lithowave.output.waveforms import read_specfem_samples, specfem_name
+from lithowave.readers.budget import ExpandedSize
 from lithowave.readers.foreign_formats import (
     HEAD_BYTES,
     NAMES,
@@ -27,7 +28,6 @@ from lithowave.readers.foreign_formats import (
     require_heaps,
     waveform_format,
 )
-from lithowave.readers.text import ExpandedSize
 
 RUN_FILES = ("seismograms.h5", "run.json", "simulation.yaml")
 _EXPECTED = f"expected {NAMES} or ASDF"

@@ -1,4 +1,6 @@
-"""Samples of seismograms at any interval from values at steps, and the steps of snapshots.
+"""Recorders of seismograms, snapshots and peak motion: samples, output jobs, callbacks.
+
+Samples of seismograms at any interval from values at steps, and the steps of snapshots.
 
 Output jobs, which a thread executes while the time loop continues.
 

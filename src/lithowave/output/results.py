@@ -1,4 +1,6 @@
-"""Tables of results for pandas, and the packages that Python results need.
+"""Results as tables and Datasets, and maps of peak ground motion.
+
+Tables of results for pandas, and the packages that Python results need.
 
 Results as xarray Datasets, with units and the coordinate system as attributes.
 

@@ -1,4 +1,6 @@
-"""Snapshots of which each rank writes its own points, without communication; `joining` joins them to one file.
+"""Wavefield snapshots: written by one or by all ranks, joined, and read.
+
+Snapshots of which each rank writes its own points, without communication; `joining` joins them to one file.
 
 Instead of ``volume.vtkhdf`` there is a folder ``volume.parts``, with a subfolder for the start of the run and for each
 restart on different ranks: ``from_000012`` contains the snapshots from 12 to the first one of the next subfolder.
@@ -690,7 +692,7 @@ def load_snapshots(path: str | Path) -> Snapshots:
 
     Raises
     ------
-    OutputError : the file is missing, damaged or not a snapshot file, or exists in parts only (`snapshots`).
+    OutputError : the file is missing, damaged or not a snapshot file, or exists in parts only.
     """
     return Snapshots(path)
 

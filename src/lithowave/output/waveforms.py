@@ -1,4 +1,6 @@
-"""Seismograms of SPECFEM as text: files ``NET.STA.CHA.semd`` with the time after the origin time, s, and the value.
+"""Seismograms in the formats of seismology: MiniSEED, SAC, ObsPy Streams, and text of SPECFEM.
+
+Seismograms of SPECFEM as text: files ``NET.STA.CHA.semd`` with the time after the origin time, s, and the value.
 
 Seismograms in the formats of seismology, through ObsPy: MiniSEED, SAC, and ObsPy Streams.
 

@@ -6,5 +6,6 @@ from lithowave.rooms import public_names
 
 __getattr__, __all__ = public_names(__name__, {
     "halo": "Halo Message device_index require_own_device",
-    "ranks": "Ranks SINGLE_RANK Watchdog launched make_ranks wait_for_reader",
+    "ranks": "Ranks SINGLE_RANK Watchdog make_ranks",
+    "launchers": "launched wait_for_reader",
 })

@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 
 from lithowave.errors import InputError
+from lithowave.readers.budget import ExpandedSize
 from lithowave.readers.foreign_formats import foreign_text, open_hdf5, read_dataset
-from lithowave.readers.text import ExpandedSize
 
 
 def nearest_complete(lacking: np.ndarray) -> tuple[np.ndarray, ...]:

@@ -1,4 +1,6 @@
-"""Formats of seismogram files, identified by their first bytes.
+"""Formats of files, identified by their content, and HDF5 files of other programs.
+
+Formats of seismogram files, identified by their first bytes.
 
 ObsPy tries all its formats if the format is not stated, among them one that executes code from the file (pickle), and
 formats whose files name other files. lithowave therefore identifies the format and accepts only those listed here.
@@ -22,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from lithowave.errors import InputError
-from lithowave.readers.text import ExpandedSize
+from lithowave.readers.budget import ExpandedSize
 
 HEAD_BYTES = 3600
 """Number of bytes from the start of a file that `waveform_format` requires."""

@@ -1,4 +1,6 @@
-"""Horizontal coordinates of gridded models: local, longitude and latitude, or a rotated map projection.
+"""Gridded material models: from arrays and from text, in local, geographic or rotated coordinates.
+
+Horizontal coordinates of gridded models: local, longitude and latitude, or a rotated map projection.
 
 Gridded material models: vp, vs, rho and quality factors on rectilinear axes, from NetCDF, HDF5 or NumPy files.
 

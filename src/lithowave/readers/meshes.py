@@ -1,4 +1,6 @@
-"""Hexahedral meshes in files of other programs: Gmsh .msh, VTU, Exodus II, and the folder of SPECFEM3D.
+"""Meshes in files of other programs: hexahedra, tetrahedra, and the names of surfaces.
+
+Hexahedral meshes in files of other programs: Gmsh .msh, VTU, Exodus II, and the folder of SPECFEM3D.
 
 The contents are returned as plain arrays, 27 nodes always in Gmsh's order;
 :func:`lithowave.mesh.mesh_reading.read_hexahedral_mesh` makes a checked mesh of them. Lengths are in meters.

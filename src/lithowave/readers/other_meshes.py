@@ -1,4 +1,6 @@
-"""Tetrahedral meshes in GAMBIT's neutral format (.neu). Lengths are in meters.
+"""Meshes of GAMBIT, Exodus II and SPECFEM3D, and the size of VTU files.
+
+Tetrahedral meshes in GAMBIT's neutral format (.neu). Lengths are in meters.
 
 Groups of elements have the names of their materials. Boundary conditions have names such as ``top`` or ``free``, or
 names that end in the three digits of SeisSol: 101 is a free surface, 105 is absorbing.
@@ -29,6 +31,7 @@ import numpy as np
 
 from lithowave.errors import InputError, issue_warning
 from lithowave.readers.array_files import ArrayEntry, open_arrays
+from lithowave.readers.budget import ExpandedSize
 from lithowave.readers.gmsh import (
     CellBlock,
     CellFile,
@@ -39,7 +42,7 @@ from lithowave.readers.gmsh import (
     text_numbers,
     whole_numbers,
 )
-from lithowave.readers.text import UTF8_MARK, ExpandedSize
+from lithowave.readers.text import UTF8_MARK
 
 # Vertices of faces 1 to 4 of a tetrahedron.
 GAMBIT_FACES = np.array([[1, 0, 2], [0, 1, 3], [1, 2, 3], [2, 0, 3]])

@@ -1,4 +1,6 @@
-"""Opening SEG-Y files of either byte order with segyio.
+"""SEG-Y files: positions of shots and receivers, sections, limits of the format; CSV files of shots.
+
+Opening SEG-Y files of either byte order with segyio.
 
 Positions of shots and receivers from the trace headers of SEG-Y files, through segyio.
 

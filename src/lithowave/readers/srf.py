@@ -43,8 +43,9 @@ from lithowave.faults.subfaults import (
     slip_mismatch,
     trapezoids,
 )
+from lithowave.readers.budget import DIGITS, LINE_BYTES, ExpandedSize
 from lithowave.readers.foreign_formats import is_hdf5, naming_foreign, open_hdf5, read_dataset
-from lithowave.readers.text import DIGITS, LINE_BYTES, UTF8_MARK, ExpandedSize, digit_pattern, parse_number
+from lithowave.readers.text import UTF8_MARK, digit_pattern, parse_number
 
 _SAMPLES_AT_ONCE = 1 << 17
 """Number of samples whose text is stored before it is converted."""

@@ -1,4 +1,6 @@
-"""Elevations on grids of GMT and other software: ``z(lat, lon)`` or ``z(y, x)``, and the format of GMT 3.
+"""Surfaces: elevations on grids, also those of GMT.
+
+Elevations on grids of GMT and other software: ``z(lat, lon)`` or ``z(y, x)``, and the format of GMT 3.
 
 Axes are identified by their names and attributes. GMT writes the centers of the cells as coordinates also for pixel
 registration (``node_offset = 1``); the format of GMT 3 (``x_range``, ``y_range``, ``dimension`` and ``z``) has no

@@ -1,4 +1,6 @@
-"""Raster files (rfile) of SW4: blocks of regular grids with different spacing, in a rotated map projection.
+"""Material files of SW4: rfile and sfile.
+
+Raster files (rfile) of SW4: blocks of regular grids with different spacing, in a rotated map projection.
 
 The file begins with int32 magic = 1 (which states the byte order), int32 bytes per value (4 or 8), int32 attenuation (0
 or 1), float64 azimuth of the first axis, longitude and latitude of the origin (degrees), int32 length of the PROJ text,

@@ -1,4 +1,6 @@
-"""The report of a comparison of two runs: misfits of all receivers and their traces.
+"""Reports of comparisons and of surveys.
+
+The report of a comparison of two runs: misfits of all receivers and their traces.
 
 The report of a survey: a table of its shots, with their states and links to their reports.
 """

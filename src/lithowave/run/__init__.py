@@ -12,6 +12,7 @@ __getattr__, __all__ = public_names(__name__, {
     "loop": "InstabilityWatch Integration NOISE Onsets UserCallback WINDOW_GROWTH crossing_time",
     "progress": "BENCH CHECK LoopTimes efficiency_line load_rate loop_efficiency rates_file store_rate stored_rates",
     "requirements": "MemoryRequirement memory_needed output_bytes",
-    "signals": "RESUME_STATUS SignalHandler SignalRequests stop_signals",
+    "signals": "SignalHandler SignalRequests stop_signals",
+    "time_limit": "RESUME_STATUS",
     "status": "HEARTBEAT_TIMEOUT ProgressLine Result is_locked last_checkpoint run_state",
 })

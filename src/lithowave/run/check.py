@@ -1,4 +1,6 @@
-"""Partition of a run among ranks and its predicted efficiency, for ``lithowave check --ranks N``.
+"""The dry run: memory, run time, output, partition and summary of a simulation.
+
+Partition of a run among ranks and its predicted efficiency, for ``lithowave check --ranks N``.
 
 Rank k has the work W_k, in updates of an interior unit; one of N ranks updates r units per second. A time step takes
 

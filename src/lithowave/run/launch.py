@@ -1,4 +1,6 @@
-"""Self-checks of a run: each source and receiver is represented once, and waves arrive.
+"""Launch of a run: makes the plan, the solver and the callbacks, and runs the time loop.
+
+Self-checks of a run: each source and receiver is represented once, and waves arrive.
 
 Launch of a run: makes the plan, the solver and the callbacks, and runs the time loop.
 """

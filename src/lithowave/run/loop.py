@@ -1,4 +1,6 @@
-"""Callbacks of the time loop: the protocol, and how a user's callback stops a run on all ranks at the same step.
+"""The time loop, one for all methods and devices, and its callbacks, watches and checkpoints.
+
+Callbacks of the time loop: the protocol, and how a user's callback stops a run on all ranks at the same step.
 
 The time loop, one for all methods and devices: advance, tick, callbacks.
 

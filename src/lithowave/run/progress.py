@@ -1,4 +1,6 @@
-"""Efficiency of a time loop against the ideal loop, and what the rest of its time was used for.
+"""Progress of a run, the efficiency of its loop, and the rates of this machine.
+
+Efficiency of a time loop against the ideal loop, and what the rest of its time was used for.
 
 The ideal loop updates only the points or elements of the domain, without absorbing layers, at the stability limit and
 at the rate of the kernels on this device:

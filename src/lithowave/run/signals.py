@@ -1,7 +1,4 @@
-"""Signals to a running simulation or survey: write a checkpoint, or write a checkpoint and stop.
-
-SIGUSR1, by which a batch system announces the time limit of a job: a checkpoint is written, and the run ends.
-"""
+"""Signals to a running simulation or survey: write a checkpoint, or write a checkpoint and stop."""
 
 from __future__ import annotations
 
@@ -14,6 +11,7 @@ from types import FrameType
 from typing import Any
 
 from lithowave.parallel.ranks import Ranks
+from lithowave.run.time_limit import take_early
 from lithowave.solvers.interface import Clock
 
 STOPPING = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)
@@ -99,30 +97,3 @@ class SignalRequests:
         return any(wanted for wanted, _, _ in found)
 
 
-RESUME_STATUS = 75
-"""Exit status after SIGUSR1, EX_TEMPFAIL of sysexits.h: a checkpoint is written, and the run is to be resumed. The
-status of a process that the signal has killed without a checkpoint (138) differs."""
-
-_early: list[int] = []
-
-
-def exit_status(signal_name: str) -> int:
-    """Return the exit status of a run or a survey that a signal has stopped."""
-    number = signal.Signals[signal_name]
-    return RESUME_STATUS if number == signal.SIGUSR1 else 128 + number
-
-
-def defer() -> None:
-    """Record SIGUSR1, which would kill this process, until the run has a handler and can write a checkpoint."""
-    signal.signal(signal.SIGUSR1, _record)
-
-
-def take_early() -> list[int]:
-    """Return the deferred signals, once."""
-    signals = _early[:]
-    _early.clear()
-    return signals
-
-
-def _record(number: int, _frame: FrameType | None) -> None:
-    _early.append(number)

@@ -1,4 +1,6 @@
-"""The result of a run: its folder, its report, and the files that it has written.
+"""The result of a run, and its state and progress as text.
+
+The result of a run: its folder, its report, and the files that it has written.
 
 State and progress of a run, read from its folder by another process.
 

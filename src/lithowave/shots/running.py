@@ -1,4 +1,6 @@
-"""Progress of a survey: the log of the survey, and a function that displays it.
+"""Running the shots of a survey: one in this process, or all on an executor.
+
+Progress of a survey: the log of the survey, and a function that displays it.
 
 The shots of a survey on an executor: submitted, resumed if a worker was lost, stopped by signals.
 

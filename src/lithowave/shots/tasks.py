@@ -1,4 +1,6 @@
-"""Requests of the process of a survey to its shots, on any machine: signals by name, in a file of the survey folder.
+"""Shots as tasks: executors, processes and requests.
+
+Requests of the process of a survey to its shots, on any machine: signals by name, in a file of the survey folder.
 
 One shot as a task of an executor: the worker starts a process for it on its machine, and waits for this process.
 
@@ -30,7 +32,7 @@ from lithowave.backends.cpu import usable_cores
 from lithowave.errors import InputError, MissingPackageError, ResourceError
 from lithowave.output.files import writing
 from lithowave.output.run_folder import PROGRESS
-from lithowave.parallel.ranks import RANK_VARIABLES, SIZE_VARIABLES, STEP_VARIABLES
+from lithowave.parallel.launchers import RANK_VARIABLES, SIZE_VARIABLES, STEP_VARIABLES
 from lithowave.run.status import FAILED, FINISHED, HEARTBEAT_TIMEOUT, LOST, RUNNING, STOPPED, run_state
 from lithowave.shots.folder import DESCRIPTION, OUTPUT, ShotSlot
 

@@ -1,4 +1,6 @@
-"""Sections of the arrays of a run on each rank, which checkpoints write and read.
+"""Interface of a numerical method for the time loop, the outputs and the dry run.
+
+Sections of the arrays of a run on each rank, which checkpoints write and read.
 
 Time step, sampling, and the clock of the loop.
 

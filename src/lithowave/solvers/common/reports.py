@@ -1,4 +1,6 @@
-"""Lines of `check` about a plan that are common to all methods, from the entries of its summary.
+"""Reports and estimates that all methods share: lines of `check`, memory, work of ranks, records.
+
+Lines of `check` about a plan that are common to all methods, from the entries of its summary.
 
 Estimates of the memory of a run before its mesh is generated.
 

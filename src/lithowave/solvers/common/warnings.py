@@ -1,4 +1,6 @@
-"""Warnings about thin material layers and about media in which waves grow; thicknesses of layers.
+"""Warnings that all methods share: layers, near fields of sources, soft ground, static fields.
+
+Warnings about thin material layers and about media in which waves grow; thicknesses of layers.
 
 Warnings about receivers, or the surface, close to a source, where its near field is not resolved.
 

@@ -1,4 +1,6 @@
-r"""Argument lists of the kernels, shared by their CPU and CUDA versions.
+r"""CPU kernels of discontinuous Galerkin: the readable specification of their CUDA versions.
+
+Argument lists of the kernels, shared by their CPU and CUDA versions.
 
 coefficients : of all blocks, arranged by `BlockLayout`: the state at the end of the current step without the
 contributions of its faces (see `kernels`). own : u, which an element subtracts from the received w, averages

@@ -1,4 +1,6 @@
-"""Exchange of traces at faces shared with other ranks.
+"""Partition of the mesh among ranks, and the exchange of traces between them.
+
+Exchange of traces at faces shared with other ranks.
 
 An element that begins a step immediately sends the traces that neighbors of the same cluster and of the faster one
 need: for the latter the two halves of the step; a slower neighbor needs the mean of two steps, which is sent in the

@@ -1,4 +1,6 @@
-"""Statistics of the global mesh, combined from the parts of the ranks.
+"""Discontinuous Galerkin discretization: mesh, order, time steps and their limits, memory.
+
+Statistics of the global mesh, combined from the parts of the ranks.
 
 Discontinuous Galerkin discretization: mesh, order, time steps and their limits, memory.
 

@@ -1,4 +1,6 @@
-"""Location of points in tetrahedra.
+"""Points in tetrahedra: their location, and samples of the fields there.
+
+Location of points in tetrahedra.
 
 Samples of velocity and stress in tetrahedra.
 """

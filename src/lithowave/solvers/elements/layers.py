@@ -1,4 +1,6 @@
-"""Layers of cells of generated meshes: their sizes, their materials, and the surfaces that bound them.
+"""Layers of elements: of the model, of radial models, and around the domain.
+
+Layers of cells of generated meshes: their sizes, their materials, and the surfaces that bound them.
 
 Layers of elements in a radial model of the Earth: which discontinuities they follow, and their sizes.
 

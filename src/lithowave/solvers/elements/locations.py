@@ -1,4 +1,6 @@
-r"""Location of points in the elements of all ranks.
+r"""Location of points in elements, and sources spread over small balls.
+
+Location of points in the elements of all ranks.
 
 Each rank searches for points in its own elements and reports the results to one rank, which the index of the point
 determines. That rank returns the number of elements of the global mesh that contain the point, and the first one.

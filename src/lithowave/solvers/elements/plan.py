@@ -1,4 +1,6 @@
-"""Base of the benchmark tasks of element methods.
+"""Base of the plans of element methods, with their estimates of memory and measurements.
+
+Base of the benchmark tasks of element methods.
 
 Short measurements: code that element methods share.
 

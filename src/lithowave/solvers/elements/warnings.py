@@ -1,4 +1,6 @@
-r"""Warnings about differences between a mesh and the model: thin layers, interfaces inside elements, topography that
+r"""Warnings of the element methods about the mesh and about absorbing faces.
+
+Warnings about differences between a mesh and the model: thin layers, interfaces inside elements, topography that
 elements do not resolve.
 
 Estimated reflections from absorbing faces with a first-order condition: Stacey's, or the equivalent flux of

@@ -1,4 +1,6 @@
-r"""Convolutional perfectly matched layers: profiles and slabs.
+r"""The grid of a plan: its absorbing layers, its box for one pass, and the smoothing in soft ground.
+
+Convolutional perfectly matched layers: profiles and slabs.
 
 After Komatitsch & Martin (2007, Geophysics 72, SM155-SM167), with x the depth in a layer of thickness L:
 

@@ -1,4 +1,6 @@
-r"""Moment tensors beside interfaces of the medium.
+r"""Sources and receivers beside interfaces of the medium, and warnings about them.
+
+Moment tensors beside interfaces of the medium.
 
 By reciprocity a moment tensor M reads M : strain at its position. Across an interface the strains along its normal z
 are discontinuous, and weights that spread M over nodes on both sides read a mean of them: within two cells of an

@@ -1,6 +1,8 @@
-r"""Argument lists of the kernels, shared by their CPU and CUDA versions.
+r"""CPU kernels of the finite differences: the readable specification of their CUDA versions.
 
-A kernel of `kernels.py`, `kernels.py` or `kernels.py` has parameters with these names; its CUDA version
+Argument lists of the kernels, shared by their CPU and CUDA versions.
+
+A kernel has parameters with these names; its CUDA version
 is called with the same list, which `launches.py` forwards by name. `law` is the tuple of the arrays
 `law.LawFields.arguments`, `fields` the tuple of the arrays `law.FIELDS`.
 

@@ -1,4 +1,6 @@
-"""GPU kernel arguments that are structures passed by value, packed as the CUDA sources declare them.
+"""Launches of the kernels on a CUDA device, and their packed arguments.
+
+GPU kernel arguments that are structures passed by value, packed as the CUDA sources declare them.
 
 `update_velocity` and `update_stress` on a CUDA device: tiles and tensor maps, created once per run.
 

@@ -1,4 +1,6 @@
-"""Partition of the grid among the ranks of a finite-difference run.
+"""Finite-difference discretization: grid, partition, time step and its limit, memory.
+
+Partition of the grid among the ranks of a finite-difference run.
 
 Finite-difference discretization: grid, time step and its limit, memory.
 

@@ -1,4 +1,6 @@
-r"""Weights of points along one axis of the grid.
+r"""Points off the grid: weights that spread a source over the grid and read a receiver from it.
+
+Weights of points along one axis of the grid.
 
 The weights are a sinc in a Kaiser window of 8 points (Hicks 2002, Geophysics 67, 156-165, r = 4, b = 6.31), with the
 smallest change that makes polynomials up to degree 3 exact. Within six cells of a free or rigid face they are those of

@@ -1,4 +1,6 @@
-r"""Moment tensors on the grid, as products of weights along the three axes.
+r"""Sources on the grid: moments, the sums they represent, and lists of points.
+
+Moment tensors on the grid, as products of weights along the three axes.
 
 A source of moment rate M s(t) changes the stresses of a step by -M s(t) dt w_x w_y w_z, with weights at nodes and at
 half nodes along each axis (see `line_weights`). Only these lines of weights are stored, about 0.5 kB per source: a

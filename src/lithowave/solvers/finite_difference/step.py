@@ -1,4 +1,6 @@
-"""Arguments of the closure kernels at a face, and the volumes of the points next to it.
+"""A step on one rank: faces, sections of the grid, sweeps of a CPU, and the order of its parts.
+
+Arguments of the closure kernels at a face, and the volumes of the points next to it.
 
 Sections of a rank's grid that a step updates sequentially, with their faces and sources.
 

@@ -1,4 +1,6 @@
-"""Argument lists of the kernels, shared by their CPU and CUDA versions.
+"""What the element kernels of a CPU share: argument lists, sums along lines, and laws.
+
+Argument lists of the kernels, shared by their CPU and CUDA versions.
 
 displacement : (points + 1, 4): u, m, and dt^2 over the mass of the point, s^2/kg; 0 there keeps a point at rest.
 momentum : (points + 1, 4): p, such that dt^2 / mass * p is the change of u in a step; the fourth entry is the factor

@@ -1,4 +1,6 @@
-r"""Effective media of elements that contain an interface.
+r"""Materials of elements: moduli, density, interfaces inside elements, gravity, transverse isotropy.
+
+Effective media of elements that contain an interface.
 
 A point of an element stands for an interval of its column whose length is its quadrature weight. Where layers of the
 material meet inside an element, the values of a point are those of the medium that a long wave sees in this interval

@@ -1,4 +1,6 @@
-r"""Boundary conditions on the faces of a mesh: points at rest, and points whose motion is damped.
+r"""Points of fluids and solids: their numbers, faces, coupling, and absorbing layers.
+
+Boundary conditions on the faces of a mesh: points at rest, and points whose motion is damped.
 
 On an absorbing face the traction is that of a plane wave at normal incidence (Clayton & Engquist 1977, BSSA 67; Stacey
 1988, BSSA 78),

@@ -1,4 +1,6 @@
-"""Colors of blocks of elements: blocks of one color share no point, so that threads can update them concurrently.
+"""Partition of the mesh among ranks, the exchange of momenta, and colors of blocks.
+
+Colors of blocks of elements: blocks of one color share no point, so that threads can update them concurrently.
 
 Exchange of the momenta of points that ranks share: each rank sums the contributions of all ranks.
 

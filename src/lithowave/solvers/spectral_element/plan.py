@@ -1,4 +1,6 @@
-"""Statistics of the global mesh, when each rank has only a part: counts, quality, and the worst element.
+"""Spectral-element discretization: mesh, points, time step and its limit, memory, statistics.
+
+Statistics of the global mesh, when each rank has only a part: counts, quality, and the worst element.
 
 Spectral-element discretization: mesh, points, time step and its limit, memory.
 """

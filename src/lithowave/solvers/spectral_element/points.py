@@ -1,4 +1,6 @@
-r"""Location of points in hexahedra, and strain and stress there.
+r"""Points in hexahedra: their location, and samples of the fields there.
+
+Location of points in hexahedra, and strain and stress there.
 
 Velocities in fluids near faces where the normal velocity is known: sea floors and rigid faces.
 
