@@ -24,6 +24,7 @@ ESRI = b"ncols 3\nnrows 2\nxllcorner 0\nyllcorner 0\ncellsize 1\n1 2 3\n4 5 6\n"
         ("dem.asc", ESRI, read_surface, ("it is a text grid of Esri", "gdal_translate")),
         ("dem.asc", ESRI, read_model, ("the file is a text grid of Esri", "gdal_translate")),
         ("a.mat", b"MATLAB 5.0 MAT-file, \0\1IM", read_model, ("it is a MATLAB file", "scipy.io.loadmat('a.mat')")),
+        ("m.nc", b"CDF\5" + bytes(99), read_model, ("with 64-bit data (CDF-5)", "nccopy -k nc4 m.nc m_nc4.nc")),
         ("m.nc.gz", gzip.compress(b"CDF", mtime=0), read_model, ("it is compressed by gzip", "gunzip m.nc.gz")),
         ("a.inp", b"*HEADING\n", read_tetrahedral_mesh, ("it is a mesh of Abaqus", "meshio convert a.inp a.vtu")),
         ("a.stl", b"solid a\n", read_hexahedral_mesh, ("it is an STL surface", "Gmsh")),

@@ -378,17 +378,11 @@ def _nearest_colors(palette: np.ndarray) -> np.ndarray:
     One palette for all frames avoids flicker of static areas; this table is finer than Pillow's own and preserves
     white paper.
     """
-    levels = 256 >> COLOR_SHIFT
-    steps = np.linspace(0.0, 255.0, levels)
-    other = np.stack(np.meshgrid(steps, steps, indexing="ij"), axis=-1).reshape(-1, 2)
-    wanted = palette.astype(float)
-    nearest = np.empty((levels, levels, levels), dtype=np.uint8)
-    for index, red in enumerate(steps):
-        colors = np.column_stack([np.full(len(other), red), other])
-        # |a - b|^2 without |a|^2, which is equal for all palette colors
-        distance = (wanted**2).sum(axis=1) - 2.0 * colors @ wanted.T
-        nearest[index] = distance.argmin(axis=1).reshape(levels, levels)
-    return nearest
+    from scipy.spatial import cKDTree
+
+    steps = np.linspace(0.0, 255.0, 256 >> COLOR_SHIFT)
+    colors = np.stack(np.meshgrid(steps, steps, steps, indexing="ij"), axis=-1)
+    return cKDTree(palette).query(colors)[1].astype(np.uint8)
 
 
 def _write_mp4(frames: _Frames, path: Path) -> None:

@@ -7,7 +7,6 @@ Quality measures of hexahedral meshes: edges, Jacobians, angles and distances of
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -229,38 +228,22 @@ class ExteriorSurface:
         return cls(faces, corners, vertices, shortest, edges.reshape(-1, 4))
 
 
-def close_pairs(points: np.ndarray, others: np.ndarray, distance: float) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield pairs (point, other) that include all closer than a distance, m, and some farther ones, in eight portions.
+def close_pairs(points: np.ndarray, others: np.ndarray, distance: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return the indices of all pairs (point, other) that are at most this distance, m, apart."""
+    from scipy.spatial import cKDTree
 
-    Points are sorted into cells twice as wide as the distance; each other point searches the eight cells around it.
-    """
-    origin = np.minimum(points.min(axis=0), others.min(axis=0)) - 4 * distance
-    factors = np.array([1, 0x9E3779B1, 0xC2B2AE3D27D4EB4F], np.uint64)
-
-    def keys(cells: np.ndarray) -> np.ndarray:
-        return (cells.astype(np.uint64) * factors).sum(axis=1, dtype=np.uint64)  # equal keys only add pairs
-
-    own = keys((points - origin) // (2 * distance))
-    order = np.argsort(own, kind="stable")
-    ordered = own[order]
-    corner = np.rint((others - origin) / (2 * distance))  # the cells around are this one and its lower neighbors
-    for shift in np.ndindex(2, 2, 2):
-        wanted = keys(corner - shift)
-        starts = np.searchsorted(ordered, wanted)
-        counts = np.searchsorted(ordered, wanted, side="right") - starts
-        other = np.repeat(np.arange(len(others)), counts)
-        rank = np.arange(len(other)) - np.repeat(np.cumsum(counts) - counts, counts)
-        yield order[starts[other] + rank], other
+    pairs = cKDTree(points).sparse_distance_matrix(cKDTree(others), distance, output_type="ndarray")
+    return pairs["i"], pairs["j"]
 
 
 def check_unmerged(mesh: HexahedralMesh, surface: ExteriorSurface, where: str) -> None:
     """InputError: two exterior vertices are at the same position (interior ones of a conforming mesh cannot be)."""
     positions = mesh.vertices[surface.vertices]
     found = np.zeros(len(positions), bool)
-    for first, second in close_pairs(positions, positions, UNMERGED * float(surface.shortest.max())):
-        limit = UNMERGED * np.minimum(surface.shortest[first], surface.shortest[second])
-        near = np.linalg.norm(positions[first] - positions[second], axis=1) <= limit
-        found[first[near & (first < second)]] = True
+    first, second = close_pairs(positions, positions, UNMERGED * float(surface.shortest.max()))
+    limit = UNMERGED * np.minimum(surface.shortest[first], surface.shortest[second])
+    near = np.linalg.norm(positions[first] - positions[second], axis=1) <= limit
+    found[first[near & (first < second)]] = True
     if found.any():
         got = counted(np.count_nonzero(found), "vertex coincides", "vertices coincide")
         got += " with another that is not the same; the first is at "
@@ -284,17 +267,17 @@ def check_hanging(mesh: HexahedralMesh, surface: ExteriorSurface, where: str) ->
     """InputError: an exterior vertex is at the middle or a third of an exterior edge, or at the center of a face."""
     candidates, lengths, faces = splitting_points(mesh, surface)
     positions = mesh.vertices[surface.vertices]
-    for vertex, candidate in close_pairs(positions, candidates, HANGING * float(lengths.max())):
-        limit = np.minimum(HANGING * lengths[candidate], 0.1 * surface.shortest[vertex])
-        near = np.linalg.norm(positions[vertex] - candidates[candidate], axis=1) < limit
-        near &= (surface.corners[faces[candidate]] != surface.vertices[vertex][:, None]).all(axis=1)
-        if near.any():
-            place = int(np.argmax(near))
-            element = int(surface.faces[faces[candidate[place]], 0])
-            got = f"there are hanging nodes: a vertex at {place_text(positions[vertex[place]])} is on an edge or "
-            got += f"face of {element_text(mesh, element)} and is not one of its corners"
-            hint = "Connect elements of different sizes by a transition with matching faces"
-            raise InputError(where, got, "elements that touch must share an entire face", hint)
+    vertex, candidate = close_pairs(positions, candidates, HANGING * float(lengths.max()))
+    limit = np.minimum(HANGING * lengths[candidate], 0.1 * surface.shortest[vertex])
+    near = np.linalg.norm(positions[vertex] - candidates[candidate], axis=1) < limit
+    near &= (surface.corners[faces[candidate]] != surface.vertices[vertex][:, None]).all(axis=1)
+    if near.any():
+        place = int(np.argmax(near))
+        element = int(surface.faces[faces[candidate[place]], 0])
+        got = f"there are hanging nodes: a vertex at {place_text(positions[vertex[place]])} is on an edge or "
+        got += f"face of {element_text(mesh, element)} and is not one of its corners"
+        hint = "Connect elements of different sizes by a transition with matching faces"
+        raise InputError(where, got, "elements that touch must share an entire face", hint)
 
 
 def splitting_points(mesh: HexahedralMesh, surface: ExteriorSurface) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -349,20 +332,12 @@ def check_curved_faces(mesh: HexahedralMesh, faces: MeshFaces, where: str) -> No
 
 
 def components(count: int, first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Return the lowest member (count,) of the component of each item, connected by pairs (first, second)."""
-    labels = np.arange(count)
-    while len(first):
-        low, high = np.minimum(first, second), np.maximum(first, second)
-        np.minimum.at(labels, high, low)
-        while True:
-            shorter = labels[labels]
-            if (shorter == labels).all():
-                break
-            labels = shorter
-        first, second = labels[first], labels[second]
-        open_ones = first != second
-        first, second = first[open_ones], second[open_ones]
-    return labels
+    """Return the component (count,) of each item, connected by pairs (first, second), in order of their first items."""
+    from scipy.sparse import csr_matrix
+    from scipy.sparse.csgraph import connected_components
+
+    pairs = np.ones(len(first)), (first.astype(np.int32), second.astype(np.int32))
+    return connected_components(csr_matrix(pairs, (count, count)), directed=False)[1]
 
 
 def check_connected(mesh: HexahedralMesh, faces: MeshFaces, where: str) -> None:

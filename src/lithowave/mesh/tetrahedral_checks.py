@@ -222,15 +222,15 @@ def check_hanging(mesh: TetrahedralMesh, surface: ExteriorSurface, where: str) -
         alike = np.flatnonzero(sizes == size)
         for start in range(0, len(alike), PORTION):
             faces = alike[start : start + PORTION]
-            for vertex, place in close_pairs(positions, centers[faces], 1.01 * float(reach[faces].max())):
-                face = faces[place]
-                near = np.linalg.norm(positions[vertex] - centers[face], axis=1) <= 1.01 * reach[face]
-                near &= (surface.corners[face] != surface.vertices[vertex][:, None]).all(axis=1)
-                vertex, face = vertex[near], face[near]
-                limit = np.minimum(HANGING * reach[face], SMALL * np.minimum(radii[face], around[vertex]))
-                hanging = triangle_distances(positions[vertex], corners[face]) <= limit
-                if hanging.any():
-                    raise hanging_node(mesh, positions[vertex[hanging][0]], surface.faces[face[hanging][0], 0], where)
+            vertex, place = close_pairs(positions, centers[faces], 1.01 * float(reach[faces].max()))
+            face = faces[place]
+            near = np.linalg.norm(positions[vertex] - centers[face], axis=1) <= 1.01 * reach[face]
+            near &= (surface.corners[face] != surface.vertices[vertex][:, None]).all(axis=1)
+            vertex, face = vertex[near], face[near]
+            limit = np.minimum(HANGING * reach[face], SMALL * np.minimum(radii[face], around[vertex]))
+            hanging = triangle_distances(positions[vertex], corners[face]) <= limit
+            if hanging.any():
+                raise hanging_node(mesh, positions[vertex[hanging][0]], surface.faces[face[hanging][0], 0], where)
 
 
 def triangle_distances(points: np.ndarray, corners: np.ndarray) -> np.ndarray:

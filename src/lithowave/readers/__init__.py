@@ -5,7 +5,7 @@ from __future__ import annotations
 from lithowave.rooms import public_names
 
 __getattr__, __all__ = public_names(__name__, {
-    "array_files": "open_arrays read_classic_netcdf",
+    "array_files": "open_arrays",
     "events": "SeismicEvent parse_quakeml read_cmtsolutions read_events read_quakeml",
     "foreign_formats": "is_hdf5 open_hdf5 waveform_format",
     "geographic_model": "read_perturbation_model",

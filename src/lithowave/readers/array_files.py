@@ -1,14 +1,6 @@
-"""Named arrays from NetCDF, HDF5 and NumPy ``.npz`` files.
-
-Reader of the classic NetCDF formats CDF-1, CDF-2 and CDF-5.
-
-The implementation follows the format specification (NetCDF Users' Guide, appendix "File Format Specifications"): a
-header of dimensions, attributes and variables, then big-endian arrays at the offsets in the header. The NetCDF library
-reads zeros past the end of a truncated file; this reader compares every array with the file's length.
+"""Named arrays from NetCDF (classic and NetCDF-4), HDF5 and NumPy ``.npz`` files, identified by their first bytes.
 
 Values for grid points that have none, where they do not matter.
-
-Named arrays from NetCDF (classic and NetCDF-4), HDF5 and NumPy ``.npz`` files, identified by their first bytes.
 
 NetCDF names the dimensions of each variable. In ``.npz`` and plain HDF5 files the entry `AXES` may name the dimensions
 of all arrays with more than one dimension.
@@ -32,157 +24,6 @@ import numpy as np
 from lithowave.errors import InputError
 from lithowave.readers.budget import ExpandedSize
 from lithowave.readers.foreign_formats import foreign_text, open_hdf5, read_dataset
-
-_DIMENSIONS, _VARIABLES, _ATTRIBUTES = 10, 11, 12
-_CHARACTERS = 2
-_TYPES = {
-    1: "i1",
-    2: "S1",
-    3: ">i2",
-    4: ">i4",
-    5: ">f4",
-    6: ">f8",
-    7: "u1",
-    8: ">u2",
-    9: ">u4",
-    10: ">i8",
-    11: ">u8",
-}
-_STREAMING = (0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF)
-
-
-@dataclass(frozen=True)
-class ClassicVariable:
-    """A variable: its header entries, and ``load``, which reads its values."""
-
-    dimensions: tuple[str, ...]
-    shape: tuple[int, ...]
-    attributes: dict[str, Any]
-    load: Callable[[], np.ndarray]
-
-
-class ClassicFile(dict[str, ClassicVariable]):
-    """The variables of a file by name, and the attributes of the file itself."""
-
-    def __init__(self, variables: Mapping[str, ClassicVariable], attributes: Mapping[str, Any]) -> None:
-        super().__init__(variables)
-        self.attributes = attributes
-
-
-class _Header:
-    """A position in the header, which advances as its parts are read."""
-
-    def __init__(self, data: np.ndarray) -> None:
-        self.data, self.position = data, 4
-        version = int(data[3]) if data.size > 3 else 0
-        if version not in (1, 2, 5):
-            raise ValueError(f"unknown version {version} of the classic NetCDF format")
-        self.count_bytes = 8 if version == 5 else 4
-        self.offset_bytes = 4 if version == 1 else 8
-
-    def take(self, size: int) -> bytes:
-        if self.position + size > self.data.size:
-            raise ValueError("the file ends within its header")
-        piece = self.data[self.position : self.position + size].tobytes()
-        self.position += size
-        return piece
-
-    def integer(self, size: int = 4) -> int:
-        return int.from_bytes(self.take(size), "big")
-
-    def count(self) -> int:
-        return self.integer(self.count_bytes)
-
-    def padded(self, size: int) -> bytes:
-        return self.take(size + -size % 4)[:size]
-
-    def name(self) -> str:
-        return self.padded(self.count()).decode("utf-8")
-
-    def element_type(self) -> tuple[int, np.dtype]:
-        code = self.integer()
-        if code not in _TYPES:
-            raise ValueError(f"the header has an unknown type of numbers, {code}")
-        return code, np.dtype(_TYPES[code])
-
-    def list_of(self, tag: int, read: Callable[[], Any]) -> list[Any]:
-        found, length = self.integer(), self.count()
-        if found not in (0, tag) or (found == 0 and length != 0):
-            raise ValueError("the header is damaged")
-        return [read() for _ in range(length)]
-
-    def attribute(self) -> tuple[str, Any]:
-        name = self.name()
-        code, element = self.element_type()
-        raw = self.padded(self.count() * element.itemsize)
-        if code == _CHARACTERS:
-            return name, raw.decode("utf-8", "replace").rstrip("\0")
-        return name, np.frombuffer(raw, element)
-
-    def variable(self) -> tuple[str, list[int], dict[str, Any], np.dtype, int]:
-        name = self.name()
-        dimensions = [self.count() for _ in range(self.count())]
-        attributes = dict(self.list_of(_ATTRIBUTES, self.attribute))
-        _, element = self.element_type()
-        self.count()  # the size of the variable is redundant: it follows from the shape
-        return name, dimensions, attributes, element, self.integer(self.offset_bytes)
-
-
-def read_classic_netcdf(path: Path) -> ClassicFile:
-    """Return the variables of a file by name; their values are read by ``load``.
-
-    Raises
-    ------
-    ValueError
-        for a damaged header, and by ``load`` if the file ends before the variable does.
-    OSError
-        if the file cannot be read.
-    """
-    data = np.memmap(path, dtype=np.uint8, mode="r")
-    header = _Header(data)
-    records = header.count()
-    dimensions = header.list_of(_DIMENSIONS, lambda: (header.name(), header.count()))
-    of_file = dict(header.list_of(_ATTRIBUTES, header.attribute))
-    entries = header.list_of(_VARIABLES, header.variable)
-    for name, indices, *_ in entries:
-        if any(index >= len(dimensions) for index in indices):
-            raise ValueError(f"the header is damaged: {name} has an undefined dimension")
-    unlimited = next((index for index, (_, length) in enumerate(dimensions) if length == 0), -1)
-    stride = _record_stride(entries, dimensions, unlimited)
-    if records in _STREAMING:
-        first = min((offset for *_, offset in entries), default=0)
-        records = (data.size - first) // stride if stride else 0
-
-    def variable(
-        indices: list[int], attributes: dict[str, Any], element: np.dtype, offset: int
-    ) -> ClassicVariable:
-        in_records = bool(indices) and indices[0] == unlimited
-        fixed = tuple(dimensions[index][1] for index in indices[1 if in_records else 0 :])
-        shape = (records, *fixed) if in_records else fixed
-
-        def load() -> np.ndarray:
-            size = math.prod(fixed) * element.itemsize
-            end = offset + (max(records - 1, 0) * stride if in_records else 0) + size
-            if math.prod(shape) and end > data.size:
-                raise ValueError(f"the file ends {end - data.size} bytes too early")
-            steps = [element.itemsize * math.prod(fixed[axis + 1 :]) for axis in range(len(fixed))]
-            steps = [stride, *steps] if in_records else steps
-            view = np.ndarray(shape, element, buffer=data, offset=offset, strides=tuple(steps))
-            return view.astype(element.newbyteorder("="))
-
-        return ClassicVariable(tuple(dimensions[index][0] for index in indices), shape, attributes, load)
-
-    return ClassicFile({name: variable(*rest) for name, *rest in entries}, of_file)
-
-
-def _record_stride(entries: list[Any], dimensions: list[tuple[str, int]], unlimited: int) -> int:
-    """Return the bytes between records: all variables with the unlimited dimension, each padded to four bytes."""
-    sizes = [
-        element.itemsize * math.prod(dimensions[index][1] for index in indices[1:])
-        for _, indices, _, element, _ in entries
-        if indices and indices[0] == unlimited
-    ]
-    return sizes[0] if len(sizes) == 1 else sum(size + -size % 4 for size in sizes)
 
 
 def nearest_complete(lacking: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -225,6 +66,9 @@ DAMAGE = (
     MemoryError,
 )
 """Exceptions that the readers of these formats raise for damaged files."""
+
+_MAPPED = 1 << 26
+"""Size of classic NetCDF files, bytes, beyond which they are mapped into memory and not read as a whole."""
 
 _DEFAULT_FILL = 9.9692e36
 """Slightly less than the value that NetCDF stores for missing floating-point values."""
@@ -402,7 +246,7 @@ def _ambiguous_order(entry: ArrayEntry, name: str, sizes: Mapping[str, int], pat
 def _opener(head: bytes, path: Path, what: str) -> Callable[[Path], Any]:
     if head == b"\x89HDF\r\n\x1a\n":
         return _open_hdf5
-    if head[:3] == b"CDF":
+    if head[:4] in (b"CDF\x01", b"CDF\x02"):
         return _open_classic_netcdf
     if head[:4] in (b"PK\x03\x04", b"PK\x05\x06"):
         return _open_npz
@@ -467,18 +311,37 @@ def _hdf5_dimensions(dataset: Any) -> tuple[str, ...] | None:
 
 @contextmanager
 def _open_classic_netcdf(path: Path) -> Iterator[ArrayFile]:
+    from scipy.io import netcdf_file
 
-    found = read_classic_netcdf(path)
-    entries = {
-        name: ArrayEntry(
-            item.shape,
-            item.dimensions,
-            item.load,
-            {key: _plain(value) for key, value in item.attributes.items()},
-        )
-        for name, item in found.items()
-    }
-    yield ArrayFile(entries, {key: _plain(value) for key, value in found.attributes.items()})
+    try:
+        file = netcdf_file(str(path), mmap=path.stat().st_size > _MAPPED)
+        if file._recs < 0 or any("data" in item._attributes for item in file.variables.values()):
+            raise ValueError("no number of records, or an attribute with the name data")
+        # Values are copied, since SciPy closes a mapped file only if nothing refers to it.
+        entries = {
+            _utf8(name): ArrayEntry(
+                item.data.shape,
+                tuple(map(_utf8, item.dimensions)),
+                lambda name=name: (data := file.variables[name].data).astype(data.dtype.newbyteorder("=")),
+                _netcdf_attributes(item),
+            )
+            for name, item in file.variables.items()
+        }
+        attributes = _netcdf_attributes(file)
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        raise ValueError(f"the header is damaged, or the file ends too early ({error})") from None
+    with file:
+        yield ArrayFile(entries, attributes)
+
+
+def _netcdf_attributes(item: Any) -> dict[str, Any]:
+    """Return the attributes of a variable or of the file."""
+    return {_utf8(name): _plain(value) for name, value in item._attributes.items()}
+
+
+def _utf8(name: str) -> str:
+    """Return a name of classic NetCDF, which is UTF-8; SciPy decodes names as Latin-1."""
+    return name.encode("latin-1").decode("utf-8")
 
 
 @contextmanager

@@ -217,6 +217,7 @@ _SIGNATURES: tuple[tuple[bytes, str, str], ...] = (
     (b"MATLAB 5.0", "a MATLAB file", "read it with scipy.io.loadmat('{name}'), and write its arrays with "
      "numpy.savez('{stem}.npz', ...)"),
     (b"\x0e\x03\x13\x01", "an HDF4 file", "convert it with h4toh5, or with GDAL"),
+    (b"CDF\x05", "a classic NetCDF file with 64-bit data (CDF-5)", "convert it: nccopy -k nc4 {name} {stem}_nc4.nc"),
     (b"GRIB", "a GRIB file", "convert it with CDO: cdo -f nc copy {name} {stem}.nc"),
     (b"\x1f\x8b", "compressed by gzip", "unpack it: gunzip {name}"),
     (b"BZh", "compressed by bzip2", "unpack it: bunzip2 {name}"),

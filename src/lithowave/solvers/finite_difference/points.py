@@ -478,19 +478,10 @@ class PointWeights:
 
 def nearest_distances(positions: np.ndarray, others: np.ndarray, reach: float) -> np.ndarray:
     """Return the distances (n,) of positions (n, 3) from the nearest of other positions (m, 3); infinite beyond
-    `reach`. The loop is over the smaller set."""
-    found = np.full(len(positions), np.inf)
-    swapped = len(positions) < len(others)
-    few, many = (positions, others) if swapped else (others, positions)
-    order = np.argsort(many[:, 0], kind="stable")
-    many = many[order]
-    firsts, ends = (np.searchsorted(many[:, 0], few[:, 0] + step) for step in (-reach, reach))
-    for number in np.flatnonzero(firsts < ends):
-        some = slice(firsts[number], ends[number])
-        distances = np.linalg.norm(many[some] - few[number], axis=1)
-        rows = number if swapped else order[some]
-        found[rows] = np.minimum(found[rows], distances.min() if swapped else distances)
-    return np.where(found < reach, found, np.inf)
+    `reach`."""
+    from scipy.spatial import cKDTree
+
+    return cKDTree(others.reshape(-1, 3)).query(positions.reshape(-1, 3), distance_upper_bound=reach)[0]
 
 
 class PointStencil:
