@@ -1,4 +1,4 @@
-"""Progress of a run, the efficiency of its loop, and the rates of this machine.
+"""Progress of a run, and the efficiency of its loop.
 
 Efficiency of a time loop against the ideal loop, and what the rest of its time was used for.
 
@@ -8,11 +8,9 @@ at the rate of the kernels on this device:
     ideal = N (T / dt_max) / r
 
 with N updates per step of the domain, the simulated time T, the largest stable time step dt_max and the rate r, which
-is stored by an earlier measurement (`progress`). The time of the loop is the ideal loop and these losses: steps
+is stored by an earlier measurement (`machine_rates`). The time of the loop is the ideal loop and these losses: steps
 shorter than dt_max or after the last sample; the first step, beyond a usual one, in which kernels are compiled or
 loaded; outputs; and the rest, which is spent in absorbing layers, at boundaries and on the exchange between ranks.
-
-
 
 Progress of a run: reported to a callable for display, and written to progress.json for other processes.
 """
