@@ -29,8 +29,8 @@ values may be numbers in SI units or strings with a unit. Invalid arguments rais
 
 GROUPS = (
     ("Simulations", "lithowave.description.simulation", "lithowave.runnable", "lithowave.run", "lithowave.agreement"),
-    ("Results", "lithowave.output", "lithowave.shots.checking"),
-    ("Classes of the simulation file", "lithowave.description"),
+    ("Results", "lithowave.output", "lithowave.shots.checking", "lithowave.compare", "lithowave.figures"),
+    ("Classes of the simulation file", "lithowave.description", "lithowave.media"),
     ("Errors and warnings", "lithowave.errors"),
 )
 """Title and packages of each section; a name belongs to the first section with its package."""

@@ -357,7 +357,7 @@ def _execute(
     clock = Clock(schedule.time_step, schedule.steps + record_lag(output.quantity, output.tensors))
     callbacks: list[Callback] = []
     with _ending(context, clock, stopwatch, callbacks):
-        with Halo(ranks, backend, simulation.compute.transport, simulation.compute.overlap) as halo:
+        with Halo(ranks, backend, simulation.compute.transport) as halo:
             folder.write_report(**backend.facts(), **halo.facts())
             folder.log(device_text(folder.report))
             with phase("arrays"):
@@ -377,10 +377,8 @@ def _execute(
             checkpoints = CheckpointManager(
                 folder, context.identity, interval, recorders, watch, requests, outputs.jobs, backend.own_memory
             )
-            patience = RankWatchdog(
-                ranks, simulation.compute.patience, lambda step, text: folder.fail(step, text, stopwatch())
-            )
-            callbacks += [watch, progress, patience, checkpoints]
+            watchdog = RankWatchdog(ranks, lambda step, text: folder.fail(step, text, stopwatch()))
+            callbacks += [watch, progress, watchdog, checkpoints]
             if checkpoint is not None:
                 checkpoints.restore(solver, clock, checkpoint)
             integration = Integration(solver, clock, callbacks)
@@ -434,14 +432,14 @@ def _efficiency(context: RunContext, loop_s: float, clock: Clock, first: int) ->
 
 
 class RankWatchdog(Callback):
-    """The callback that ends the run if a rank completes no step for `patience` seconds; see `Ranks.watch`."""
+    """The callback that ends the run if a rank completes no step for a long time; see `Ranks.watch`."""
 
-    def __init__(self, ranks: Ranks, patience: float, note: Note) -> None:
-        self.ranks, self.patience, self.note = ranks, patience, note
+    def __init__(self, ranks: Ranks, note: Note) -> None:
+        self.ranks, self.note = ranks, note
 
     def start(self, solver: GatheredSolver, clock: Clock) -> None:
         """Start the watchdog."""
-        self.ranks.watch(self.patience, self.note)
+        self.ranks.watch(self.note)
 
     def __call__(self, solver: GatheredSolver, clock: Clock) -> None:
         """Report the step."""
