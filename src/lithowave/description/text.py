@@ -584,15 +584,7 @@ def _words(details: Mapping[str, Any], path: EntryPath, model: type[BaseModel]) 
     if kind == "missing":
         return "is missing", "this key is required", ""
     if kind == "extra_forbidden":
-        group = path[-2] if len(path) > 1 else model.__name__.lower()
-        if removed := REMOVED.get(str(group), {}).get(str(path[-1])):
-            return "was removed", removed.now, "delete the key"
-        keys = _keys_at(model, path[:-1])
-        return (
-            f"unknown key {path[-1]!r}" if path else "unknown key",
-            f"valid keys: {', '.join(keys)}",
-            nearest(str(path[-1]), keys),
-        )
+        return _unknown_key(path, model)
     if kind == "literal_error":
         choices = _literal_choices(context["expected"])
         return (
@@ -640,6 +632,15 @@ def _words(details: Mapping[str, Any], path: EntryPath, model: type[BaseModel]) 
     if kind in {"value_error", "assertion_error"}:
         return str(context["error"]), "", ""
     return f"{shown(value)}: {details['msg']}", "", ""
+
+
+def _unknown_key(path: EntryPath, model: type[BaseModel]) -> tuple[str, str, str]:
+    """Return the words for a key that does not exist, or no longer exists."""
+    group = path[-2] if len(path) > 1 else model.__name__.lower()
+    if removed := REMOVED.get(str(group), {}).get(str(path[-1])):
+        return "was removed", removed.now, "delete the key"
+    keys = _keys_at(model, path[:-1])
+    return f"unknown key {path[-1]!r}", f"valid keys: {', '.join(keys)}", nearest(str(path[-1]), keys)
 
 
 def _literal_choices(text: str) -> list[str]:
