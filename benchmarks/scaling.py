@@ -101,23 +101,28 @@ def description(arguments: argparse.Namespace, whole: tuple[int, ...], ranks: in
 
 
 class CountingHalo(Halo):
-    """A halo that knows what was sent, and to whom."""
+    """A halo that knows what was sent, and to whom; overlap : False to receive messages before any further work."""
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
-        self.sent_bytes, self.others = 0, set()
+        self.overlap, self.sent_bytes, self.others = True, 0, set()
 
     def message(self, sends: Any, receives: Any) -> Any:
         """See `Halo`."""
         made = super().message(sends, receives)
-        start = made.start
+        start, finish = made.start, made.finish
 
         def counted(pack: Any) -> None:
             self.sent_bytes += made.nbytes
             self.others |= set(made.sends)
             start(pack)
+            if not self.overlap:
+                finish(lambda: None)
 
-        made.start = counted
+        def finished(unpack: Any) -> None:
+            finish(unpack) if self.overlap else unpack()
+
+        made.start, made.finish = counted, finished
         return made
 
 

@@ -47,7 +47,7 @@ them.
 
 **Methods.** `solver.method` is `finite_difference`, `spectral_element` or `discontinuous_galerkin`. If the tables
 restrict a key to some methods, lithowave rejects it with the other methods; unused keys of `boundaries.layer` only
-cause a warning. If `--set` changes the method, lithowave ignores the keys `order`, `coefficients`, `passes`, `degree`,
+cause a warning. If `--set` changes the method, lithowave ignores the keys `order`, `passes`, `degree`,
 `local_time_steps` and `refine_sources` of the file.
 
 **Time.** Time 0 of the simulation is the origin time, unless a source file is delayed (`sources[].delay`).

@@ -183,8 +183,8 @@ SOLVER = [
     ("  order: 4", "  order: 4\n  mesh: a.msh", [":25: solver.mesh: the key 'mesh' does not apply"]),
     (
         "  order: 4",
-        "  order: 8\n  coefficients: optimized",
-        ["solver.coefficients: ", "order 4; the order is 8"],
+        "  order: 4\n  coefficients: optimized",
+        [":25: solver.coefficients: was removed; the Taylor coefficients are always used; delete the key."],
     ),
     (
         "  order: 4",
@@ -370,6 +370,31 @@ def test_it_is_refused_with_place_and_reason(tmp_path, old, new, words):
     message = told(tmp_path, (old, new))
     for word in words:
         assert word in message, message
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "words"),
+    [
+        ("solver.coefficients", "optimized", "the Taylor coefficients are always used"),
+        ("compute.overlap", False, "communication always overlaps with computation"),
+        ("compute.patience", 300, "the limit is always 600 s without a completed step"),
+    ],
+)
+def test_a_removed_key_is_refused_with_the_remedy(key, value, words):
+    expected = f"{key}: was removed; {words}; delete the key."
+    with pytest.raises(lw.InputError) as refused:
+        lw.Simulation.from_text(GOOD).with_overrides({key: value})
+    assert str(refused.value) == expected
+    group, name = key.split(".")
+    with pytest.raises(lw.InputError) as refused:
+        {"solver": lw.Solver, "compute": lw.Compute}[group](**{name: value})
+    assert words in str(refused.value) and "delete the key" in str(refused.value)
+
+
+def test_removed_keys_at_their_former_defaults_are_ignored():
+    keys = {"solver.coefficients": "taylor", "compute.overlap": True, "compute.patience": 600.0}
+    simulation = lw.Simulation.from_text(GOOD)
+    assert simulation.with_overrides(keys).to_yaml() == simulation.to_yaml()
 
 
 def test_all_problems_are_told_in_the_order_of_the_file(tmp_path):

@@ -16,7 +16,7 @@ import lithowave as lw
 from lithowave.figures import domain_of, plot_run, read_description
 from lithowave.output import FILE_NAME as CHECKPOINT
 from lithowave.output import read_report
-from lithowave.run import SignalHandler, restart_run, run_simulation, stop_signals
+from lithowave.run import SignalHandler, launch, restart_run, run_simulation, stop_signals
 from small_run import (
     EVERYTHING,
     assert_same_results,
@@ -319,6 +319,26 @@ def test_a_damaged_checkpoint_is_refused_and_the_previous_one_gives_the_same_res
     restart_run(folder)
     assert report_of(folder)["restarts"][-1]["step"] == kept
     assert_same_results(folder, tmp_path / "whole")
+
+
+def test_a_stored_description_with_removed_keys_at_their_defaults(tmp_path, monkeypatch):
+    """As earlier versions wrote it, with a checkpoint that has its hash."""
+    simulation = lw.Simulation.from_file(write_small(tmp_path))
+    run_simulation(simulation, tmp_path / "whole")
+
+    def recorded(simulation: lw.Simulation) -> str:
+        content = yaml.safe_load(simulation.to_yaml())
+        content["solver"]["coefficients"] = "taylor"
+        content["compute"] |= {"overlap": True, "patience": 600.0}
+        return yaml.safe_dump(content)
+
+    stop_at(monkeypatch, 71)
+    monkeypatch.setattr(launch, "recorded_yaml", recorded)
+    result_of(run_simulation, simulation, tmp_path / "run")
+    monkeypatch.undo()
+    restart_run(tmp_path / "run")
+    assert report_of(tmp_path / "run")["restarts"][-1]["step"] == 71
+    assert_same_results(tmp_path / "run", tmp_path / "whole")
 
 
 DAMAGE = {

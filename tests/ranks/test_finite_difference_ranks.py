@@ -92,8 +92,8 @@ def test_other_orders_in_double_precision(tmp_path, order) -> None:
 
 @pytest.mark.slow
 @pytest.mark.mpi
-def test_rigid_sides_and_no_overlap(tmp_path) -> None:
-    sides = {"boundaries__sides": "rigid", "duration": 0.3, "compute__overlap": False}
+def test_rigid_sides(tmp_path) -> None:
+    sides = {"boundaries__sides": "rigid", "duration": 0.3}
     one, four = run(tmp_path, 1, **sides), run(tmp_path, 4, **sides)
     assert largest_difference(four, one) == 0.0
 

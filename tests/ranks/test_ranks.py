@@ -34,7 +34,7 @@ LONG: dict[str, Any] = {
     "receivers": [{"name": "A", "position": [1200, 900, 0]}],
     "duration": 400,
     "solver": {"method": "finite_difference", "order": 4, "spacing": 60},
-    "compute": {"backend": "cpu", "patience": 3},
+    "compute": {"backend": "cpu"},
     "output": {"checkpoint": {"interval": 100}},
 }  # fmt: skip
 
@@ -168,17 +168,17 @@ def test_wishes_are_granted_on_all_ranks_at_one_step() -> None:
 
 @pytest.fixture(scope="module")
 def compiled(tmp_path_factory) -> None:
-    """The kernels of the long run are in the cache: their compilation would take longer than its patience."""
+    """The kernels of the long run are in the cache: their compilation would take longer than the ranks wait."""
     folder = tmp_path_factory.mktemp("compiled")
-    description = write_description(folder / "short.yaml", LONG, duration=0.05, compute__patience=600)
+    description = write_description(folder / "short.yaml", LONG, duration=0.05)
     command, environment = rank_command(3, ["run", str(description), "--output", str(folder / "run")])
     subprocess.run(command, env=environment, capture_output=True, check=True)
 
 
 def start(folder: Path, size: int) -> subprocess.Popen:
-    """A long run under way."""
+    """A long run under way, whose ranks wait for 3 s."""
     description = write_description(folder / "long.yaml", LONG)
-    command, environment = rank_command(size, ["run", str(description), "--output", str(folder / "run")])
+    command, environment = rank_command(size, ["run", str(description), "--output", str(folder / "run")], "waits 3")
     process = subprocess.Popen(
         command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, bufsize=1
     )

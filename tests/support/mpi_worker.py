@@ -1,8 +1,8 @@
 """What the tests start on each rank: the command line, on a device that is emulated, shared or real.
 
 python mpi_worker.py DEVICE [arguments of lithowave]; DEVICE: plain; emulated (CUDA kernels on the CPU); or "dies at T"
-(the last rank is gone at once when the run comes to that time, s); "fails at T" (it has an error then); or "grows at T"
-(the motion grows from that time on).
+(the last rank is gone at once when the run comes to that time, s); "fails at T" (it has an error then); "grows at T"
+(the motion grows from that time on); or "waits T" (s without a step after which the run ends).
 """
 
 from __future__ import annotations
@@ -30,6 +30,10 @@ def main() -> None:
         from growing_motion import grow
 
         grow(float(device.split()[-1]))
+    elif device.startswith("waits"):
+        import lithowave.parallel.ranks
+
+        lithowave.parallel.ranks.PATIENCE = float(device.split()[-1])
     elif " at " in device:
         end_at(float(device.split()[-1]), dead=device.startswith("dies"))
     from lithowave.cli import main as command

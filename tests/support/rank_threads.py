@@ -51,7 +51,7 @@ class ThreadHalo(Halo):
 
     def __init__(self, ranks: Ranks, backend: Any, exchange: Exchange) -> None:
         self.ranks, self.backend, self.exchange = ranks, backend, exchange
-        self.overlap, self.silent, self.transport = True, False, "threads"
+        self.silent, self.transport = False, "threads"
 
     def message(self, sends: Mapping[int, int], receives: Mapping[int, int]) -> Message:
         """See `Halo`."""

@@ -206,7 +206,7 @@ def test_resolved_yaml_reads_back_as_an_equal_simulation(folder):
 def test_resolved_yaml_has_every_default_and_absolute_files(folder):
     text = lw.Simulation.from_file(folder / "loh1.yaml").to_yaml()
     for line in (
-        "coefficients: taylor",
+        "passes: auto",
         "safety: 0.9",
         "time_step: null",
         "quantity: velocity",

@@ -94,7 +94,6 @@ def test_the_size_of_elements_is_checked():
     [
         ("discontinuous_galerkin", {"degree": 4}, ["solver.degree: the key 'degree' does not apply to discontinuous",
                                                    "order, local_time_steps, refine_sources, mesh, spacing"]),
-        ("discontinuous_galerkin", {"coefficients": "taylor"}, ["'coefficients' does not apply to discontinuous"]),
         ("discontinuous_galerkin", {"passes": "one"}, ["'passes' does not apply to discontinuous"]),
         ("discontinuous_galerkin", {"order": 1}, ["solver.order: 1 is not an order of disc", "choose 2 to 7"]),
         ("discontinuous_galerkin", {"order": 8}, ["solver.order: 8 is not an order of disc", "choose 2 to 7"]),

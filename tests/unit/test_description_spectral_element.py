@@ -119,7 +119,6 @@ def test_the_size_of_elements_is_checked():
     [
         ({"max_frequency": 3, "order": 4}, ["solver.order: the key 'order' does not apply to spectral_element",
                                             "refine_sources, memory_variables, time_dispersion_correction, mesh"]),
-        ({"max_frequency": 3, "coefficients": "taylor"}, ["'coefficients' does not apply to spectral_element"]),
         ({"max_frequency": 3, "passes": "two"}, ["'passes' does not apply to spectral_element"]),
         ({"max_frequency": 3, "degree": 1}, ["solver.degree: 1 is out of range", "at least 2 and at most 8"]),
         ({"max_frequency": 3, "degree": 9}, ["solver.degree: 9 is out of range"]),

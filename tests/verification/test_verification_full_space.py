@@ -139,13 +139,3 @@ def test_source_moved_across_a_cell() -> None:
     record("source_across_a_cell", relative_l2=errors, change=change)
     assert change <= 0.005
     assert np.abs(np.diff(errors)).max() <= 0.0025
-
-
-def test_optimized_coefficients_at_few_points() -> None:
-    """A run with them is as good as their dispersion (`test_coefficients.py`) promises: 2% at 5.5 points."""
-    spacing = VS / FREQUENCY / 5.5
-    half_length = 12 * spacing
-    sources, receivers = random_case(5, half_length, spacing)
-    simulation = experiment(half_length, spacing, 4, sources, receivers, coefficients="optimized", safety=0.5)
-    time, computed = velocities(simulation)
-    assert relative_l2(computed, exact(simulation, time)) < 0.02

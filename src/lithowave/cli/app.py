@@ -14,6 +14,37 @@ import typer
 from typer.core import TyperGroup
 
 from lithowave.cli.commands import agree, compare, convert, init, join, plot, report, submit
+from lithowave.cli.options import (
+    AsJson,
+    Attenuation,
+    Backend,
+    Cases,
+    Changes,
+    Degrees,
+    Deterministic,
+    Directory,
+    DryRun,
+    Law,
+    LayerCells,
+    Methods,
+    Moduli,
+    Orders,
+    OverwriteRun,
+    Passes,
+    Precision,
+    Precisions,
+    Profile,
+    ReceiverCount,
+    RecordsJson,
+    RunDirectory,
+    RunOutput,
+    Scheduler,
+    Shot,
+    SimulationFile,
+    Sizes,
+    Threads,
+    WithReport,
+)
 from lithowave.errors import InputError, LithowaveError, ResourceError
 from lithowave.parallel.launchers import launched
 from lithowave.run.time_limit import RESUME_STATUS, defer
@@ -64,34 +95,6 @@ def _options_of(
         "compute.backend": backend, "compute.precision": precision, "compute.threads": threads,
         "output.directory": output,
     }  # fmt: skip
-
-
-SimulationFile = Annotated[Path, typer.Argument(metavar="FILE", help="The simulation file (YAML).")]
-RunDirectory = Annotated[Path, typer.Argument(metavar="DIR", help="The run folder.")]
-Changes = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--set", metavar="KEY=VALUE", help="Replace an entry of the file, for example solver.order=8; may be repeated."
-    ),
-]
-Backend = Annotated[str | None, typer.Option(metavar="NAME", help="Select the device: auto, cpu or cuda.")]
-Precision = Annotated[str | None, typer.Option(metavar="NAME", help="Select the precision: single or double.")]
-Threads = Annotated[
-    int | None, typer.Option(metavar="N", help="Set the threads of the CPU backend (default: all cores).")
-]
-Scheduler = Annotated[
-    str | None,
-    typer.Option(
-        metavar="ADDRESS",
-        help="Run the shots of a survey on the workers of a Dask scheduler (tcp://host:8786, or its scheduler file).",
-    ),
-]
-RunOutput = Annotated[
-    str | None,
-    typer.Option("--output", "-o", metavar="DIR", help="Set the run folder (default: output.directory)."),
-]
-WithReport = Annotated[bool, typer.Option("--report", help="Write report.html to the run folder at the end.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 
 
 def main() -> None:
@@ -207,25 +210,12 @@ def run(
     threads: Threads = None,
     changes: Changes = None,
     output: RunOutput = None,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace another run in the run folder.")
-    ] = False,
-    shot: Annotated[
-        str | None,
-        typer.Option(
-            "--shot",
-            metavar="N",
-            help="Run only shot N of the survey (1, 2, ..., or 'array': SLURM_ARRAY_TASK_ID; default: all shots).",
-        ),
-    ] = None,
+    overwrite: OverwriteRun = False,
+    shot: Shot = None,
     scheduler: Scheduler = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Report the requirements of the run as `lithowave check`, and exit.")
-    ] = False,
+    dry_run: DryRun = False,
     with_report: WithReport = False,
-    profile: Annotated[
-        bool, typer.Option("--profile", help="Print the times of the phases of the run (phases in run.json).")
-    ] = False,
+    profile: Profile = False,
 ) -> None:
     """Run a simulation, or all unfinished shots of a survey."""
     from lithowave.cli.early import begin_device
@@ -304,7 +294,7 @@ def restart(
 
 @app.command()
 def status(
-    directory: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a run or of a survey.")],
+    directory: Directory,
     as_json: AsJson = False,
 ) -> None:
     """Report the state and progress of a run, or of each shot of a survey, from any machine."""
@@ -330,98 +320,22 @@ app.command()(agree)
 
 @app.command()
 def bench(
-    methods: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--method",
-            metavar="NAME",
-            help="Select methods: finite_difference, spectral_element or discontinuous_galerkin; separated by commas "
-            "or repeated (default: all methods that support the other options).",
-        ),
-    ] = None,
-    sizes: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--size",
-            metavar="N or NXxNYxNZ",
-            help="Set the number of grid points, including absorbing layers: 200, 300x200x100; separated by commas or "
-            "repeated (default: 200 on a CPU, 512 on a CUDA device). With --method spectral_element, the number of "
-            "elements (default: 20 on a CPU, 77x77x76 on a CUDA device). With --method discontinuous_galerkin, the "
-            "number of cubes of twelve tetrahedra (default: 16 on a CPU, 43x43x42 on a CUDA device; 14 and 42 with "
-            "local time stepping). With --case default, the sides of the domain in km (default: 6x6x3 on a CPU, "
-            "36x36x12 on a CUDA device).",
-        ),
-    ] = None,
-    orders: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--order",
-            metavar="N",
-            help="Set the order: 2, 4, 6 or 8 for finite differences, 2 to 7 for discontinuous Galerkin; separated by "
-            "commas or repeated. Methods without this order are omitted, or rejected if selected by --method.",
-        ),
-    ] = None,
-    degrees: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--degree", metavar="N",
-            help="Set the degree of spectral elements, 2 to 8; separated by commas or repeated.",
-        ),
-    ] = None,
-    precisions: Annotated[
-        list[str] | None,
-        typer.Option("--precision", metavar="NAME", help="Select single or double; separated by commas or repeated."),
-    ] = None,
-    cases: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--case",
-            metavar="NAME",
-            help="Select cases: interior, full or run (finite differences); affine, deformed, attenuating, "
-            "affine_attenuating, trilinear or fluid (spectral elements); global, local, attenuating or anisotropic "
-            "(discontinuous Galerkin); separated by commas or repeated. Or default: entire runs of the first example "
-            "of the README by all methods, elastic, with attenuation, and with outputs.",
-        ),
-    ] = None,
+    methods: Methods = None,
+    sizes: Sizes = None,
+    orders: Orders = None,
+    degrees: Degrees = None,
+    precisions: Precisions = None,
+    cases: Cases = None,
     backend: Backend = None,
     threads: Threads = None,
-    passes: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="Set solver.passes: auto, one or two passes over the grid per step."),
-    ] = None,
-    moduli: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="Set compute.moduli: full, or compact for 16 bits per material value."),
-    ] = None,
-    law: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="Set solver.effective_medium: isotropic, transverse or orthorhombic."),
-    ] = None,
-    attenuation: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="Add attenuation, with solver.memory_variables: coarse or full (finite differences; default: none).",
-        ),
-    ] = None,
-    layer_cells: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            help="Set the thickness of absorbing layers in full and run (default: 10, on CUDA 16).",
-        ),
-    ] = None,
-    receivers: Annotated[
-        int | None,
-        typer.Option(metavar="N", help="Set the number of receivers in full and run (default: 18, on CUDA 1000)."),
-    ] = None,
-    deterministic: Annotated[
-        bool,
-        typer.Option("--deterministic", help="Set compute.deterministic: spectral elements without atomic additions."),
-    ] = False,
-    json_path: Annotated[
-        Path | None, typer.Option("--json", metavar="FILE", help="Write the benchmark records to a JSON file.")
-    ] = None,
+    passes: Passes = None,
+    moduli: Moduli = None,
+    law: Law = None,
+    attenuation: Attenuation = None,
+    layer_cells: LayerCells = None,
+    receivers: ReceiverCount = None,
+    deterministic: Deterministic = False,
+    json_path: RecordsJson = None,
 ) -> None:
     """Measure kernels, time steps and runs relative to the memory bandwidth of this machine or its CUDA device."""
     from lithowave.bench import run_benchmarks

@@ -25,6 +25,51 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from lithowave.cli.options import (
+    Account,
+    AgreementOutput,
+    AsJson,
+    Backend,
+    Changes,
+    Channels,
+    CoresPerRank,
+    CpuRanks,
+    Directory,
+    FigurePath,
+    Full,
+    Gpus,
+    Launcher,
+    MaxFrequency,
+    MaxShift,
+    MeasureRuns,
+    MethodNames,
+    MinFrequency,
+    ObservedQuantity,
+    OnlyForecast,
+    OnlyPrint,
+    OriginTime,
+    OverwriteRuns,
+    Partition,
+    Precision,
+    Prepare,
+    RanksPerNode,
+    Reference,
+    Refinement,
+    ReportPath,
+    ResultsJson,
+    Rotate,
+    RunDirectory,
+    RunOutput,
+    ScriptLines,
+    SimulationFile,
+    SolverEntries,
+    SrunMpi,
+    Threads,
+    TimeLimit,
+    Tolerance,
+    WindowEnd,
+    WindowStart,
+)
 from lithowave.errors import InputError, Interruption
 
 if TYPE_CHECKING:
@@ -100,7 +145,7 @@ def init(
 
 
 def join(
-    directory: Annotated[Path, typer.Argument(metavar="DIR", help="The run folder.")],
+    directory: RunDirectory,
     keep: Annotated[bool, typer.Option("--keep", help="Keep the parts after their file is complete.")] = False,
 ) -> None:
     """Join the parts of snapshots that the ranks of a run have written into one file each."""
@@ -115,8 +160,6 @@ def join(
 
 FORMATS = ("png", "pdf", "svg")
 NORMALIZATIONS = ("trace", "receiver", "all")
-
-Directory = Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a run or of a survey.")]
 
 
 def plot(
@@ -210,71 +253,21 @@ def require_report() -> None:
 
 
 def submit(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The simulation file (YAML).")],
-    ranks: Annotated[
-        int | None, typer.Option("--ranks", metavar="N", help="Set the number of ranks of a run on CPUs (default: 1).")
-    ] = None,
-    gpus: Annotated[
-        int | None,
-        typer.Option(
-            "--gpus", metavar="N",
-            help="Set the number of GPUs of a run, with one rank each.",
-        ),
-    ] = None,
-    ranks_per_node: Annotated[
-        int | None,
-        typer.Option("--ranks-per-node", metavar="N", help="Set the ranks per node (default: all on one node)."),
-    ] = None,
-    threads: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            help="Set the cores per rank (default: the cores of this machine, shared; at most 4 with a GPU).",
-        ),
-    ] = None,
-    time: Annotated[
-        str | None,
-        typer.Option(
-            "--time", metavar="TIME",
-            help="Set the time limit, H:MM:SS (default: the predicted time plus a margin).",
-        ),
-    ] = None,
-    partition: Annotated[str | None, typer.Option(metavar="NAME", help="Select a partition of the cluster.")] = None,
-    account: Annotated[str | None, typer.Option(metavar="NAME", help="Select the account to charge.")] = None,
-    launcher: Annotated[
-        str, typer.Option(metavar="NAME", help="Select the MPI launcher: srun or mpiexec (default: srun).")
-    ] = "srun",
-    mpi: Annotated[
-        str | None, typer.Option("--mpi", metavar="NAME", help="Set the option --mpi of srun: pmix, pmi2, cray_shasta.")
-    ] = None,
-    before: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--before",
-            metavar="LINE",
-            help="Add a line to the script before the run, for example module load ...; may be repeated.",
-        ),
-    ] = None,
-    precision: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="Select the precision: single or double.",
-        ),
-    ] = None,
-    changes: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="KEY=VALUE",
-            help="Replace an entry of the file, for example solver.order=8; may be repeated.",
-        ),
-    ] = None,
-    output: Annotated[
-        str | None,
-        typer.Option("--output", "-o", metavar="DIR", help="Set the run folder (default: output.directory)."),
-    ] = None,
-    only_print: Annotated[bool, typer.Option("--print", help="Print the script without submitting it.")] = False,
+    file: SimulationFile,
+    ranks: CpuRanks = None,
+    gpus: Gpus = None,
+    ranks_per_node: RanksPerNode = None,
+    threads: CoresPerRank = None,
+    time: TimeLimit = None,
+    partition: Partition = None,
+    account: Account = None,
+    launcher: Launcher = "srun",
+    mpi: SrunMpi = None,
+    before: ScriptLines = None,
+    precision: Precision = None,
+    changes: Changes = None,
+    output: RunOutput = None,
+    only_print: OnlyPrint = False,
 ) -> None:
     """Submit a run to Slurm, or an array of jobs for a survey; a job near its time limit is requeued and resumed."""
     from lithowave.cli.printing import print_text
@@ -295,61 +288,20 @@ def submit(
 
 
 def compare(
-    directory: Annotated[Path, typer.Argument(metavar="DIR", help="The run folder.")],
-    reference: Annotated[
-        Path,
-        typer.Argument(
-            metavar="DIR_OR_DATA",
-            help="The folder of the reference run, or observed seismograms: a file or folder of MiniSEED, SAC, SEG-Y, "
-            "ASDF or text of SPECFEM (.semd, .semv, .sema).",
-        ),
-    ],
-    figure: Annotated[Path | None, typer.Option(metavar="PATH", help="Draw the comparison to this file.")] = None,
-    report_path: Annotated[
-        Path | None,
-        typer.Option("--report", metavar="FILE", help="Write an HTML file with misfits and all traces of two runs."),
-    ] = None,
-    max_frequency: Annotated[
-        float | None,
-        typer.Option(
-            "--fmax",
-            metavar="HZ",
-            help="Apply a zero-phase low-pass filter at this frequency before the comparison (default with data: the "
-            "maximum frequency of the run).",
-        ),
-    ] = None,
-    min_frequency: Annotated[
-        float | None,
-        typer.Option("--fmin", metavar="HZ", help="With data: the lower corner of the filter (default: no high-pass)."),
-    ] = None,
-    start: Annotated[
-        float | None, typer.Option(metavar="S", help="With data: start of the window on the time axis of the run.")
-    ] = None,
-    end: Annotated[float | None, typer.Option(metavar="S", help="With data: end of the window.")] = None,
-    observed_quantity: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="Quantity of the data in m, m/s or m/s^2: displacement, velocity or acceleration (default: that of "
-            "the run).",
-        ),
-    ] = None,
-    origin_time: Annotated[
-        str | None,
-        typer.Option(metavar="UTC", help="With data: origin time of the event (default: that of the run)."),
-    ] = None,
-    max_shift: Annotated[
-        float | None,
-        typer.Option(metavar="S", help="With data: the largest time shift (default: a quarter of the window)."),
-    ] = None,
-    channel: Annotated[
-        list[str] | None,
-        typer.Option(metavar="PATTERN", help="With data: use channels such as HH? or 00.BH?; may be repeated."),
-    ] = None,
-    rotate: Annotated[
-        bool, typer.Option("--rotate", help="With data: compare radial and transverse components.")
-    ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
+    directory: RunDirectory,
+    reference: Reference,
+    figure: FigurePath = None,
+    report_path: ReportPath = None,
+    max_frequency: MaxFrequency = None,
+    min_frequency: MinFrequency = None,
+    start: WindowStart = None,
+    end: WindowEnd = None,
+    observed_quantity: ObservedQuantity = None,
+    origin_time: OriginTime = None,
+    max_shift: MaxShift = None,
+    channel: Channels = None,
+    rotate: Rotate = False,
+    as_json: AsJson = False,
 ) -> None:
     """Compute the waveform misfits of a run relative to a reference run, or to observed seismograms."""
     from lithowave.cli.printing import json_text, print_text
@@ -403,82 +355,22 @@ DEFAULT_REFINEMENT = 1.4
 
 
 def agree(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The simulation file (YAML).")],
-    methods: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--methods", metavar="NAMES",
-            help="Select at least two methods: finite_difference, spectral_element, discontinuous_galerkin; separated "
-            "by commas or repeated (default: all methods that support the file).",
-        ),
-    ] = None,
-    tolerance: Annotated[
-        str,
-        typer.Option(
-            metavar="VALUE",
-            help="Set the largest relative L2 misfit of a receiver that counts as agreement, for example 2% or 0.02 "
-            "(default: 5%).",
-        ),
-    ] = DEFAULT_TOLERANCE,
-    output: Annotated[
-        str | None,
-        typer.Option(
-            "--output", "-o", metavar="DIR",
-            help="Set the folder of all runs (default: output.directory with suffix _agree).",
-        ),
-    ] = None,
-    full: Annotated[
-        bool, typer.Option("--full", help="Run all methods finer and wider, also if they agree.")
-    ] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print the planned runs and their predicted times, and exit.")
-    ] = False,
-    prepare: Annotated[
-        bool, typer.Option("--prepare", help="Write a simulation file for each planned run to the folder, and exit.")
-    ] = False,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace runs of other descriptions in the folder.")
-    ] = False,
-    refinement: Annotated[
-        float,
-        typer.Option(
-            metavar="RATIO", help="Set the ratio of the points per wavelength of finer runs, 1.1 to 4 (default: 1.4)."
-        ),
-    ] = DEFAULT_REFINEMENT,
-    solver: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--solver", metavar="METHOD.KEY=VALUE",
-            help="Set an entry of solver for one method, for example spectral_element.points_per_wavelength=9; may be "
-            "repeated.",
-        ),
-    ] = None,
-    measure: Annotated[
-        bool,
-        typer.Option(
-            "--measure/--no-measure",
-            help="Measure this machine for a few seconds to predict the run times (default: measure).",
-        ),
-    ] = True,
-    backend: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Select the device: auto, cpu or cuda.")
-    ] = None,
-    precision: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Select the precision: single or double.")
-    ] = None,
-    threads: Annotated[
-        int | None, typer.Option(metavar="N", help="Set the threads of the CPU backend (default: all cores).")
-    ] = None,
-    changes: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set", metavar="KEY=VALUE",
-            help="Replace an entry of the file, for example solver.order=8; may be repeated.",
-        ),
-    ] = None,
-    json_path: Annotated[
-        Path | None, typer.Option("--json", metavar="FILE", help="Also write the results to this JSON file.")
-    ] = None,
+    file: SimulationFile,
+    methods: MethodNames = None,
+    tolerance: Tolerance = DEFAULT_TOLERANCE,
+    output: AgreementOutput = None,
+    full: Full = False,
+    dry_run: OnlyForecast = False,
+    prepare: Prepare = False,
+    overwrite: OverwriteRuns = False,
+    refinement: Refinement = DEFAULT_REFINEMENT,
+    solver: SolverEntries = None,
+    measure: MeasureRuns = True,
+    backend: Backend = None,
+    precision: Precision = None,
+    threads: Threads = None,
+    changes: Changes = None,
+    json_path: ResultsJson = None,
 ) -> None:
     """Run a simulation by several methods, and report where they differ and why; exit status 1 if they differ."""
     from lithowave.agreement import forecast_agreement, plan_agreement

@@ -459,19 +459,10 @@ class DataComparison:
 
 
 def compare_data(
-    run: str | Path,
-    observed: Any,
-    *,
-    quantity: str | None = None,
-    origin_time: str | None = None,
-    min_frequency: float | None = None,
-    max_frequency: float | None = None,
-    start: float | None = None,
-    end: float | None = None,
-    max_shift: float | None = None,
-    channels: Sequence[str] = (),
-    rotate: bool = False,
-) -> DataComparison:
+    run: str | Path, observed: Any, *, quantity: str | None = None, origin_time: str | None = None,
+    min_frequency: float | None = None, max_frequency: float | None = None, start: float | None = None,
+    end: float | None = None, max_shift: float | None = None, channels: Sequence[str] = (), rotate: bool = False,
+) -> DataComparison:  # fmt: skip
     """Compute the misfits of a run relative to observed seismograms.
 
     Parameters
@@ -500,26 +491,14 @@ def compare_data(
     InputError : no trace can be compared, the origin time is unknown, or an option is out of range.
     OutputError : the run has no seismograms. MissingPackageError : ObsPy, to read the data.
     """
-    seismograms = load_seismograms(run)
-    traces, notes = read_observed(observed)
-    if seismograms.north_azimuth.any():
-        seismograms = seismograms.along_true_north()
-        notes.append("Components along the axes x and y of the grid were turned to true East and North, those of data.")
-    if seismograms.shortfall:
-        notes.append(f"The run is {seismograms.shortfall}.")
+    seismograms, traces, notes = _loaded(run, observed)
     quantity, traces = _of_quantity(quantity, seismograms.quantity, traces, notes)
     if origin_time is None and seismograms.start_time is None and all(trace.after_origin for trace in traces):
         origin_time = _ANY_TIME
     settings = _settings(
         seismograms, quantity, origin_time, (min_frequency, max_frequency), (start, end), max_shift, channels, rotate
     )
-    if any(trace.after_origin for trace in traces):
-        notes.append(
-            "Times of SPECFEM were taken as those after the origin time; its own zero is the centroid time of the "
-            "earliest source, so that time shifts contain the time shift of that source."
-        )
-    origin = settings.start + round((seismograms.origin_delay or 0.0) * 1e9)
-    traces = [replace(one, start=one.start + origin) if one.after_origin else one for one in traces]
+    traces = _after_origin(traces, settings, seismograms, notes)
     label = str(observed) if isinstance(observed, (str, Path)) else "an ObsPy Stream"
     found, missing = match_traces(seismograms, traces, settings, notes)
     if not found:
@@ -531,15 +510,45 @@ def compare_data(
     high = _upper_corner(settings, resolved_frequency(run), interval, notes)
     time = _times(settings.window, interval)
     data_run, data_observed, stations = _compared(seismograms, found, settings, high, time, notes)
-    shift = seismograms.origin_delay or 0.0
-    start_time = seismograms.start_time if origin_time is None else shifted_time(origin_time, -shift)
-    if origin_time is _ANY_TIME:
-        start_time = f"{shift:g} s before the origin time" if shift else "the origin time"
+    start_time = _start_time(seismograms, origin_time)
     return DataComparison(
         str(run), label, settings.quantity, UNITS[settings.quantity], (settings.low, high),
-        "RTZ" if rotate else "ENZ", time, str(start_time), data_run, data_observed, stations, missing, notes,
+        "RTZ" if rotate else "ENZ", time, start_time, data_run, data_observed, stations, missing, notes,
         seismograms.shortfall,
     )  # fmt: skip
+
+
+def _loaded(run: str | Path, observed: Any) -> tuple[Seismograms, list[ObservedTrace], list[str]]:
+    """Return the seismograms of the run, along true North, the observed traces, and notes on both."""
+    seismograms = load_seismograms(run)
+    traces, notes = read_observed(observed)
+    if seismograms.north_azimuth.any():
+        seismograms = seismograms.along_true_north()
+        notes.append("Components along the axes x and y of the grid were turned to true East and North, those of data.")
+    if seismograms.shortfall:
+        notes.append(f"The run is {seismograms.shortfall}.")
+    return seismograms, traces, notes
+
+
+def _after_origin(
+    traces: list[ObservedTrace], settings: ComparisonSettings, seismograms: Seismograms, notes: list[str]
+) -> list[ObservedTrace]:
+    """Return the traces with the absolute start of those whose times count from the origin time, and add a note."""
+    if any(trace.after_origin for trace in traces):
+        notes.append(
+            "Times of SPECFEM were taken as those after the origin time; its own zero is the centroid time of the "
+            "earliest source, so that time shifts contain the time shift of that source."
+        )
+    origin = settings.start + round((seismograms.origin_delay or 0.0) * 1e9)
+    return [replace(one, start=one.start + origin) if one.after_origin else one for one in traces]
+
+
+def _start_time(seismograms: Seismograms, origin_time: str | None) -> str:
+    """Return the text of the time at which the run starts."""
+    shift = seismograms.origin_delay or 0.0
+    if origin_time is _ANY_TIME:
+        return f"{shift:g} s before the origin time" if shift else "the origin time"
+    return str(seismograms.start_time if origin_time is None else shifted_time(origin_time, -shift))
 
 
 def _of_quantity(

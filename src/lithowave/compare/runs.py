@@ -301,17 +301,11 @@ def compare_runs(
     _check_frequency(max_frequency, interval)
     rows_a, rows_b = (_rows(run, names) for run in (run_a, run_b))
     run_a, run_b, turns = _along_same_axes(run_a, run_b, rows_a, rows_b)
-    data_a, data_b = (
-        resample(run, rows, time, max_frequency) for run, rows in ((run_a, rows_a), (run_b, rows_b))
-    )
+    data_a, data_b, tapered = _resampled_pair(run_a, run_b, rows_a, rows_b, time, max_frequency)
     shortfalls = [
         f"The {label} run is {run.shortfall}." for label, run in (("first", run_a), ("second", run_b)) if run.shortfall
     ]
-    notes = turns + _differences(run_a, run_b, names, rows_a, rows_b) + shortfalls
-    if _durations_differ(run_a, run_b):
-        weights, length = end_taper(time, max_frequency)
-        data_a, data_b = weights * data_a, weights * data_b
-        notes.append(_common_time_note(run_a, run_b, time, length))
+    notes = turns + _differences(run_a, run_b, names, rows_a, rows_b) + shortfalls + tapered
     resolved = _resolved_frequencies(directory_a, directory_b)
     notes += _beyond(max_frequency, resolved)
     highest = max_frequency or min((value for value in resolved if value), default=None)
@@ -321,29 +315,29 @@ def compare_runs(
     band, envelope, phase = (
         _wavelet_misfits(data_a, data_b, interval, highest, notes) if wavelets else (None, None, None)
     )
+    shift = np.array([time_shift(a, b, interval) for a, b in zip(data_a, data_b, strict=True)])
     return Comparison(
-        label_a=str(directory_a),
-        label_b=str(directory_b),
-        names=names,
-        positions=run_b.positions[rows_b],
-        quantity=run_b.quantity,
-        units=run_b.units,
-        time=time,
-        data_a=data_a,
-        data_b=data_b,
-        relative_l2=relative,
-        component_l2=relative_l2(data_a, data_b, axis=2),
-        overall_l2=relative_l2(data_a, data_b),
-        time_shift=np.array([time_shift(a, b, interval) for a, b in zip(data_a, data_b, strict=True)]),
-        methods=(_method_text(directory_a), _method_text(directory_b)),
-        max_frequency=max_frequency,
-        band=band,
-        envelope_misfit=envelope,
-        phase_misfit=phase,
-        weak=~np.isnan(weak),
-        notes=notes,
-        shortfalls=shortfalls,
+        label_a=str(directory_a), label_b=str(directory_b), names=names, positions=run_b.positions[rows_b],
+        quantity=run_b.quantity, units=run_b.units, time=time, data_a=data_a, data_b=data_b, relative_l2=relative,
+        component_l2=relative_l2(data_a, data_b, axis=2), overall_l2=relative_l2(data_a, data_b), time_shift=shift,
+        methods=(_method_text(directory_a), _method_text(directory_b)), max_frequency=max_frequency, band=band,
+        envelope_misfit=envelope, phase_misfit=phase, weak=~np.isnan(weak), notes=notes, shortfalls=shortfalls,
+    )  # fmt: skip
+
+
+def _resampled_pair(
+    run_a: Seismograms, run_b: Seismograms, rows_a: list[int], rows_b: list[int], time: np.ndarray,
+    max_frequency: float | None,
+) -> tuple[np.ndarray, np.ndarray, list[str]]:  # fmt: skip
+    """Return the data (n, 3, n_samples) of both runs at common times; if the durations differ, tapered at the end, with
+    a note on it."""
+    data_a, data_b = (
+        resample(run, rows, time, max_frequency) for run, rows in ((run_a, rows_a), (run_b, rows_b))
     )
+    if not _durations_differ(run_a, run_b):
+        return data_a, data_b, []
+    weights, length = end_taper(time, max_frequency)
+    return weights * data_a, weights * data_b, [_common_time_note(run_a, run_b, time, length)]
 
 
 def _durations_differ(run_a: Seismograms, run_b: Seismograms) -> bool:

@@ -12,7 +12,14 @@ from typing import Annotated, Any, TypeVar
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, ValidationInfo, model_validator
 from pydantic_core import PydanticCustomError, PydanticKnownError
 
-from lithowave.description.text import input_error, is_obspy_object, nearest, refusal, shown
+from lithowave.description.text import (
+    input_error,
+    is_obspy_object,
+    nearest,
+    refusal,
+    shown,
+    without_former_defaults,
+)
 from lithowave.errors import InputError
 
 Result = TypeVar("Result")
@@ -40,10 +47,12 @@ class DescriptionModel(BaseModel):
     def _group_of_keys(cls, value: Any) -> Any:
         if is_obspy_object(value):  # pydantic would report each attribute of an event as an unknown key
             raise PydanticKnownError("model_type", {"class_name": cls.__name__})
-        for key, item in value.items() if isinstance(value, dict) else ():
+        if not isinstance(value, dict):
+            return value
+        for key, item in value.items():
             if isinstance(item, str) and "\0" in item:
                 raise refusal("contains a NUL character", "expected text", at=(key,))
-        return value
+        return without_former_defaults(cls.__name__.lower(), value)
 
 
 def existing_file(value: Any, info: ValidationInfo) -> Path:

@@ -111,8 +111,8 @@ class Description(DescriptionModel):
         ----------
         path : the file; relative file names in it refer to its directory.
         overrides : entries that replace those of the file, by dotted key: ``{"solver.order": 8}``. If they change
-        ``solver.method``, the keys ``order``, ``coefficients``, ``passes``, ``degree``, ``local_time_steps`` and
-        ``refine_sources`` of the file are ignored. ``solver.accuracy`` and the other keys of the resolution replace
+        ``solver.method``, the keys ``order``, ``passes``, ``degree``, ``local_time_steps`` and ``refine_sources``
+        of the file are ignored. ``solver.accuracy`` and the other keys of the resolution replace
         each other.
 
         Raises

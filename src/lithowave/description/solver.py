@@ -102,9 +102,7 @@ METHODS: Mapping[str, MethodKeys] = {
     "finite_difference": MethodKeys(
         accuracy="order",
         default=4,
-        tuning=(
-            "order", "coefficients", "passes", "effective_medium", "memory_variables", "time_dispersion_correction",
-        ),
+        tuning=("order", "passes", "effective_medium", "memory_variables", "time_dispersion_correction"),
         recommended=RECOMMENDED_POINTS_PER_WAVELENGTH,
         smallest=SMALLEST_POINTS_PER_WAVELENGTH,
         in_elements=False,
@@ -255,11 +253,6 @@ class Solver(DescriptionModel):
         "5 (discontinuous_galerkin).",
         json_schema_extra={"enum": _ORDERS},
     )
-    coefficients: Literal["taylor", "optimized"] = Field(
-        default="taylor",
-        description="Stencil coefficients: of maximum order, or optimized for low dispersion (order 4; "
-        "finite_difference only).",
-    )
     passes: Literal["auto", "one", "two"] = Field(
         default="auto",
         description="Passes over memory per step (finite_difference); one is faster on a GPU with enough memory.",
@@ -365,12 +358,6 @@ class Solver(DescriptionModel):
                 f"{self._accuracy} is not {'an order' if key == 'order' else 'a degree'} of {self.method}",
                 f"choose {self._method.choices}",
                 at=(key,),
-            )
-        if self.coefficients == "optimized" and self.order != 4:
-            raise refusal(
-                f"optimized coefficients are for order 4; the order is {self.order}",
-                "use order 4, or coefficients: taylor",
-                at=("coefficients",),
             )
 
     def _check_resolution(self) -> None:
@@ -549,12 +536,6 @@ class Compute(DescriptionModel):
         default="auto",
         description="Communication between CUDA devices. peer: copy engines of the devices (one machine); nccl: NCCL; "
         "host: page-locked main memory and MPI; auto: the first of these that all ranks can use.",
-    )
-    overlap: StrictBool = Field(
-        default=True, description="false: do not overlap communication and computation; for measurements."
-    )
-    patience: PositiveDuration = Field(
-        default=600.0, description="Time without a completed step, s, after which the other ranks end the run."
     )
 
     @model_validator(mode="after")

@@ -174,7 +174,6 @@ solver:
   # accuracy: standard                   # instead of these: draft | standard | fine, errors of 2%, 0.3%, 0.05%
   # spacing: 75                          # m; or size of an element, or of cubes split into tetrahedra
   order: 4                               # in space: 2 | 4 | 6 | 8; with discontinuous_galerkin 2 to 7, usually 5
-  coefficients: taylor                   # or optimized: less dispersion, order 4 only
   passes: auto                           # passes over memory per step: auto | one (on a GPU) | two
   effective_medium: auto                 # of cells cut by interfaces: auto | isotropic | transverse | orthorhombic
   memory_variables: auto                 # of attenuation: auto | coarse (one mechanism per node) | full
@@ -184,7 +183,7 @@ solver:
   # With spectral_element, instead of order and the keys up to memory_variables:
   # degree: 4                            # of the polynomials, 2 to 8
   # memory_variables: auto               # of attenuation: auto | coarse (at some points) | full (at all points)
-  # With discontinuous_galerkin, instead of the keys from coefficients to memory_variables:
+  # With discontinuous_galerkin, instead of the keys from passes to memory_variables:
   # local_time_steps: null               # true | false; null: if it saves at least a sixth of the updates
   # (elements) in generated meshes:
   # refine_sources: null                 # false: no smaller elements around sources
@@ -201,8 +200,6 @@ compute:
   # With several ranks (mpiexec -n 4 lithowave run FILE):
   # parts: [2, 2, 1]                     # subdomains along x, y, z (finite_difference); null: automatic
   # transport: auto                      # auto | peer | nccl | host, between GPUs
-  # overlap: true                        # false: no overlap of communication and computation
-  # patience: 600                        # s without a completed step after which the run ends
 
 output:
   directory: out/first_steps

@@ -141,6 +141,32 @@ def nearest(name: str, choices: Iterable[str]) -> str:
     return f"did you mean {by_lower[found[0]]!r}?" if found else ""
 
 
+class RemovedKey(NamedTuple):
+    """A key that no longer exists. default : its former default, which stored descriptions contain and which is
+    ignored. now : the only behavior, as a clause of the error for other values."""
+
+    default: Any
+    now: str
+
+
+REMOVED: Mapping[str, Mapping[str, RemovedKey]] = {
+    "solver": {"coefficients": RemovedKey("taylor", "the Taylor coefficients are always used")},
+    "compute": {
+        "overlap": RemovedKey(True, "communication always overlaps with computation"),
+        "patience": RemovedKey(600.0, "the limit is always 600 s without a completed step"),
+    },
+}
+"""Removed keys by group and name."""
+
+
+def without_former_defaults(group: str, data: dict[str, Any]) -> dict[str, Any]:
+    """Return the entries of a group of keys without removed keys at their former defaults."""
+    removed = REMOVED.get(group)
+    if removed is None:
+        return data
+    return {key: value for key, value in data.items() if key not in removed or value != removed[key].default}
+
+
 EntryPath = tuple[str | int, ...]
 LONG = 100_000
 """Characters from which a text is read with libyaml."""
@@ -560,12 +586,7 @@ def _words(details: Mapping[str, Any], path: EntryPath, model: type[BaseModel]) 
     if kind == "missing":
         return "is missing", "this key is required", ""
     if kind == "extra_forbidden":
-        keys = _keys_at(model, path[:-1])
-        return (
-            f"unknown key {path[-1]!r}" if path else "unknown key",
-            f"valid keys: {', '.join(keys)}",
-            nearest(str(path[-1]), keys),
-        )
+        return _unknown_key(path, model)
     if kind == "literal_error":
         choices = _literal_choices(context["expected"])
         return (
@@ -613,6 +634,15 @@ def _words(details: Mapping[str, Any], path: EntryPath, model: type[BaseModel]) 
     if kind in {"value_error", "assertion_error"}:
         return str(context["error"]), "", ""
     return f"{shown(value)}: {details['msg']}", "", ""
+
+
+def _unknown_key(path: EntryPath, model: type[BaseModel]) -> tuple[str, str, str]:
+    """Return the words for a key that does not exist, or no longer exists."""
+    group = path[-2] if len(path) > 1 else model.__name__.lower()
+    if removed := REMOVED.get(str(group), {}).get(str(path[-1])):
+        return "was removed", removed.now, "delete the key"
+    keys = _keys_at(model, path[:-1])
+    return f"unknown key {path[-1]!r}", f"valid keys: {', '.join(keys)}", nearest(str(path[-1]), keys)
 
 
 def _literal_choices(text: str) -> list[str]:

@@ -66,33 +66,15 @@ class _Plane:
 
 
 def planar_rupture(
-    *,
-    strike: float,
-    dip: float,
-    rake: float,
-    length: float,
-    width: float,
-    top_depth: float,
-    mw: float,
-    subfaults: tuple[int, int],
-    vs: ArrayLike,
-    density: ArrayLike | None = None,
-    shear_modulus: ArrayLike | None = None,
-    position: tuple[float, float] | None = None,
-    longitude: float | None = None,
-    latitude: float | None = None,
-    reference: str = "top_center",
-    hypocenter: tuple[float, float] | None = None,
-    rupture_velocity: float = 0.8,
-    correlation_length: tuple[float, float] | None = None,
-    hurst: float = 0.75,
-    variation: float = 0.85,
-    taper: float = 0.2,
-    rise_time: float | None = None,
-    smoothing: float = 0.1,
-    interval: float | None = None,
+    *, strike: float, dip: float, rake: float, length: float, width: float, top_depth: float, mw: float,
+    subfaults: tuple[int, int], vs: ArrayLike, density: ArrayLike | None = None,
+    shear_modulus: ArrayLike | None = None, position: tuple[float, float] | None = None,
+    longitude: float | None = None, latitude: float | None = None, reference: str = "top_center",
+    hypocenter: tuple[float, float] | None = None, rupture_velocity: float = 0.8,
+    correlation_length: tuple[float, float] | None = None, hurst: float = 0.75, variation: float = 0.85,
+    taper: float = 0.2, rise_time: float | None = None, smoothing: float = 0.1, interval: float | None = None,
     seed: int = 0,
-) -> FiniteFault:
+) -> FiniteFault:  # fmt: skip
     """Return a kinematic rupture on a planar fault.
 
     Parameters
@@ -129,53 +111,81 @@ def planar_rupture(
     """
     plane = _checked_plane(strike, dip, length, width, top_depth, subfaults)
     speed, mass, shear = _elastic_parameters(vs, density, shear_modulus, plane.shape)
-    for name, value, low, high in (
-        ("mw", mw, -10.0, 11.0),
-        ("rupture_velocity", rupture_velocity, 0.0, 2.0),
-        ("hurst", hurst, 0.0, 1.0),
-        ("variation", variation, 0.0, 10.0),
-        ("taper", taper, _ALSO_ZERO, 0.5),
-        ("smoothing", smoothing, 0.0, 0.49),
-    ):
-        _require(name, value, low, high)
+    _require_parameters(mw, rupture_velocity, hurst, variation, taper, smoothing)
     moment = moment_of_magnitude(mw)
     lengths = correlation_length or (1e3 * 10.0 ** (mw / 2.0 - 2.5), 1e3 * 10.0 ** (mw / 3.0 - 1.5))
+    slip = _tapered_slip(plane, lengths, hurst, variation, taper, seed)
+    slip *= moment / (plane.area * math.fsum((shear * slip).ravel()))
+    durations, step = _rise_times(slip, moment, rise_time, interval)
+    start = _checked_hypocenter(hypocenter or (0.0, 0.6 * width), plane)
+    positions = _positions(plane, start, position, longitude, latitude, reference)
+    rates, offsets = _slip_rates(_ordered(plane, slip), _ordered(plane, durations), smoothing, step)
+    fields = {
+        "rake": rake, "start": _front_times(plane, start, rupture_velocity * speed), "interval": step, "vs": speed,
+        "density": mass,
+    }  # fmt: skip
+    return _fault_of(plane, start, positions, slip, rates, offsets, fields)
+
+
+def _require_parameters(
+    mw: float, rupture_velocity: float, hurst: float, variation: float, taper: float, smoothing: float
+) -> None:
+    _require("mw", mw, -10.0, 11.0)
+    _require("rupture_velocity", rupture_velocity, 0.0, 2.0)
+    _require("hurst", hurst, 0.0, 1.0)
+    _require("variation", variation, 0.0, 10.0)
+    _require("taper", taper, _ALSO_ZERO, 0.5)
+    _require("smoothing", smoothing, 0.0, 0.49)
+
+
+def _tapered_slip(
+    plane: _Plane, lengths: tuple[float, float], hurst: float, variation: float, taper: float, seed: int
+) -> np.ndarray:
+    """Return random slip (n_strike, n_dip), not scaled. lengths : of correlation, along strike and down dip, m."""
     for value in lengths:
         _require("correlation_length", value, 0.0, math.inf)
     slip = random_slip(plane.shape, plane.spacing, lengths, hurst, variation, np.random.default_rng(seed))
-    slip *= edge_taper(plane.shape[0], taper)[:, np.newaxis] * edge_taper(plane.shape[1], taper)
-    slip *= moment / (plane.area * math.fsum((shear * slip).ravel()))
+    return slip * (edge_taper(plane.shape[0], taper)[:, np.newaxis] * edge_taper(plane.shape[1], taper))
 
+
+def _rise_times(
+    slip: np.ndarray, moment: float, rise_time: float | None, interval: float | None
+) -> tuple[np.ndarray, float]:
+    """Return the rise times of the subfaults and the time between samples, s. rise_time : average, s."""
     average = 1.45e-9 * (1e7 * moment) ** (1.0 / 3.0) if rise_time is None else rise_time
     _require("rise_time", average, 0.0, math.inf)
     step = average / _SAMPLES_PER_RISE_TIME if interval is None else interval
     _require("interval", step, 0.0, math.inf)
-    durations = np.maximum(average * np.sqrt(slip) / np.sqrt(slip).mean(), _FEWEST_SAMPLES * step)
+    return np.maximum(average * np.sqrt(slip) / np.sqrt(slip).mean(), _FEWEST_SAMPLES * step), step
 
-    start = hypocenter or (0.0, 0.6 * width)
-    _require("hypocenter along strike, divided by length", start[0] / length, -0.5 * _ROUNDED, 0.5 * _ROUNDED)
-    _require("hypocenter down dip, divided by width", start[1] / width, _ALSO_ZERO, _ROUNDED)
-    geographic, horizontal, corner = _positions(plane, start, position, longitude, latitude, reference)
-    depth = top_depth + plane.centers()[1] * math.sin(math.radians(dip))
-    rates, offsets = _slip_rates(_ordered(plane, slip), _ordered(plane, durations), smoothing, step)
-    header = FaultPlane(*corner, *plane.shape, length, width, strike, dip, top_depth, *start)
+
+def _checked_hypocenter(start: tuple[float, float], plane: _Plane) -> tuple[float, float]:
+    along, down = start[0] / plane.length, start[1] / plane.width
+    _require("hypocenter along strike, divided by length", along, -0.5 * _ROUNDED, 0.5 * _ROUNDED)
+    _require("hypocenter down dip, divided by width", down, _ALSO_ZERO, _ROUNDED)
+    return start
+
+
+def _fault_of(
+    plane: _Plane, start: tuple[float, float],
+    positions: tuple[bool, tuple[np.ndarray, np.ndarray], tuple[float, float]],
+    slip: np.ndarray, rates: np.ndarray, offsets: np.ndarray, fields: dict[str, ArrayLike],
+) -> FiniteFault:  # fmt: skip
+    """Return the fault. start : hypocenter. positions : from `_positions`. fields : other fields of `FiniteFault`,
+    (n_strike, n_dip) or one number each."""
+    geographic, horizontal, corner = positions
+    depth = plane.top_depth + plane.centers()[1] * math.sin(math.radians(plane.dip))
+    fields = {"depth": depth, "strike": plane.strike, "dip": plane.dip, "area": plane.area, **fields}
+    header = FaultPlane(
+        *corner, *plane.shape, plane.length, plane.width, plane.strike, plane.dip, plane.top_depth, *start
+    )
     return FiniteFault(
         geographic=geographic,
         horizontal=np.stack([_ordered(plane, values) for values in horizontal], axis=-1),
-        depth=_ordered(plane, depth),
-        strike=_ordered(plane, strike),
-        dip=_ordered(plane, dip),
-        rake=_ordered(plane, rake),
-        area=_ordered(plane, plane.area),
-        start=_ordered(plane, _front_times(plane, start, rupture_velocity * speed)),
-        interval=_ordered(plane, step),
-        vs=_ordered(plane, speed),
-        density=_ordered(plane, mass),
         slip=np.stack([_ordered(plane, values) for values in (slip, 0.0, 0.0)], axis=-1),
-        rates=rates,
-        offsets=offsets,
-        planes=(header,) if geographic else (),
-    )
+        rates=rates, offsets=offsets, planes=(header,) if geographic else (),
+        **{name: _ordered(plane, values) for name, values in fields.items()},
+    )  # fmt: skip
 
 
 def _ordered(plane: _Plane, values: ArrayLike) -> np.ndarray:

@@ -31,6 +31,7 @@ from lithowave.figures.maps import (
     read_simulation,
 )
 from lithowave.figures.style import domain_of, read_description
+from lithowave.figures.traces import require_samples
 from lithowave.output import files
 from lithowave.output.attributes import chunk_map, geographic_origin
 from lithowave.output.seismograms import FILE_NAME, Seismograms, load_seismograms
@@ -430,8 +431,7 @@ def static_map(run_folder: str | Path, path: str | Path, *, width: float = WIDTH
             "output.quantity", f"the seismograms are of {seismograms.quantity}", "expected displacement",
             "run again with output.quantity: displacement",
         )  # fmt: skip
-    if not len(seismograms) or not len(seismograms.time):
-        raise OutputError(f"{path}: nothing to draw: no receivers or no samples.")
+    require_samples(seismograms, path)
     page = map_page(seismograms.geographic_origin)
     seismograms = seismograms if page is not None else seismograms.along_grid()
     frame = page_frame(page, map_frame(seismograms, None, domain_of(read_description(run_folder))))

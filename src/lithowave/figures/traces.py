@@ -51,8 +51,7 @@ def traces(
     ------
     OutputError : there is nothing to draw, or a file cannot be written.
     """
-    if not len(seismograms) or not len(seismograms.time):
-        raise OutputError(f"{path}: nothing to draw: no receivers or no samples.")
+    require_samples(seismograms, path)
     order = np.argsort(epicentral_distance(seismograms), kind="stable")
     chosen = order[style.spread(len(order), most_pages * STATIONS_PER_PAGE)]
     pages = [chosen[start : start + STATIONS_PER_PAGE] for start in range(0, len(chosen), STATIONS_PER_PAGE)]
@@ -232,35 +231,43 @@ def record_section(
     """
     if normalise not in NORMALISATIONS:
         raise ValueError(f"normalise must be one of {', '.join(NORMALISATIONS)}, not {normalise!r}")
-    if not len(seismograms) or not len(seismograms.time):
-        raise OutputError(f"{path}: nothing to draw: no receivers or no samples.")
+    require_samples(seismograms, path)
     require_flat(seismograms, layers)
     place, label = offsets(seismograms)
     chosen = choose_traces(place, MOST_TRACES)
     scale, unit = distance_unit(seismograms)
-    curves = _arrival_curves(seismograms, place, layers, speeds or {}, model)
-    curves = [(name, scale * line, moments, color) for name, line, moments, color in curves]
+    curves = _arrival_curves(seismograms, place, scale, layers, speeds or {}, model)
     reduction = None if reduction_speed is None else scale * reduction_speed  # in the unit of distances per second
     with style.styled():
         figure = style.new_figure(1.6 + 2.9 * len(components), 6.8, layout="constrained")
         panels = figure.subplots(1, len(components), sharex=True, sharey=True, squeeze=False)[0]
         extents = []
         for panel, name in zip(panels, components, strict=True):
-            values = component(seismograms, name)
-            traces = normalised(values[:, None] if name == "P" else seismograms.data, values, normalise)[chosen]
-            traces = np.clip(gain * traces, *((-np.inf, np.inf) if clip is None else (-clip, clip)))
+            traces = _scaled_traces(seismograms, name, normalise, gain, clip)[chosen]
             extents.append(_draw_traces(panel, seismograms.time, scale * place[chosen], traces, reduction))
             panel.set_title(style.COMPONENT_NAMES[name])
             _draw_curves(panel, curves, reduction, _last_moment(seismograms, scale * place, reduction))
         _finish_axes(panels, seismograms, scale * place, f"{label} ({unit})", extents, reduction)
         _label_stations(panels[-1], [seismograms.names[index] for index in chosen], scale * place[chosen])
-        title = f"{seismograms.title}: " if seismograms.title else ""
-        quantity = recorded_quantity(seismograms, components)
-        title = style.marked(f"{title}{quantity}", seismograms.shortfall)
-        figure.suptitle(title, x=0.01, ha="left", size=12, weight="bold")
+        figure.suptitle(_section_title(seismograms, components), x=0.01, ha="left", size=12, weight="bold")
         note = amplitude_note(len(chosen), len(place), normalise, gain, clip) + _model_note(model)
         figure.supxlabel(note, size=7.5, color=style.MUTED, x=0.99, ha="right")
         return style.save(figure, path)
+
+
+def _scaled_traces(
+    seismograms: Seismograms, name: str, normalise: str, gain: float, clip: float | None
+) -> np.ndarray:
+    """Return the traces (n, n_samples) of one component as they are drawn; see `record_section`."""
+    values = component(seismograms, name)
+    traces = gain * normalised(values[:, None] if name == "P" else seismograms.data, values, normalise)
+    return np.clip(traces, *((-np.inf, np.inf) if clip is None else (-clip, clip)))
+
+
+def _section_title(seismograms: Seismograms, components: str) -> str:
+    """Return the title of the run and the quantity in the panels; it states if the run is incomplete."""
+    title = f"{seismograms.title}: " if seismograms.title else ""
+    return style.marked(f"{title}{recorded_quantity(seismograms, components)}", seismograms.shortfall)
 
 
 def _model_note(model: str | None) -> str:
@@ -340,11 +347,15 @@ def _draw_traces(
 def _arrival_curves(
     seismograms: Seismograms,
     distance: np.ndarray,
+    scale: float,
     layers: tuple[list[float], list[float], list[float]] | None,
     speeds: Mapping[str, float],
     model: str | None,
 ) -> list[tuple[str, np.ndarray, np.ndarray, str]]:
-    """Return (label, distances in m, times in s, color) of the curves."""
+    """Return (label, distances in the unit of the figure, times in s, color) of the curves.
+
+    distance : m. scale : from meters to the unit of the figure.
+    """
     margin = 0.06 * _span(distance)
     low = distance.min() - margin
     line = np.linspace(low if distance.min() < 0 else max(low, 0.0), distance.max() + margin, 201)
@@ -366,7 +377,7 @@ def _arrival_curves(
             curves.append((label, line, times, color))
     for label, speed in speeds.items():
         curves.append((label, line, np.abs(line) / speed, style.MUTED))
-    return curves
+    return [(label, scale * distances, times, color) for label, distances, times, color in curves]
 
 
 def _last_moment(seismograms: Seismograms, distance: np.ndarray, reduction: float | None) -> float:
@@ -545,6 +556,17 @@ def drawn_phases(source_z: float) -> tuple[str, ...]:
 def phase_color(label: str) -> str:
     """Return the color of a phase, by the type of its first leg."""
     return style.P_COLOR if label[0] in "Pp" else style.S_COLOR
+
+
+def require_samples(seismograms: Seismograms, path: str | Path) -> None:
+    """Refuse to draw seismograms without receivers or samples to the file `path`.
+
+    Raises
+    ------
+    OutputError : there is nothing to draw.
+    """
+    if not len(seismograms) or not len(seismograms.time):
+        raise OutputError(f"{path}: nothing to draw: no receivers or no samples.")
 
 
 def require_flat(seismograms: Seismograms, layers: Layers | None) -> None:

@@ -99,42 +99,12 @@ def split_hexahedra(mesh: HexahedralMesh, cut: str = CUTS[0], own: np.ndarray | 
 
     [1] Dompierre, Labbe, Vallet, Camarero (1999): How to subdivide pyramids, prisms and hexahedra into tetrahedra.
     """
-    vertices, corners = mesh.vertices, mesh.elements
     special = own is not None or mesh.divided_edges is not None
     if cut not in CUTS or (special and cut != "twelve"):
         raise ValueError(f"cut: {cut!r}; allowed: {', '.join(CUTS)}, for a subdomain or a graded box 'twelve'")
-    cubes, vertex_keys = mesh.numbers_in_whole, np.arange(len(vertices))
-    if mesh.vertex_ids is not None:
-        vertex_keys[: len(mesh.vertex_ids)] = mesh.vertex_ids
-    if mesh.nodes is not None:
-        used = np.zeros(len(vertices), bool)
-        used[corners] = True
-        vertices, corners, vertex_keys = vertices[used], (np.cumsum(used) - 1)[corners], vertex_keys[used]
-    rank = np.arange(len(vertices))
-    if cut == "five":
-        rank += len(vertices) * two_colors(corners, len(vertices))
-    if cut == "twelve":
-        vertices = np.concatenate([vertices, mean_position(vertices, corners)])
-    divided = None if mesh.divided_edges is None else DividedEdges(mesh.divided_edges, vertices)
-    if divided is not None:  # Diagonals then end at the corners of the larger faces.
-        rank[divided.middles] += len(vertices)
-    boundaries = {}
-    for name, faces in mesh.boundaries.items():
-        if own is not None:
-            faces = faces[own[faces[:, 0]]]
-        quadrilaterals = corners[faces[:, :1], HEXAHEDRON_FACES[faces[:, 1]]]
-        triangles = cut_quadrilaterals(quadrilaterals, rank).reshape(-1, 3)
-        boundaries[name] = triangles if divided is None else divided.cut(triangles)[0]
-    if cut == "twelve":
-        elements, owners, number = centered_elements(vertices, corners, mesh.materials, cubes, rank)
-        vertex_keys = np.concatenate([vertex_keys, MIDDLES + cubes])
-    else:
-        elements, owners = cornered_elements(corners, rank)
-        number = np.arange(len(owners)) - np.searchsorted(owners, owners)
-    keys = 12 * cubes[owners] + number
-    if divided is not None:
-        elements, parents = divided.cut(elements)
-        owners, keys = owners[parents], 8 * keys[parents] + np.arange(len(parents)) - np.searchsorted(parents, parents)
+    vertices, vertex_keys, corners, rank, divided = _ranked_vertices(mesh, cut)
+    boundaries = _boundary_triangles(mesh, corners, rank, divided, own)
+    elements, owners, keys = _keyed_elements(mesh, cut, vertices, corners, rank, divided)
     if own is not None:
         kept = own[owners]
         elements, owners, keys = elements[kept], owners[kept], keys[kept]
@@ -149,6 +119,62 @@ def split_hexahedra(mesh: HexahedralMesh, cut: str = CUTS[0], own: np.ndarray | 
         vertices, elements, mesh.materials[owners], named, groups=mesh.groups, keys=(vertex_keys, keys),
         whole=own is None,
     )  # fmt: skip
+
+
+def _ranked_vertices(
+    mesh: HexahedralMesh, cut: str
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, DividedEdges | None]:
+    """Return the vertices of the tetrahedra with their keys, the corners (m, 8) of the hexahedra, the ranks of the
+    vertices except centers, and the edges to bisect."""
+    vertices, corners, vertex_keys = mesh.vertices, mesh.elements, np.arange(len(mesh.vertices))
+    if mesh.vertex_ids is not None:
+        vertex_keys[: len(mesh.vertex_ids)] = mesh.vertex_ids
+    if mesh.nodes is not None:
+        used = np.zeros(len(vertices), bool)
+        used[corners] = True
+        vertices, corners, vertex_keys = vertices[used], (np.cumsum(used) - 1)[corners], vertex_keys[used]
+    rank = np.arange(len(vertices))
+    if cut == "five":
+        rank += len(vertices) * two_colors(corners, len(vertices))
+    if cut == "twelve":
+        vertices = np.concatenate([vertices, mean_position(vertices, corners)])
+        vertex_keys = np.concatenate([vertex_keys, MIDDLES + mesh.numbers_in_whole])
+    divided = None if mesh.divided_edges is None else DividedEdges(mesh.divided_edges, vertices)
+    if divided is not None:  # Diagonals then end at the corners of the larger faces.
+        rank[divided.middles] += len(rank)
+    return vertices, vertex_keys, corners, rank, divided
+
+
+def _boundary_triangles(
+    mesh: HexahedralMesh, corners: np.ndarray, rank: np.ndarray, divided: DividedEdges | None, own: np.ndarray | None
+) -> dict[str, np.ndarray]:
+    """Return the triangles (n, 3) of each boundary, of the hexahedra of the mask `own` only."""
+    boundaries = {}
+    for name, faces in mesh.boundaries.items():
+        if own is not None:
+            faces = faces[own[faces[:, 0]]]
+        quadrilaterals = corners[faces[:, :1], HEXAHEDRON_FACES[faces[:, 1]]]
+        triangles = cut_quadrilaterals(quadrilaterals, rank).reshape(-1, 3)
+        boundaries[name] = triangles if divided is None else divided.cut(triangles)[0]
+    return boundaries
+
+
+def _keyed_elements(
+    mesh: HexahedralMesh, cut: str, vertices: np.ndarray, corners: np.ndarray, rank: np.ndarray,
+    divided: DividedEdges | None,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
+    """Return the tetrahedra (n, 4), the hexahedron (n,) of each, and their keys (n,)."""
+    cubes = mesh.numbers_in_whole
+    if cut == "twelve":
+        elements, owners, number = centered_elements(vertices, corners, mesh.materials, cubes, rank)
+    else:
+        elements, owners = cornered_elements(corners, rank)
+        number = np.arange(len(owners)) - np.searchsorted(owners, owners)
+    keys = 12 * cubes[owners] + number
+    if divided is not None:
+        elements, parents = divided.cut(elements)
+        owners, keys = owners[parents], 8 * keys[parents] + np.arange(len(parents)) - np.searchsorted(parents, parents)
+    return elements, owners, keys
 
 
 class DividedEdges:

@@ -33,7 +33,8 @@ EXIT_KEYS = (
     "outputs_s", "waiting_for_outputs_s", "output_share",
 )  # fmt: skip
 DEVICE = ("backend", "device", "precision", "threads", "cuda", "ranks", "mpi", "transport")
-PARALLEL = ("parts", "transport", "overlap", "patience")  # keys of `compute` that do not affect results
+# Keys of `compute` that do not affect results. Stored descriptions may contain the removed keys overlap and patience.
+PARALLEL = ("parts", "transport", "overlap", "patience")
 PACKAGES = (
     "numpy", "numba", "llvmlite", "h5py", "pydantic", "pyproj", "obspy", "segyio", "cupy-cuda13x",
     "cupy-cuda12x", "mpi4py",

@@ -53,13 +53,12 @@ class Message:
         if not self.halo.silent:
             with self.backend.on_side_stream():
                 self._send()
-        if not self.halo.overlap:
-            self._arrive()
 
     def finish(self, unpack: Work) -> None:
         """Unpack `incoming` after its arrival; work enqueued afterwards sees the result."""
-        if self.halo.overlap:
-            self._arrive()
+        if not self.halo.silent:
+            self._receive()
+            self.backend.join_side_stream()
         unpack()
 
     def exchange(self, pack: Work, unpack: Work) -> None:
@@ -69,12 +68,6 @@ class Message:
 
     def close(self) -> None:
         """Release the resources of the transport."""
-
-    def _arrive(self) -> None:
-        """Let work enqueued from now on see the received values in `incoming`."""
-        if not self.halo.silent:
-            self._receive()
-            self.backend.join_side_stream()
 
     def _prepare(self) -> None:
         """Prepare the transport, once."""
@@ -195,7 +188,6 @@ class Halo:
     ranks : the ranks of the run.
     backend : the device of this rank.
     transport : ``peer``, ``nccl``, ``host`` or ``auto``: the first of these that all ranks can use.
-    overlap : True to transport messages while the solver works; False to measure the gain.
     silent : send no messages, to measure the cost of communication; results are then wrong.
 
     Raises
@@ -203,10 +195,8 @@ class Halo:
     InputError : the device does not support this transport.
     """
 
-    def __init__(
-        self, ranks: Ranks, backend: Any, transport: str = "auto", overlap: bool = True, silent: bool = False
-    ) -> None:
-        self.ranks, self.backend, self.overlap, self.silent = ranks, backend, overlap, silent
+    def __init__(self, ranks: Ranks, backend: Any, transport: str = "auto", silent: bool = False) -> None:
+        self.ranks, self.backend, self.silent = ranks, backend, silent
         self.transport = self._chosen(transport)
         self.communicator: Any = None
         self._messages: list[Message] = []
@@ -282,8 +272,7 @@ class Halo:
 
         # NCCL copies with one kernel per channel, which needs free multiprocessors while the solver works.
         channels = int(os.environ.setdefault("NCCL_MAX_NCHANNELS", str(CHANNELS)))
-        if self.overlap:
-            self.backend.spared_multiprocessors = min(channels, CHANNELS)
+        self.backend.spared_multiprocessors = min(channels, CHANNELS)
         self.nccl = nccl
         identity = self.ranks.broadcast(nccl.get_unique_id() if self.ranks.is_root else None)
         self.communicator = nccl.NcclCommunicator(self.ranks.size, identity, self.ranks.rank)

@@ -23,6 +23,7 @@ from lithowave.errors import LithowaveError, MissingPackageError, OutputError, R
 from lithowave.parallel.launchers import launched, started, step_tasks, wait_for_reader
 
 Note = Callable[[int, str], None]
+PATIENCE = 600.0  # s without a completed step on a rank, after which the run ends
 
 
 class Ranks:
@@ -70,8 +71,8 @@ class Ranks:
     def barrier(self) -> None:
         """Wait for all ranks."""
 
-    def watch(self, patience: float, note: Note | None = None) -> None:
-        """Start the watchdog: if a rank notes no step for `patience` seconds, it ends the run.
+    def watch(self, note: Note | None = None) -> None:
+        """Start the watchdog: if a rank notes no step for `PATIENCE` seconds, it ends the run.
 
         note : function called before, with the last step and the error text.
         """
@@ -136,10 +137,10 @@ class MpiRanks(Ranks):
         """See `Ranks`."""
         self.world.Barrier()
 
-    def watch(self, patience: float, note: Note | None = None) -> None:
+    def watch(self, note: Note | None = None) -> None:
         """See `Ranks`."""
         self._note = note
-        self._watchdog = Watchdog(patience, self._give_up)
+        self._watchdog = Watchdog(PATIENCE, self._give_up)
 
     def note_step(self, step: int) -> None:
         """See `Ranks`."""
@@ -155,7 +156,7 @@ class MpiRanks(Ranks):
     def _give_up(self, step: int, seconds: float) -> None:
         text = (
             f"no step for {seconds:.0f} s after step {step}: another rank does not respond, or a device hangs. "
-            "The run ends here; lithowave restart resumes it from the last checkpoint. compute.patience sets the limit."
+            "The run ends here; lithowave restart resumes it from the last checkpoint."
         )
         sys.stderr.write(f"rank {self.rank} of {self.size}: error: {text}\n")
         if self._note is not None:

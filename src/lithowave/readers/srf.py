@@ -509,6 +509,19 @@ def plane_of(values: Mapping[str, float], path: Path, where: str, line: int | No
     return FaultPlane(values["ELON"], values["ELAT"], *counts, *lengths, values["STK"], values["DIP"], *depths)
 
 
+def _finite_values(tables: SrfTables) -> dict[str, np.ndarray]:
+    """Return the values of the subfaults in SI units, by the names of `FiniteFault`; refuse others than numbers."""
+    si = {}
+    for field, (name, factor, _) in _FIELDS.items():
+        if name in tables.points:
+            values = tables.points[name]
+            if (invalid := ~np.isfinite(values)).any():
+                index = int(np.argmax(invalid))
+                raise tables.error(name, index, f"{values[index]} is not a finite number")
+            si[field] = factor * values
+    return si
+
+
 def fault_of(tables: SrfTables) -> FiniteFault:
     """Return the fault in SI units.
 
@@ -523,14 +536,7 @@ def fault_of(tables: SrfTables) -> FiniteFault:
     InputError
         for values out of range, and slip rates that cannot be scaled.
     """
-    si = {}
-    for field, (name, factor, _) in _FIELDS.items():
-        if name in tables.points:
-            values = tables.points[name]
-            if (invalid := ~np.isfinite(values)).any():
-                index = int(np.argmax(invalid))
-                raise tables.error(name, index, f"{values[index]} is not a finite number")
-            si[field] = factor * values
+    si = _finite_values(tables)
     _require_finite_rates(tables)
     rates = tables.rates
     rates /= _CM_PER_M  # exact in single precision, unlike the factor 0.01

@@ -30,7 +30,7 @@ import os
 import shutil
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -575,81 +575,131 @@ def check_simulation(simulation: Simulation, *, measure: bool = True, ranks: int
     """
     if ranks is not None:
         require_ranks(simulation, ranks)
-    method = load_method(simulation.solver.method)
     backend, problems = _backend(simulation)
     require_mesh_memory(simulation, backend)
-    plan = method.plan(simulation, backend)
+    plan = load_method(simulation.solver.method).plan(simulation, backend)
     plan.require_points(simulation)
     anelasticity = plan_anelasticity(simulation, plan)
-    schedule = plan.schedule
-    receivers = simulation.acquisition.receivers
-    written = output_bytes(simulation, plan)
-    checkpoints = checkpoint_count(simulation, schedule)
-    checkpoint = plan.state_bytes() if checkpoints else 0
-    whole = memory_needed(simulation, plan, backend)
-    partition = None if ranks is None else estimate_scaling(simulation, plan, backend, whole, ranks, PROCESS_BYTES)
-    need = MemoryRequirement(whole.main + PROCESS_BYTES, whole.device)
+    sizes = _output_sizes(simulation, plan)
+    memory = _memory(simulation, plan, backend, ranks)
+    directory = Path(simulation.output.directory)
+    problems += memory.problems + _disk_problems(directory, sizes.at_once) + _missing_packages(simulation)
+    loop = outputs = None
+    if measure and not problems:
+        loop, outputs = _predicted_times(simulation, plan, backend, sizes.written, memory.free)
+    warnings = [*simulation.warnings(), *plan.warnings(simulation), *_occupied(directory)]
+    warnings += _slow_disk(loop, outputs, sizes.written)
+    model, steps = model_report(simulation), plan.schedule.steps
+    partition, fitting = memory.partition, None
+    if partition is not None:
+        fitting = _fitting_ranks(partition, memory.free, backend)
+        problems += _too_many_ranks(partition, fitting, memory.free, backend)
+        partition = partition if loop is None else partition.timed(loop, steps)
+        warnings += _shared_cores(partition) + partition.warnings()
+    summary = plan_summary(simulation, plan)
+    return CheckReport(
+        title=simulation.title, plan=summary, plan_lines=_plan_lines(simulation, plan, anelasticity, summary),
+        backend=backend.name, device=backend.device, threads=backend.facts().get("threads"),
+        memory_bytes=memory.need.main, free_memory_bytes=memory.free,
+        device_memory_bytes=memory.need.device, free_device_memory_bytes=memory.device_free,
+        unit=plan.unit, rate=plan.unit_count * steps / loop if loop else None,
+        loop_s=None if loop is None else max(loop, outputs or 0.0), outputs_s=outputs,
+        output_bytes=sizes.outputs + sizes.checkpoint, free_disk_bytes=_free_disk(directory),
+        warnings=warnings, problems=problems, partition=partition, ranks_per_machine=fitting,
+        model=model.as_dict(), model_lines=model.lines(), accuracy=accuracy_levels(simulation, loop),
+    )  # fmt: skip
+
+
+class _OutputSizes(NamedTuple):
+    """Bytes of the outputs without checkpoints, and of one checkpoint; checkpoints : their number."""
+
+    outputs: int
+    checkpoint: int
+    checkpoints: int
+
+    @property
+    def at_once(self) -> int:
+        """Bytes on the disk; the old checkpoint is deleted only after the new one is complete."""
+        return self.outputs + min(2, self.checkpoints) * self.checkpoint
+
+    @property
+    def written(self) -> int:
+        """Bytes that the run writes in total."""
+        return self.outputs + self.checkpoints * self.checkpoint
+
+
+def _output_sizes(simulation: Simulation, plan: Plan) -> _OutputSizes:
+    outputs, checkpoints = output_bytes(simulation, plan), checkpoint_count(simulation, plan.schedule)
+    return _OutputSizes(outputs, plan.state_bytes() if checkpoints else 0, checkpoints)
+
+
+class _Memory(NamedTuple):
+    """Memory of a run.
+
+    need : of a run on one rank. free, device_free : free memory, bytes. partition : estimate for several ranks.
+    problems : requirements of a run, or of one of several ranks, that exceed the free memory.
+    """
+
+    need: MemoryRequirement
+    free: int
+    device_free: int | None
+    partition: ScalingEstimate | None
+    problems: list[str]
+
+
+def _memory(simulation: Simulation, plan: Plan, backend: Backend, ranks: int | None) -> _Memory:
+    """Return the required and the free memory."""
+    arrays = memory_needed(simulation, plan, backend)
+    partition = None if ranks is None else estimate_scaling(simulation, plan, backend, arrays, ranks, PROCESS_BYTES)
+    need = MemoryRequirement(arrays.main + PROCESS_BYTES, arrays.device)
     free = free_main_memory()
     device_free = None if need.device is None else free_device_memory(backend)
     one = need if partition is None else MemoryRequirement(partition.memory_bytes, partition.device_memory_bytes)
-    problems += _memory_problems(one, free, device_free, backend, "" if partition is None else " for a rank")
-    directory = Path(simulation.output.directory)
-    # The old checkpoint is deleted only after the new one is complete, so the disk must hold both.
-    problems += _disk_problems(directory, written + min(2, checkpoints) * checkpoint)
+    whom = "" if partition is None else " for a rank"
+    return _Memory(need, free, device_free, partition, _memory_problems(one, free, device_free, backend, whom))
+
+
+def _missing_packages(simulation: Simulation) -> list[str]:
+    """Return why the requested formats cannot be written.
+
+    Raises
+    ------
+    InputError : a name does not fit into a format.
+    """
     try:
-        check_names(receivers, simulation.output.formats)
+        check_names(simulation.acquisition.receivers, simulation.output.formats)
     except InputError:
         raise
     except LithowaveError as error:
-        problems.append(str(error))
-    loop = outputs = None
-    if measure and not problems:
-        prediction = method.predict_loop_time(plan, backend, len(receivers))
-        loop = prediction.seconds
-        store_rate(simulation.solver.method, plan, backend, prediction.domain_rate, CHECK)
-        outputs = _writing_time(directory, written + checkpoints * checkpoint, free)
-    warnings = [*simulation.warnings(), *plan.warnings(simulation), *_occupied(directory)]
-    warnings += _slow_disk(loop, outputs, written + checkpoints * checkpoint)
-    report = model_report(simulation)
-    fitting = None
-    if partition is not None:
-        fitting = int(free // partition.memory_bytes)
-        fitting = min(fitting, backend.device_count) if partition.own_device else fitting
-        problems += _too_many_ranks(partition, fitting, free, backend)
-        warnings += _shared_cores(partition)
-        partition = partition if loop is None else partition.timed(loop, schedule.steps)
-        warnings += partition.warnings()
-    summary = plan_summary(simulation, plan)
+        return [str(error)]
+    return []
+
+
+def _predicted_times(
+    simulation: Simulation, plan: Plan, backend: Backend, written: int, free: int
+) -> tuple[float, float | None]:
+    """Measure and store the rate of this machine; return the times of the loop and of writing the outputs, s."""
+    method = load_method(simulation.solver.method)
+    prediction = method.predict_loop_time(plan, backend, len(simulation.acquisition.receivers))
+    store_rate(simulation.solver.method, plan, backend, prediction.domain_rate, CHECK)
+    return prediction.seconds, _writing_time(Path(simulation.output.directory), written, free)
+
+
+def _fitting_ranks(partition: ScalingEstimate, free: int, backend: Backend) -> int:
+    """Return the number of ranks whose memory and devices this machine has."""
+    fitting = int(free // partition.memory_bytes)
+    return min(fitting, backend.device_count) if partition.own_device else fitting
+
+
+def _plan_lines(
+    simulation: Simulation, plan: Plan, anelasticity: Anelasticity | None, summary: dict[str, Any]
+) -> list[tuple[str, str]]:
+    """Return (name, text) of the entries about domain, plan, sources and receivers."""
     lines = domain_lines(simulation) + plan.lines() + layer_lines(simulation)
     lines += [] if anelasticity is None else anelasticity.lines()
     if summary["sources"]:
         lines.append(("sources", source_line(summary["sources"], simulation.resolved_frequency)))
-    lines.append(("receivers", receiver_line(simulation)))
-    return CheckReport(
-        title=simulation.title,
-        plan=summary,
-        plan_lines=lines,
-        backend=backend.name,
-        device=backend.device,
-        threads=backend.facts().get("threads"),
-        memory_bytes=need.main,
-        free_memory_bytes=free,
-        device_memory_bytes=need.device,
-        free_device_memory_bytes=device_free,
-        unit=plan.unit,
-        rate=plan.unit_count * schedule.steps / loop if loop else None,
-        loop_s=None if loop is None else max(loop, outputs or 0.0),
-        outputs_s=outputs,
-        output_bytes=written + checkpoint,
-        free_disk_bytes=_free_disk(directory),
-        warnings=warnings,
-        problems=problems,
-        partition=partition,
-        ranks_per_machine=fitting,
-        model=report.as_dict(),
-        model_lines=report.lines(),
-        accuracy=accuracy_levels(simulation, loop),
-    )
+    return [*lines, ("receivers", receiver_line(simulation))]
 
 
 def _memory_problems(

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -35,7 +35,7 @@ from lithowave.output.checkpoint import FILE_NAME as CHECKPOINT_FILE
 from lithowave.output.checkpoint import Checkpoint, open_checkpoint
 from lithowave.output.conversion import write_gridded_model
 from lithowave.output.files import require_space
-from lithowave.output.recorders import NOTHING, SeismogramRecorder, WriterThread, make_recorders, record_lag
+from lithowave.output.recorders import NOTHING, Recorder, SeismogramRecorder, WriterThread, make_recorders, record_lag
 from lithowave.output.run_folder import (
     DESCRIPTION,
     NonRootRunFolder,
@@ -166,11 +166,7 @@ def run_simulation(
     RunInterrupted, RunKeyboardInterrupt : after a checkpoint, SIGTERM, SIGUSR1 or Ctrl-C has ended the run. They have
         the incomplete result and the path of the checkpoint. Python handles signals in the main thread only.
     """
-    if simulation.survey is not None:
-        raise InputError(
-            "survey", "the description has a survey", "allowed: a single shot",
-            "call simulation.run() to run all shots, or simulation.shot(n).run() to run one",
-        )  # fmt: skip
+    _refuse_survey(simulation)
     changes = _sorted_overrides(simulation, overrides, output)
     if changes:
         simulation = simulation.with_overrides(changes)
@@ -183,20 +179,20 @@ def run_simulation(
         require_space(path, output_bytes(simulation, plan))
     summary = plan_summary(simulation, plan)
     with RunFolder.create(path, description, overwrite) if ranks.is_root else NonRootRunFolder(path, ranks) as folder:
-        model = stored_model(simulation)
-        if model is not None and ranks.is_root:
-            write_gridded_model(path / MODEL_FILE, model)
-        ranks.barrier()  # on all ranks, the folder exists from here on
-        restartable = not simulation.material.python_key or model is not None
-        inputs = simulation.input_files() + ([] if model is None else [(path / MODEL_FILE).resolve()])
-        folder.write_report(**provenance(inputs), plan=summary, restartable=restartable, exit_state="running")
-        if users:
-            folder.write_report(callbacks=[user.name for user in users])
+        context = RunContext(simulation, plan, ranks, backend, folder, fingerprint(description), users)
+        _record_begin(context, summary)
         with phase("warnings"):
             texts = simulation.warnings() + plan.warnings(simulation)
         _report_warnings(texts, ranks, folder)
-        context = RunContext(simulation, plan, ranks, backend, folder, fingerprint(description), users)
         return _result(context, None, show)
+
+
+def _refuse_survey(simulation: Simulation) -> None:
+    if simulation.survey is not None:
+        raise InputError(
+            "survey", "the description has a survey", "allowed: a single shot",
+            "call simulation.run() to run all shots, or simulation.shot(n).run() to run one",
+        )  # fmt: skip
 
 
 @record_phases()
@@ -268,6 +264,23 @@ class RunContext:
     folder: RunFolder
     identity: str
     users: Sequence[UserCallback] = ()
+
+
+def _record_begin(context: RunContext, summary: dict[str, Any]) -> None:
+    """Write the model of a material from Python, and the entries of run.json about the run and its inputs.
+
+    summary : of the plan.
+    """
+    simulation, folder, ranks = context.simulation, context.folder, context.ranks
+    model = stored_model(simulation)
+    if model is not None and ranks.is_root:
+        write_gridded_model(folder.path / MODEL_FILE, model)
+    ranks.barrier()  # on all ranks, the folder exists from here on
+    restartable = not simulation.material.python_key or model is not None
+    inputs = simulation.input_files() + ([] if model is None else [(folder.path / MODEL_FILE).resolve()])
+    folder.write_report(**provenance(inputs), plan=summary, restartable=restartable, exit_state="running")
+    if context.users:
+        folder.write_report(callbacks=[user.name for user in context.users])
 
 
 def _planned(
@@ -355,37 +368,20 @@ def _execute(
 ) -> Result:
     """Make solver and callbacks, run the time loop, and complete the run folder."""
     stopwatch = Stopwatch()
-    simulation, plan, ranks, backend = context.simulation, context.plan, context.ranks, context.backend
-    folder, schedule, output = context.folder, context.plan.schedule, context.simulation.output
+    simulation, plan, backend, folder = context.simulation, context.plan, context.backend, context.folder
+    schedule, output = plan.schedule, simulation.output
     clock = Clock(schedule.time_step, schedule.steps + record_lag(output.quantity, output.tensors))
     callbacks: list[Callback] = []
     with _ending(context, clock, stopwatch, callbacks):
-        with Halo(ranks, backend, simulation.compute.transport, simulation.compute.overlap) as halo:
+        with Halo(context.ranks, backend, simulation.compute.transport) as halo:
             folder.write_report(**backend.facts(), **halo.facts())
             folder.log(device_text(folder.report))
             with phase("arrays"):
                 local = load_method(simulation.solver.method).Solver(plan, simulation, backend, halo)
-            solver = GatheredSolver(local, ranks, simulation.acquisition)
-            outputs = OutputWatch(WriterThread())
-            with phase("receivers"):
-                recorders = make_recorders(
-                    simulation, schedule, solver, folder.path, attributes_of(simulation), checkpoint, outputs.jobs
-                )
-            callbacks += [*recorders, outputs, *context.users]  # closed in reverse order: the files after the jobs
-            onsets = checked_sources(simulation.acquisition, local, ranks)
-            watch = InstabilityWatch(schedule, onsets.sources, crossing_time(simulation), onsets=onsets)
-            progress = Progress(folder, plan, show if ranks.is_root else None)
-            interval = None if output.checkpoint is None else output.checkpoint.interval
-            requests = SignalRequests(signals, ranks)
-            checkpoints = CheckpointManager(
-                folder, context.identity, interval, recorders, watch, requests, outputs.jobs, backend.own_memory
-            )
-            patience = RankWatchdog(
-                ranks, simulation.compute.patience, lambda step, text: folder.fail(step, text, stopwatch())
-            )
-            callbacks += [watch, progress, patience, checkpoints]
+            solver = GatheredSolver(local, context.ranks, simulation.acquisition)
+            parts = _make_callbacks(context, solver, checkpoint, show, signals, stopwatch, callbacks)
             if checkpoint is not None:
-                checkpoints.restore(solver, clock, checkpoint)
+                parts.checkpoints.restore(solver, clock, checkpoint)
             integration = Integration(solver, clock, callbacks)
             with phase("begin of outputs"):
                 integration.start()
@@ -395,21 +391,21 @@ def _execute(
             try:
                 integration.run()
             except InstabilityError:  # on all ranks: the records up to now are kept
-                for recorder in recorders:
+                for recorder in parts.recorders:
                     recorder.keep(solver)
                 raise
             if clock.interrupted_by is not None:
-                folder.write_report(**outputs.facts(loop_time()))
+                folder.write_report(**parts.outputs.facts(loop_time()))
                 return _interrupted(folder, clock, clock.interrupted_by, loop_time, stopwatch)
-            for text in (text for recorder in recorders for text in recorder.remarks):
+            for text in (text for recorder in parts.recorders for text in recorder.remarks):
                 folder.log(text)
             backend.synchronize()
-            elapsed, rate = loop_time(), progress.rate(clock)
-            folder.write_report(**outputs.facts(elapsed))
-            seismograms = recorders[0]
+            elapsed, rate = loop_time(), parts.progress.rate(clock)
+            folder.write_report(**parts.outputs.facts(elapsed))
+            seismograms = parts.recorders[0]
             assert isinstance(seismograms, SeismogramRecorder)
-            check_seismograms(simulation, folder, seismograms, onsets, solver, clock)
-        if ranks.is_root:
+            check_seismograms(simulation, folder, seismograms, parts.onsets, solver, clock)
+        if context.ranks.is_root:
             mark_complete(folder.path)
             _write_waveforms(simulation, folder)
         _report_stop(context, clock)
@@ -418,6 +414,41 @@ def _execute(
         folder.write_report(exit_state="finished", loop_s=elapsed, wall_s=stopwatch(), phases=phases, **speed)
         folder.log(f"step {clock.step}: complete, {elapsed:.1f} s in the time loop")
     return Result(folder.path, folder.report)
+
+
+class _Callbacks(NamedTuple):
+    """Callbacks of a run that its beginning or its end uses. onsets : of the sources."""
+
+    recorders: Sequence[Recorder]
+    outputs: OutputWatch
+    progress: Progress
+    checkpoints: CheckpointManager
+    onsets: Onsets
+
+
+def _make_callbacks(
+    context: RunContext, solver: GatheredSolver, checkpoint: Checkpoint | None, show: ProgressCallback | None,
+    signals: SignalHandler, stopwatch: Stopwatch, callbacks: list[Callback],
+) -> _Callbacks:  # fmt: skip
+    """Make the callbacks of a run and add them to `callbacks`, which are closed also if one of them cannot be made."""
+    simulation, ranks, folder, schedule = context.simulation, context.ranks, context.folder, context.plan.schedule
+    outputs = OutputWatch(WriterThread())
+    with phase("receivers"):
+        recorders = make_recorders(
+            simulation, schedule, solver, folder.path, attributes_of(simulation), checkpoint, outputs.jobs
+        )
+    callbacks += [*recorders, outputs, *context.users]  # closed in reverse order: the files after the jobs
+    onsets = checked_sources(simulation.acquisition, solver.solver, ranks)
+    watch = InstabilityWatch(schedule, onsets.sources, crossing_time(simulation), onsets=onsets)
+    progress = Progress(folder, context.plan, show if ranks.is_root else None)
+    interval = None if simulation.output.checkpoint is None else simulation.output.checkpoint.interval
+    requests, device = SignalRequests(signals, ranks), context.backend.own_memory
+    checkpoints = CheckpointManager(
+        folder, context.identity, interval, recorders, watch, requests, outputs.jobs, device
+    )
+    watchdog = RankWatchdog(ranks, lambda step, text: folder.fail(step, text, stopwatch()))
+    callbacks += [watch, progress, watchdog, checkpoints]
+    return _Callbacks(recorders, outputs, progress, checkpoints, onsets)
 
 
 def _efficiency(context: RunContext, loop_s: float, clock: Clock, first: int) -> dict[str, Any]:
@@ -437,14 +468,14 @@ def _efficiency(context: RunContext, loop_s: float, clock: Clock, first: int) ->
 
 
 class RankWatchdog(Callback):
-    """The callback that ends the run if a rank completes no step for `patience` seconds; see `Ranks.watch`."""
+    """The callback that ends the run if a rank completes no step for a long time; see `Ranks.watch`."""
 
-    def __init__(self, ranks: Ranks, patience: float, note: Note) -> None:
-        self.ranks, self.patience, self.note = ranks, patience, note
+    def __init__(self, ranks: Ranks, note: Note) -> None:
+        self.ranks, self.note = ranks, note
 
     def start(self, solver: GatheredSolver, clock: Clock) -> None:
         """Start the watchdog."""
-        self.ranks.watch(self.patience, self.note)
+        self.ranks.watch(self.note)
 
     def __call__(self, solver: GatheredSolver, clock: Clock) -> None:
         """Report the step."""

@@ -238,15 +238,45 @@ def near_source_warnings(
     errors_of : known errors near each source, or those near all of them.
     top : elevation of the surface, m, without topography. free : True if it is a free surface.
     """
-    sources = simulation.acquisition.source_positions
-    cartesian = simulation.domain.cartesian
-    if not len(sources):
+    count = len(simulation.acquisition.source_positions)
+    if not count:
         return []
-    receivers = simulation.acquisition.receivers
+    tables = list(errors_of) * (count // len(errors_of))
+    found = _largest_near_errors(simulation, size, tables, top, free)
+    errors = np.where(np.isfinite(size), found.errors, 0.0)
+    worst = int(errors.argmax())
+    if errors[worst] <= SMALL:
+        return []
+    near, known = int((errors > SMALL).sum()), found.tables[worst]
+    others = f" ({near:,} of {count:,} sources are as near to a receiver)" if near > 1 else ""
+    text = _near_source_text(found.names[worst], found.distances[worst], size[worst], errors[worst], known, others)
+    return [f"sources[{worst}]: {text}"]
+
+
+class _NearErrors(NamedTuple):
+    """Largest known errors near each source.
+
+    distances, errors : (sources,), m, and relative. names : of the receivers there. tables : those of the errors.
+    """
+
+    distances: np.ndarray
+    errors: np.ndarray
+    names: list[str]
+    tables: list[NearSourceErrors]
+
+
+def _largest_near_errors(
+    simulation: Simulation, size: np.ndarray, tables: list[NearSourceErrors], top: float, free: bool
+) -> _NearErrors:
+    """Return the largest errors at receivers, and at the surface above if its peak motion is an output.
+
+    tables : the errors near each source. Other arguments: see `near_source_warnings`.
+    """
+    sources, receivers = simulation.acquisition.source_positions, simulation.acquisition.receivers
+    cartesian = simulation.domain.cartesian
     positions = np.array([one.position for one in receivers], float).reshape(-1, 3)
     distances, errors, names = np.full(len(sources), np.inf), np.zeros(len(sources)), [""] * len(sources)
-    surface, tables = top if free else np.inf, list(errors_of) * (len(sources) // len(errors_of))
-    at_surface = tables[0].at_surface or tables[0]
+    surface, at_surface = top if free else np.inf, tables[0].at_surface or tables[0]
     units, places = np.where(np.isfinite(size), size, 1.0), cartesian(positions)
     for number, source in enumerate(sources if len(receivers) else []):
         away = places - cartesian(source)
@@ -267,28 +297,32 @@ def near_source_warnings(
             tables[number] = at_surface
             distances[number], errors[number] = depth[number], above[number]
             names[number] = "the surface above (peak motion)"
-    errors[~np.isfinite(size)] = 0.0
-    worst = int(errors.argmax())
-    if errors[worst] <= SMALL:
-        return []
-    ratio, count, known = distances[worst] / size[worst], int((errors > SMALL).sum()), tables[worst]
-    others = f" ({count:,} of {len(sources):,} sources are as near to a receiver)" if count > 1 else ""
-    resolved = ratio > known.distances[0]
-    error = "the near field is not resolved there"
-    if resolved:
+    return _NearErrors(distances, errors, names, tables)
+
+
+def _near_source_text(
+    name: str, distance: float, size: float, error: float, known: NearSourceErrors, others: str
+) -> str:
+    """Return the text of a warning about the error at a distance (m) from a source, with a remedy.
+
+    size : of a unit of distance, m. others : remark on other sources.
+    """
+    ratio = distance / size
+    words = "the near field is not resolved there"
+    if ratio > known.distances[0]:
         reach = "up to " if known.along_axes else ""
-        error = f"estimated error there {reach}{errors[worst]:.0%}, more where a double couple radiates little"
-    elif distances[worst] == 0.0:
-        error = "the motion at a point source is infinite, so that the record depends on the resolution alone"
-    apart = f"a distance of at least {known.enough * size[worst]:.3g} m"
-    remedy = f"Keep {apart}" if distances[worst] == 0.0 else (
-        f"Use {known.key}: {distances[worst] / known.enough:.3g} or less, or {apart},"
+        words = f"estimated error there {reach}{error:.0%}, more where a double couple radiates little"
+    elif distance == 0.0:
+        words = "the motion at a point source is infinite, so that the record depends on the resolution alone"
+    apart = f"a distance of at least {known.enough * size:.3g} m"
+    remedy = f"Keep {apart}" if distance == 0.0 else (
+        f"Use {known.key}: {distance / known.enough:.3g} or less, or {apart},"
     )
-    return [
-        f"sources[{worst}]: {names[worst]} is at a distance of {distances[worst]:.4g} m, {ratio:.2g} {known.unit} of "
-        f"{size[worst]:.4g} m{others}; {error}. Records farther away are not affected. {remedy} for an error below "
+    return (
+        f"{name} is at a distance of {distance:.4g} m, {ratio:.2g} {known.unit} of "
+        f"{size:.4g} m{others}; {words}. Records farther away are not affected. {remedy} for an error below "
         f"{SMALL:.0%}."
-    ]
+    )
 
 
 def _is_dip_slip(source: Any) -> bool:

@@ -14,7 +14,7 @@ __getattr__, _others = public_names(__name__, {
         "COMMON_RATE GridAttenuation LAST_CODE NODES choose_attenuation code_planes node_mechanism relaxation",
     "bench": "fill_with_noise make_tasks uniform_simulation",
     "coefficients":
-        "ORDERS SIZES closed_summation derivative_norm face_closure optimized_coefficients plain_summation "
+        "ORDERS SIZES closed_summation derivative_norm face_closure plain_summation "
         "taylor_coefficients",
     "effective_medium": "at_node between_nodes isotropic laminate sharpened slab_between",
     "grid_plan": "LARGEST LayerSmoothing axis_layers smoothed_boxes smoothing_of",

@@ -37,8 +37,6 @@ from functools import lru_cache
 import numpy as np
 
 ORDERS = (2, 4, 6, 8)
-# The wavelength, in grid points, at which the dispersion-optimized operator of order 4 is exact.
-OPTIMIZED_POINTS_PER_WAVELENGTH = 6.0
 
 
 def taylor_coefficients(order: int) -> np.ndarray:
@@ -48,27 +46,6 @@ def taylor_coefficients(order: int) -> np.ndarray:
     right_side = np.zeros(order // 2)
     right_side[0] = 1.0
     return np.linalg.solve(2.0 * distance[None, :] ** powers[:, None], right_side)
-
-
-def optimized_coefficients(points_per_wavelength: float = OPTIMIZED_POINTS_PER_WAVELENGTH) -> np.ndarray:
-    """Return two coefficients of second order that are exact for waves with this number of points per wavelength.
-
-    Compared with the Taylor operator of order 4, the error of the phase velocity is reduced by a factor of about 4 at 5
-    to 6 points per wavelength and is larger above 9.
-    """
-    phase = 2.0 * np.pi / points_per_wavelength
-    near, far = 2.0 * np.sin(phase / 2), 2.0 * np.sin(3 * phase / 2)
-    second = (phase - near) / (far - 3.0 * near)
-    return np.array([1.0 - 3.0 * second, second])
-
-
-def interior_coefficients(order: int, kind: str) -> np.ndarray:
-    """Return the coefficients inside the grid: `kind` is ``taylor`` or (order 4 only) ``optimized``."""
-    if kind == "optimized":
-        if order != 4:
-            raise ValueError("optimized coefficients exist at order 4 only")
-        return optimized_coefficients()
-    return taylor_coefficients(order)
 
 
 @dataclass(frozen=True)
@@ -121,9 +98,9 @@ def _used(matrix: np.ndarray, axis: int) -> int:
     return int(used[-1]) + 1 if used.size else 1
 
 
-def derivative_norm(order: int, coefficients: np.ndarray, closed: bool) -> float:
+def derivative_norm(order: int, closed: bool) -> float:
     """Return the largest singular value of h d/dx in the weighted norm: 2 sum |c_m|, slightly more at a closed face."""
-    plain = 2.0 * float(np.abs(coefficients).sum())
+    plain = 2.0 * float(np.abs(taylor_coefficients(order)).sum())
     if not closed:
         return plain
     summation, node_weights, half_weights = closed_summation(order, 48)

@@ -44,7 +44,6 @@ from lithowave.solvers.finite_difference.attenuation import (
 from lithowave.solvers.finite_difference.coefficients import (
     SIZES,
     derivative_norm,
-    interior_coefficients,
     taylor_coefficients,
 )
 from lithowave.solvers.finite_difference.exchange import Subdomain
@@ -355,12 +354,8 @@ def plan(
     _refuse_small_grid(grid, solver.order)
     _refuse_misfit_faces(grid, simulation, faces)
     closed = [any(faces[f"{axis}_{side}"] != "absorbing" for side in ("min", "max")) for axis in AXES]
-    inside = interior_coefficients(solver.order, solver.coefficients)
-    # A closed face needs the operator for which its closure was derived.
-    coefficients = tuple(taylor_coefficients(solver.order) if is_closed else inside for is_closed in closed)
-    norms = [
-        derivative_norm(solver.order, c, is_closed) for c, is_closed in zip(coefficients, closed, strict=True)
-    ]
+    coefficients = (taylor_coefficients(solver.order),) * len(AXES)
+    norms = [derivative_norm(solver.order, is_closed) for is_closed in closed]
     limit = 2.0 * spacing / (extremes.fastest * math.sqrt(sum(norm**2 for norm in norms)))
     interval, corrected = simulation.output.sampling_interval, corrected_frequency(simulation)
     schedule = limited(

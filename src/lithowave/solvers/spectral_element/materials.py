@@ -46,7 +46,7 @@ Materials of elements of which some are transversely isotropic, with 21 moduli a
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -477,6 +477,14 @@ def vertical(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return np.broadcast_to([0.0, 0.0, 1.0], (*np.broadcast_shapes(x.shape, y.shape), 3))
 
 
+def _speeds_and_softness(rows: np.ndarray) -> Iterator[np.ndarray]:
+    """Return the lowest and the highest phase speed, m/s, and the largest softness, (n,), of moduli and density (6, n),
+    of which many are equal."""
+    distinct, index = np.unique(rows, axis=1, return_inverse=True)
+    love, rho = tuple(distinct[:5]), distinct[5]
+    return (one[index.ravel()] for one in (*phase_speed_range(love, rho), largest_softness(love)))
+
+
 def sampled_transverse_materials(
     medium: Any, positions: Any, chosen: np.ndarray, strongest: tuple[np.ndarray, float], points: int, dtype: Any,
     body: Any = None, lossy: Any = None, layers: tuple[np.ndarray, ...] = (),
@@ -495,9 +503,9 @@ def sampled_transverse_materials(
     """
     base = sampled_materials(medium, positions, len(chosen), points, dtype, body, lossy, layers)
     means = [] if averaged is None else _effective(averaged, base)
-    chosen = chosen.copy()
-    for elements, _, _ in means:
-        chosen[elements] = True
+    effective = np.zeros(len(chosen), bool)
+    effective[np.concatenate([np.zeros(0, np.int64), *(elements for elements, _, _ in means)])] = True
+    chosen = chosen | effective
     members = np.flatnonzero(chosen)
     place = np.full(len(chosen), -1, np.int64)
     place[members] = np.arange(len(members))
@@ -514,16 +522,12 @@ def sampled_transverse_materials(
         own = np.empty((21, x.size), dtype)
         rotate_moduli(rows, x.size // rows.shape[1], directions, own)
         tensors[:, some] = own.reshape(21, *x.shape)
-        distinct, index = np.unique(rows, axis=1, return_inverse=True)
-        properties = *phase_speed_range(tuple(distinct[:5]), distinct[5]), largest_softness(tuple(distinct[:5]))
-        slow, fast, ratio = (one[index.ravel()].reshape(few.shape[1:]) for one in properties)
+        slow, fast, ratio = (one.reshape(few.shape[1:]) for one in _speeds_and_softness(rows))
         speeds[0, some], speeds[1, some] = slow, fast
         k, j, i = (np.minimum(points_of_softness, size - 1) for size in few.shape[2:])
         soft[some] = ratio[:, k[:, 0], j[:, 1], i[:, 2]].max(axis=1)
 
     over_parts(lambda part: store(*means[part.start]), len(means), 1)
-    effective = np.zeros(len(chosen), bool)
-    effective[np.concatenate([np.zeros(0, np.int64), *(elements for elements, _, _ in means)])] = True
     others = np.flatnonzero(chosen & ~effective)
 
     def sample(part: slice) -> None:
