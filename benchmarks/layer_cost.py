@@ -47,7 +47,7 @@ def solver_of(
         solver={"method": "spectral_element", "degree": degree, "spacing": SIZE, "max_frequency": 1.0},
         output={"sampling_interval": 1.0},
     )  # fmt: skip
-    solver = SpectralElementSolver(make_plan(simulation, backend), None, backend)
+    solver = SpectralElementSolver(make_plan(simulation, backend), simulation, backend)
     fill_with_noise(solver)
     return solver
 

@@ -161,7 +161,7 @@ def measure(arguments: argparse.Namespace, ranks: Ranks) -> Record:
     plan = method.plan(simulation, backend, ranks)
     with CountingHalo(ranks, backend, compute.transport) as halo:
         solver = method.Solver(plan, simulation, backend, halo)
-        noise = importlib.import_module(f"{METHODS[arguments.method]}.measure").fill_with_noise
+        noise = importlib.import_module(f"{METHODS[arguments.method]}.bench").fill_with_noise
         noise(solver, **(NOISY_PLANES.get(arguments.method, {}) if backend.own_memory else {}))
         times, steps = take_turns(arguments, halo, Clockwork(ranks, backend, solver))
         sent = ranks.largest(halo.sent_bytes / max(1, sum(len(one) for one in times.values()) * steps))

@@ -3,7 +3,7 @@
 The bandwidth is measured in the same process. On a CPU, it is that of two loops over arrays much larger than the
 caches, with the threads of the kernels: a copy (b = a, 2 words per element) and an update (a += s b, 3 words); on a
 CUDA device, that of a copy within its memory. The limit of a time step is the largest bandwidth divided by the minimum
-memory traffic from the model in the method's `bench_cases`.
+memory traffic from the model in the method's `bench`.
 
 The case of `lithowave bench --case default`: the first example of the README in a larger domain, at its defaults.
 

@@ -19,15 +19,16 @@ from lithowave.errors import InstabilityError
 from lithowave.mesh import tetrahedral_box, write_gmsh
 from lithowave.run import InstabilityWatch, memory_needed
 from lithowave.solvers import Clock, load_method
+from lithowave.solvers.discontinuous_galerkin import KINDS as KINDS_OF_FACES
 from lithowave.solvers.discontinuous_galerkin import (
     DiscontinuousGalerkinPlan,
     DiscontinuousGalerkinSolver,
     LayerRates,
     fill_with_noise,
-    synthetic_plan,
 )
 from reference_backend import CPU
 from small_run import lithowave, report_of, settings
+from tetrahedra_plans import described_plan, make_solver, noise
 
 SMALL = """\
 title: small
@@ -149,11 +150,11 @@ def test_a_run_is_that_which_was_told(tmp_path: Path) -> None:
 
 
 def test_an_instability_is_told() -> None:
-    made = synthetic_plan((3, 3, 3), 2, "single")
+    made = described_plan((3, 3, 3), 2, "single")
     schedule = replace(made.schedule, time_step=2.5 * made.schedule.limit)
     clustering = replace(made.clustering, schedule=schedule, shortest=schedule.time_step)
     made = replace(made, clustering=clustering)
-    solver = DiscontinuousGalerkinSolver(made, None, make_backend("cpu", "single", 1))
+    solver = make_solver(made)
     fill_with_noise(solver)
     clock = Clock(made.schedule.time_step, 400)
     watch = InstabilityWatch(made.schedule, [])
@@ -184,9 +185,9 @@ def test_planned_memory_is_what_the_solver_holds(
     order: int, anisotropic: bool, local: bool, precision: str, device: str
 ) -> None:
     backend = make_backend("cpu", precision, 1) if device == "cpu" else make_device(device, precision)
-    made = synthetic_plan((6, 5, 5), order, precision, anisotropic=anisotropic, cut=local)
+    made = described_plan((6, 5, 5), order, precision, "local" if local else "anisotropic" if anisotropic else "global")
     assert made.clustering.count > 1 or not local
-    solver = DiscontinuousGalerkinSolver(made, None, backend)
+    solver = make_solver(made, backend)
     assert made.memory_bytes(backend) == pytest.approx(device_bytes(solver), rel=0.01)
     if device == "cpu":
         assert made.memory_bytes() <= made.memory_bytes(backend) < 1.1 * made.memory_bytes()
@@ -196,23 +197,23 @@ def test_planned_memory_is_what_the_solver_holds(
 
 def test_planned_memory_contains_that_of_layers() -> None:
     backend = make_backend("cpu", "double", 1)
-    made = synthetic_plan((6, 5, 5), 2, "double")
+    made = described_plan((6, 5, 5), 2, "double")
     inside = made.mesh.element_vertices()[..., 0].mean(axis=1) > made.bounds[0][1] / 2
     rate = np.where(inside, 1.0, 0.0)
     made = replace(made, layer=LayerRates(inside, np.repeat(rate[:, None], 3, axis=1), rate, 0 * rate))
     made.__dict__.pop("_mesh_statistics", None)
-    solver = DiscontinuousGalerkinSolver(made, None, backend)
+    solver = make_solver(made, backend)
     assert made.memory_bytes(backend) == pytest.approx(device_bytes(solver), rel=0.01)
     assert sum(piece.values.nbytes for piece in solver.state().values()) == made.state_bytes()
-    bare = synthetic_plan((6, 5, 5), 2, "double")
+    bare = described_plan((6, 5, 5), 2, "double")
     assert made.memory_bytes() - bare.memory_bytes() == 8 * inside.sum() * (9 * 1 + 5)
 
 
 @pytest.mark.parametrize("device", ["cpu", *DEVICES])
 def test_planned_memory_contains_that_of_attenuation(device: str) -> None:
     backend = make_backend("cpu", "double", 1) if device == "cpu" else make_device(device, "double")
-    made, bare = (synthetic_plan((6, 5, 5), 2, "double", mechanisms=count) for count in (3, 0))
-    solver = DiscontinuousGalerkinSolver(made, None, backend)
+    made, bare = (described_plan((6, 5, 5), 2, "double", case) for case in ("attenuating", "global"))
+    solver = make_solver(made, backend)
     assert made.memory_bytes(backend) == pytest.approx(device_bytes(solver), rel=0.01)
     assert sum(piece.values.nbytes for piece in solver.state().values()) == made.state_bytes()
     assert made.memory_bytes() - bare.memory_bytes() == 8 * made.element_count * (6 * 3 * 1 + 2 * 3)
@@ -309,3 +310,38 @@ def test_the_same_without_a_fault_runs(meshed: Path) -> None:
     assert np.abs(lw.load_seismograms(meshed.parent / "out").data).max() > 0
     faces = report_of(meshed.parent / "out")["plan"]["faces"]  # of 14 x 14 x 8 cells with the layer, two triangles each
     assert faces == {"free": 2 * 14 * 14, "absorbing": 2 * 14 * (14 + 4 * 8)}
+
+
+# --- measurements
+
+
+@pytest.mark.parametrize("absorption", ["stacey", "layer"])
+def test_the_part_of_all_elements_steps_as_the_plan(absorption: str) -> None:
+    changes = {
+        "sources": [], "receivers": [], "solver.local_time_steps": False, "boundaries.absorption": absorption,
+        "material.layers": [{"top": 0, "vp": 1500, "vs": 0, "rho": 1000},
+                            {"top": -400, "vp": 5000, "vs": 2900, "rho": 2600, "qp": 60, "qs": 30}],
+    }  # fmt: skip
+    simulation, states = lw.Simulation.from_text(SMALL).with_overrides(changes), []
+    whole = load_method("discontinuous_galerkin").plan(simulation, CPU)
+    for made in (whole, whole.part(np.arange(whole.element_count))):
+        solver = make_solver(made)
+        solver.set_coefficients(noise(whole))
+        for step in range(5):
+            solver.advance(step)
+        states.append({name: piece.values for name, piece in solver.state().items()})
+    for name, values in states[0].items():
+        np.testing.assert_array_equal(values, states[1][name])
+
+
+def test_a_part_of_a_plan_ends_at_absorbing_faces() -> None:
+    whole = load_method("discontinuous_galerkin").plan(lw.Simulation.from_text(SMALL), CPU)
+    elements = np.flatnonzero(whole.clustering.cluster == 0)
+    small, free = whole.part(elements), KINDS_OF_FACES["free"]
+    across, expected = small.face_neighbors, whole.face_neighbors[elements]
+    np.testing.assert_array_equal(across[expected < 0], expected[expected < 0])
+    inside = across >= 0
+    np.testing.assert_array_equal(elements[across[inside]], expected[inside])
+    assert (across[~inside & (expected >= 0)] == KINDS_OF_FACES["absorbing"]).all() and (across == free).any()
+    assert small.schedule.time_step == whole.clustering.shortest and small.unit_count == len(elements)
+    np.testing.assert_array_equal(small.mesh.element_vertices(), whole.mesh.element_vertices(elements))

@@ -14,6 +14,7 @@ import pytest
 
 import lithowave as lw
 from cuda_devices import DEVICES, make_device
+from element_kinds import kind_materials, kind_plan, quiet_solver
 from lithowave.backends import make_backend
 from lithowave.errors import InstabilityError
 from lithowave.mesh import curved, layered_box
@@ -25,9 +26,8 @@ from lithowave.solvers.spectral_element import (
     SpectralElementPlan,
     SpectralElementSolver,
     fill_with_noise,
+    first_of_each_kind,
     make_plan,
-    synthetic_materials,
-    synthetic_plan,
 )
 from reference_backend import CPU
 from small_run import lithowave, report_of, settings
@@ -120,9 +120,9 @@ def test_a_run_counts_elements(tmp_path: Path) -> None:
 
 
 def test_an_instability_names_causes_of_this_method() -> None:
-    made = synthetic_plan((4, 4, 4), 4, "single", KINDS[0])
+    made = kind_plan((4, 4, 4), 4, "single", KINDS[0])
     made = replace(made, schedule=replace(made.schedule, time_step=1.5 * made.schedule.limit))
-    solver = SpectralElementSolver(made, None, make_backend("cpu", "single", 1))
+    solver = quiet_solver(made, make_backend("cpu", "single", 1))
     fill_with_noise(solver)
     clock = Clock(made.schedule.time_step, 400)
     watch = InstabilityWatch(made.schedule, [])
@@ -151,8 +151,8 @@ def device_bytes(solver: SpectralElementSolver) -> int:
 @pytest.mark.parametrize("kind", KINDS, ids=str)
 def test_planned_memory_is_what_the_solver_holds(kind: ElementKind, precision: str, device: str) -> None:
     backend = make_backend("cpu", precision, 1) if device == "cpu" else make_device(device, precision)
-    made = synthetic_plan((5, 6, 7), 3, precision, kind)
-    solver = SpectralElementSolver(made, None, backend)
+    made = kind_plan((5, 6, 7), 3, precision, kind)
+    solver = quiet_solver(made, backend)
     assert device_bytes(solver) == made.memory_bytes(backend)
     if device == "cpu":
         assert made.memory_bytes() <= made.memory_bytes(backend) < 1.2 * made.memory_bytes()
@@ -209,12 +209,67 @@ def test_boxes_of_27_nodes_are_boxes() -> None:
         mesh = layered_box((0, 300), (0, 300), [0, -300], [(100, 100)]).local()
         mesh = curved(mesh, lambda x, y, z: (0, 0, 0)) if bend else mesh
         faces = {"absorbing": np.zeros((0, 2), int), "rigid": np.zeros((0, 2), int), "free": mesh.boundaries["z_max"]}
-        materials = synthetic_materials(mesh.element_count, 4, kind, "double")
+        materials = kind_materials(mesh.element_count, 4, kind, "double")
         model = MeshedModel(mesh, materials, faces, None, 100.0)
         made = make_plan(model, 4, lambda limit: Schedule(0.8 * limit, limit, 8 * limit, 2), "double")
-        solver = SpectralElementSolver(made, None, backend)
+        solver = quiet_solver(made, backend)
         assert made.kinds[0] == [kind]
         fill_with_noise(solver)
         solver.advance(0)
         momenta.append(solver.momentum[:-1, :3].copy())
     assert np.allclose(momenta[0], momenta[1], rtol=1e-12, atol=1e-12 * np.abs(momenta[0]).max())
+
+
+# --- measurements
+
+
+CHANGES: dict[str, dict[str, Any]] = {
+    "damped faces": {},
+    "layer": {"boundaries.absorption": "layer"},
+    "attenuation": {"boundaries.absorption": "layer", "material.layers": [
+        {"top": 0, "vp": 3000, "vs": 1600, "rho": 2300, "qp": 60, "qs": 30},
+        {"top": lambda x, y: -400 + 20 * np.sin(x / 200), "vp": 5000, "vs": 2900, "rho": 2600},
+    ]},
+    "anisotropy": {"material.layers": [
+        {"top": 0, "vp": 3000, "vs": 1600, "rho": 2300, "anisotropy": {"epsilon": 0.1, "gamma": 0.1}},
+        {"top": lambda x, y: -400 + 20 * np.sin(x / 200), "vp": 5000, "vs": 2900, "rho": 2600},
+    ]},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_the_part_of_all_elements_steps_as_the_plan(change: str) -> None:
+    simulation = lw.Simulation.from_text(SMALL).with_overrides({**CHANGES[change], "sources": [], "receivers": []})
+    backend, motions = make_backend("cpu", "single", 1), []
+    whole = load_method("spectral_element").plan(simulation, backend)
+    for made in (whole, whole.part(np.arange(whole.element_count), ("absorbing",))):
+        solver = SpectralElementSolver(made, simulation, backend)
+        fill_with_noise(solver)
+        for step in range(5):
+            solver.advance(step)
+        motions.append(solver.momentum.copy())
+    np.testing.assert_array_equal(*motions)
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_measured_elements_are_of_the_kinds_of_the_run(change: str) -> None:
+    """Some elements of each kind, with the coefficients of the run, in its proportion, stable with its time step."""
+    simulation, backend = lw.Simulation.from_text(SMALL).with_overrides(CHANGES[change]), CPU
+    whole = load_method("spectral_element").plan(simulation, backend)
+    some = first_of_each_kind(whole, np.arange(whole.element_count), whole.element_count // 3)
+    small = whole.part(some)
+    kinds, place = whole.kinds
+    assert small.kinds[0] == kinds and (np.diff(some) > 0).all()
+    members, few = np.bincount(place), np.bincount(small.kinds[1])
+    assert (few == np.maximum(1, np.round(members / members.sum() * (whole.element_count // 3)))).all()
+    np.testing.assert_array_equal(small.materials.density(), whole.materials.density()[some])
+    for kind in range(len(kinds)):
+        own = np.flatnonzero(small.kinds[1] == kind)
+        np.testing.assert_array_equal(small.materials.moduli(own), whole.materials.moduli(some[own]))
+    solver = quiet_solver(small, make_backend("cpu", "single", 1))
+    fill_with_noise(solver)
+    solver.advance(0)
+    first = solver.largest_velocity()
+    for step in range(300):
+        solver.advance(step)
+    assert solver.largest_velocity() < 10 * first

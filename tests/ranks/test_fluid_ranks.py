@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from element_kinds import quiet_solver
 from fake_ranks import on_ranks as on_threads
 from fluid_boxes import MUD, SIZE, WATER, fluid_points, media_of, two_layers
 from lithowave.backends import make_backend
@@ -93,7 +94,7 @@ def test_steps_of_parts_are_steps_of_the_whole(how: str, parts: int, layer: bool
         positions = np.zeros((plan.total_points, 3))
         positions[plan.numbers] = gll_positions(plan.mesh.element_nodes(), DEGREE)
         plan.border.combine(positions, ranks, np.minimum)  # coordinates x and y are positive, z negative
-        solver = SpectralElementSolver(plan, None, own, Turns(ranks, own, lock) if ranks.size > 1 else Halo(ranks, own))
+        solver = quiet_solver(plan, own, Turns(ranks, own, lock) if ranks.size > 1 else Halo(ranks, own))
         begin(solver)
         for step in range(STEPS):
             with lock:
@@ -134,7 +135,7 @@ def test_velocities_in_water_next_to_solids_of_other_ranks(how: str, parts: int)
     def work(ranks: Any) -> tuple[np.ndarray, np.ndarray, int]:
         mesh = whole if ranks.size == 1 else whole.part(np.flatnonzero(of_part == ranks.rank)).local()
         plan, own = planned(mesh, ranks, False), make_backend("cpu", "double", 1)
-        solver = SpectralElementSolver(plan, None, own, Turns(ranks, own, lock) if ranks.size > 1 else Halo(ranks, own))
+        solver = quiet_solver(plan, own, Turns(ranks, own, lock) if ranks.size > 1 else Halo(ranks, own))
         begin(solver)
         solver.receivers = solver.make_samples(solver, plan.locate(positions, plan.inside_tolerance))
         solver.start_records(1, stress=False)

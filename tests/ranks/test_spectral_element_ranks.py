@@ -197,6 +197,14 @@ def test_plans_of_parts_tell_of_the_whole(parts: int) -> None:
     np.testing.assert_allclose(mass, whole.element_statistics.mass, rtol=1e-12)
 
 
+def test_a_part_may_have_no_elements_of_the_layer() -> None:
+    layer = {"absorption": "layer", "sides": "rigid", "bottom": "rigid", "x_min": "absorbing"}
+    described = simulation(boundaries=layer)
+    plans = on_threads(4, lambda ranks: make_plan(described, CPU, ranks))
+    counts = on_threads(4, lambda ranks: sum(len(one.point) for one in plans[ranks.rank].layer_points))
+    assert min(plan.layer_masks.any() for plan in plans) == 0 and 0 in counts and max(counts) > 0
+
+
 def test_a_part_takes_its_part_of_the_memory() -> None:
     described = simulation(domain={**BASIN["domain"], "x": [-2400, 2400]}, solver={**BASIN["solver"], "degree": 4})
     whole = make_plan(described, CPU)

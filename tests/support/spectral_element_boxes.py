@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from element_kinds import quiet_solver
 from lithowave.backends import make_backend
 from lithowave.media import speed_range
 from lithowave.mesh import HexahedralMesh, curved, lattice, layered_box, shape_tables
@@ -85,7 +86,7 @@ def make_solver(
     joined = {kind: np.concatenate(parts) for kind, parts in faces.items()}
     model = MeshedModel(mesh, materials, joined, None, None)
     plan = make_plan(model, degree, lambda limit: Schedule(safety * limit, limit, safety * limit, 2), precision)
-    return SpectralElementSolver(plan, None, make_backend("cpu", precision, 2))
+    return quiet_solver(plan, make_backend("cpu", precision, 2))
 
 
 def point_positions(plan: SpectralElementPlan) -> np.ndarray:

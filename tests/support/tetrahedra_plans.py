@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from element_kinds import QUIET
 from jittered_boxes import jittered
 from lithowave.backends import make_backend
 from lithowave.description import Acquisition, Gaussian
@@ -24,6 +25,7 @@ from lithowave.solvers.discontinuous_galerkin import (
     MeshedModel,
     limit_cluster_jumps,
     make_plan,
+    make_tasks,
     mode_count,
 )
 
@@ -110,10 +112,18 @@ def noise(plan: DiscontinuousGalerkinPlan, seed: int = 0) -> np.ndarray:
     return found
 
 
+def described_plan(
+    counts: tuple[int, int, int], order: int, precision: str, case: str = "global"
+) -> DiscontinuousGalerkinPlan:
+    """The plan of a case of the benchmarks, of this many cubes of twelve elements along x, y and z."""
+    [task] = make_tasks(make_backend("cpu", precision, 1), [case], [counts], [order])
+    return task.plan
+
+
 def make_solver(
-    plan: DiscontinuousGalerkinPlan, backend: Any = None, simulation: Any = None
+    plan: DiscontinuousGalerkinPlan, backend: Any = None, simulation: Any = QUIET
 ) -> DiscontinuousGalerkinSolver:
-    """On the CPU unless told otherwise, in the precision of the plan."""
+    """Without sources and receivers, on the CPU unless told otherwise, in the precision of the plan."""
     if backend is None:
         backend = make_backend("cpu", "single" if plan.value_bytes == 4 else "double", 1)
     return DiscontinuousGalerkinSolver(plan, simulation, backend)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from element_kinds import QUIET
 from lithowave.backends import make_backend
 from lithowave.mesh import TetrahedralMesh
 from lithowave.solvers import Schedule
@@ -41,7 +42,7 @@ def make_solver(
         return single_cluster(limits, Schedule(duration / steps, limit, duration, 2))
 
     plan = make_plan(MeshedModel(mesh, materials, kinds, None), order, clusters, precision)
-    return DiscontinuousGalerkinSolver(plan, None, make_backend(backend, precision, None))
+    return DiscontinuousGalerkinSolver(plan, QUIET, make_backend(backend, precision, None))
 
 
 def begin(solver: DiscontinuousGalerkinSolver, field: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> None:

@@ -32,7 +32,6 @@ from lithowave.solvers.discontinuous_galerkin import (
     launches,
     locate_points,
     mode_count,
-    synthetic_plan,
 )
 from lithowave.solvers.discontinuous_galerkin import kernels as element_kernels
 from lithowave.solvers.discontinuous_galerkin import kernels as point_kernels
@@ -42,6 +41,7 @@ from tetrahedra_plans import (
     ORDER,
     advanced,
     box,
+    described_plan,
     experiment,
     make_solver,
     noise,
@@ -371,7 +371,7 @@ def test_surface_peaks(pair: Callable[[str], list[Any]], precision: str) -> None
 def test_the_largest_velocity_is_that_of_the_coefficients(
     pair: Callable[[str], list[Any]], precision: str, poison: float | None
 ) -> None:
-    plan = synthetic_plan((3, 3, 3), ORDER, precision)
+    plan = described_plan((3, 3, 3), ORDER, precision)
     values = np.random.default_rng(2).normal(size=(plan.element_count, 9, mode_count(ORDER)))
     values[:, :6] *= 100  # stress is of no account
     if poison is not None:
@@ -385,7 +385,7 @@ def test_the_largest_velocity_is_that_of_the_coefficients(
 
 @pytest.mark.parametrize("precision", ["single", "double"])
 def test_fields_at_points_are_those_of_the_polynomials(pair: Callable[[str], list[Any]], precision: str) -> None:
-    plan = synthetic_plan((3, 3, 3), ORDER, precision)
+    plan = described_plan((3, 3, 3), ORDER, precision)
     vertices = plan.mesh.vertices
     places = np.concatenate([np.random.default_rng(3).uniform(20, 280, (30, 3)) * [1, 1, -1], vertices[[0, 30]]])
     values = np.random.default_rng(4).normal(size=(plan.element_count, 9, mode_count(ORDER)))

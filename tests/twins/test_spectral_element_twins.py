@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from cuda_devices import DEVICES, closeness, make_device
+from element_kinds import kind_plan, quiet_solver
 from fluid_boxes import fluid_points, sea_plan
 from lithowave.backends import make_backend
 from lithowave.solvers.spectral_element import (
@@ -30,7 +31,6 @@ from lithowave.solvers.spectral_element import (
     packs,
     point_kernels,
     point_stride,
-    synthetic_plan,
     task_table,
 )
 from slow_variants import slow_except
@@ -52,8 +52,8 @@ SINGLE, DOUBLE = 1e-5, 1e-13  # of the largest value
 
 
 def solvers(device: str, kind: ElementKind, degree: int, precision: str, **more: Any) -> list[SpectralElementSolver]:
-    plan = synthetic_plan((3, 4, 3), degree, precision, kind, **more)
-    made = [SpectralElementSolver(plan, None, backend) for backend in (
+    plan = kind_plan((3, 4, 3), degree, precision, kind, **more)
+    made = [quiet_solver(plan, backend) for backend in (
         make_backend("cpu", precision, 2), make_device(device, precision))]  # fmt: skip
     for solver in made:
         fill_with_noise(solver)
@@ -138,7 +138,7 @@ def test_steps_in_an_absorbing_layer(device: str, kind: ElementKind) -> None:
 def test_a_fluid_and_a_solid(device: str, precision: str, layer: str) -> None:
     """Coupled points, on Stacey sides and in a layer; records of velocity and stress in both media."""
     plan = sea_plan(2, "trilinear", precision, layer)
-    made = [SpectralElementSolver(plan, None, backend) for backend in (
+    made = [quiet_solver(plan, backend) for backend in (
         make_backend("cpu", precision, 2), make_device(device, precision))]  # fmt: skip
     found = []
     for solver in made:
@@ -247,8 +247,8 @@ def test_records_and_the_watch(device: str, precision: str) -> None:
 @pytest.mark.parametrize("kind", [USUAL[1], FLUIDS[-1]], ids=str)
 def test_points_move_during_the_forces_on_earlier_elements(device: str, kind: ElementKind, monkeypatch) -> None:
     monkeypatch.setattr(elements, "LEAST_BLOCKS", 7)
-    plan = synthetic_plan((5, 6, 5), 4, "single", kind)
-    made = [SpectralElementSolver(plan, None, backend) for backend in (
+    plan = kind_plan((5, 6, 5), 4, "single", kind)
+    made = [quiet_solver(plan, backend) for backend in (
         make_backend("cpu", "single", 2), make_device(device, "single"))]  # fmt: skip
     cpu, gpu = (solver.tables for solver in made)
     assert cpu.moved_first == plan.shared

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from element_kinds import kind_plan
 from lithowave.solvers.spectral_element import (
     ElementKind,
     Losses,
@@ -15,7 +16,6 @@ from lithowave.solvers.spectral_element import (
     jacobian_matrix,
     quadrature_weights,
     shares,
-    synthetic_plan,
 )
 
 
@@ -23,7 +23,7 @@ from lithowave.solvers.spectral_element import (
 @pytest.mark.parametrize("number", [1, 2])
 def test_moduli_are_shared_among_carrying_points_and_corrected(number: int, varying: bool) -> None:
     kind = ElementKind("triquadratic", False, varying, mechanisms=3, carriers=number)
-    made = synthetic_plan((2, 2, 2), 4, "double", kind)
+    made = kind_plan((2, 2, 2), 4, "double", kind)
     elements, body = np.arange(8), made.materials.losses.body
     shape = made.materials.values.shape[1:] if varying else (1,)
     inverse = np.random.default_rng(1).uniform(0.0, 0.02, (2, *shape))

@@ -12,6 +12,7 @@ import pytest
 import lithowave as lw
 from attenuating_space import FREQUENCY, PULSE, RHO, VP, VS, full_space, full_space_error
 from bloch_waves import BlochWaves
+from element_kinds import kind_plan, quiet_solver
 from gmsh_files import write_gmsh
 from lithowave.backends import make_backend
 from lithowave.description import RECOMMENDED_POINTS_BY_DEGREE
@@ -30,7 +31,6 @@ from lithowave.solvers.spectral_element import (
     fill_with_noise,
     gll_weights,
     recursion,
-    synthetic_plan,
 )
 from lithowave.solvers.spectral_element import plan as make_plan
 from slow_variants import slow_except
@@ -282,7 +282,7 @@ def test_strong_attenuation_and_a_layer_are_stable(degree: int, quality: float, 
     described = space(1.8 * quality, quality, 1200.0, spacing=800.0, degree=degree, max_frequency=1.0)
     simulation = described.with_overrides({"boundaries.absorption": "layer"})
     plan = make_plan(simulation, make_backend("cpu", "single", 2))
-    solver = SpectralElementSolver(plan, None, make_backend("cpu", "single", 2))
+    solver = quiet_solver(plan, make_backend("cpu", "single", 2))
     fill_with_noise(solver)
     solver.advance(0)
     first = solver.largest_velocity()
@@ -295,8 +295,8 @@ def test_strong_attenuation_and_a_layer_are_stable(degree: int, quality: float, 
 def test_an_isotropic_medium_given_by_its_stiffness() -> None:
     motions = []
     for anisotropic in (False, True):
-        plan = synthetic_plan((3, 3, 3), 2, "double", ElementKind("affine", anisotropic, False, 0, 3, 1))
-        solver = SpectralElementSolver(plan, None, make_backend("cpu", "double", 2))
+        plan = kind_plan((3, 3, 3), 2, "double", ElementKind("affine", anisotropic, False, 0, 3, 1))
+        solver = quiet_solver(plan, make_backend("cpu", "double", 2))
         fill_with_noise(solver)
         for step in range(60):
             solver.advance(step)

@@ -80,6 +80,7 @@ class HexahedralMesh:
     def part(self, chosen: np.ndarray) -> HexahedralMesh:
         """Return the mesh of some elements; chosen : their indices, in ascending order."""
         used, places = np.unique(self.node_indices[chosen], return_inverse=True)
+        vertex_ids = used if self.vertex_ids is None else self.vertex_ids[used[used < len(self.vertex_ids)]]
         places = places.reshape(len(chosen), -1)
         place = np.full(self.element_count, -1, np.int64)
         place[chosen] = np.arange(len(chosen))
@@ -89,7 +90,7 @@ class HexahedralMesh:
             self, vertices=self.vertices[used], elements=np.ascontiguousarray(places[:, :8]), boundaries=boundaries,
             materials=self.materials[chosen], nodes=None if self.nodes is None else places,
             ids=None if self.ids is None else self.ids[chosen], element_ids=self.numbers_in_whole[chosen],
-            vertex_ids=used if self.vertex_ids is None else self.vertex_ids[used],
+            vertex_ids=vertex_ids,
         )  # fmt: skip
 
     def reordered(self, order: np.ndarray) -> HexahedralMesh:

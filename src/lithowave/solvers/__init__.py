@@ -39,7 +39,7 @@ def load_bench_cases(name: str) -> ModuleType:
     It has ``CASES`` by name, ``USUAL_CASES``, ``OPTIONS`` and ``SMALLEST_SIZE``, and ``make_tasks(backend, cases,
     sizes, **options)``, which yields tasks (`interface.BenchTask`).
     """
-    return importlib.import_module(f"{METHODS[name]}.bench_cases")
+    return importlib.import_module(f"{METHODS[name]}.bench")
 
 __getattr__, __all__ = public_names(__name__, {
     "interface":

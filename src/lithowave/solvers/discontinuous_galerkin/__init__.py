@@ -20,7 +20,7 @@ __all__ = [
 ]  # fmt: skip
 
 __getattr__, _others = public_names(__name__, {
-    "bench": "fill_with_noise synthetic_plan",
+    "bench": "fill_with_noise make_tasks",
     "clusters": "Clustering FLAT limit_cluster_jumps make_clusters raw_clusters single_cluster stable_time_steps",
     "kernels": "ARGUMENTS",
     "layer": "AbsorbingLayer LayerRates with_layer",

@@ -1,42 +1,39 @@
 """Benchmarks of the discontinuous Galerkin method: steps of a box without sources and receivers.
 
 `global` : all elements with one time step, isotropic, with a separate material in each element. `attenuating` : the
-same with three mechanisms of attenuation. `anisotropic` : with all moduli, only on request. `local` : a mesh with a
-fast ellipsoid inside and local time stepping; the rate counts element updates, and the record states the time of the
-same mesh with one time step. All have a free surface and
-absorb at the five other sides.
+same with three mechanisms of attenuation. `anisotropic` : with all moduli, only on request. `local` : the file of a
+mesh with a fast ellipsoid inside, and local time stepping; the rate counts element updates, and the record states the
+time of the same mesh with one time step. All have a free surface and absorb at the five other sides.
 
 The lower bound of a step's time is the memory traffic divided by the memory bandwidth: coefficients are read and
 written, the traces stored by an element and those sent by its neighbors are read, and both are written; the elastic law
 and the coefficients of the faces are read, with a slot index of 4 bytes per face. Memory variables of attenuation are
 read and written.
 
-Short measurements of the discontinuous Galerkin kernels for `check` and `bench`.
+For `check`, the loop is predicted from some steps of the first elements of each kind of the run.
 """
 
 from __future__ import annotations
 
 import itertools
-import math
+import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from lithowave.description.simulation import Simulation
+from lithowave.mesh.gmsh_writing import write_gmsh
 from lithowave.mesh.hexahedral_box import layered_box
 from lithowave.mesh.level_sets import cut_along
 from lithowave.mesh.tetrahedral_boxes import split_hexahedra
-from lithowave.rheology import QualityLaw, fit_body
 from lithowave.solvers.common.kernels import Steps, call_time, typical_time
-from lithowave.solvers.discontinuous_galerkin.clusters import Clustering, make_clusters, single_cluster
-from lithowave.solvers.discontinuous_galerkin.materials import FACE_NUMBERS, QUANTITIES, ElementMaterials, law_numbers
+from lithowave.solvers.discontinuous_galerkin.materials import FACE_NUMBERS, QUANTITIES, law_numbers
 from lithowave.solvers.discontinuous_galerkin.memory import anisotropic_path, relaxing_values
-from lithowave.solvers.discontinuous_galerkin.meshing import MeshedModel
-from lithowave.solvers.discontinuous_galerkin.partition import LAYER_WORK
-from lithowave.solvers.discontinuous_galerkin.plan import DiscontinuousGalerkinPlan, make_plan
+from lithowave.solvers.discontinuous_galerkin.plan import DiscontinuousGalerkinPlan, plan
 from lithowave.solvers.discontinuous_galerkin.reference import ORDERS, face_mode_count, make_reference, mode_count
 from lithowave.solvers.discontinuous_galerkin.solver import DiscontinuousGalerkinSolver
 from lithowave.solvers.elements.plan import (
@@ -49,10 +46,10 @@ from lithowave.solvers.elements.plan import (
     affordable_size,
     record_time,
 )
-from lithowave.solvers.interface import LoopPrediction, Schedule
+from lithowave.solvers.interface import LoopPrediction
 
 CASES, USUAL_CASES = ("global", "local", "attenuating", "anisotropic"), ("global", "local", "attenuating")
-MECHANISMS = {"attenuating": 3}
+MECHANISMS, QUALITY = {"attenuating": 3}, 100.0
 OPTIONS = ("orders",)
 SMALLEST_SIZE = 3  # cubes
 SIZES = {"cpu": (16, 16, 16), "cuda": (43, 43, 42)}  # cubes of twelve elements
@@ -76,10 +73,8 @@ def make_tasks(
 
 def usual_size(backend: Any, order: int, case: str, counts: Shape) -> Shape:
     """Return cubes along x, y and z: `counts`, or fewer if they do not fit into the memory."""
-    sample = synthetic_plan(
-        (SMALLEST_SIZE,) * 3, order, backend.precision, anisotropic=case == "anisotropic",
-        mechanisms=MECHANISMS.get(case, 0),
-    )  # fmt: skip
+    kind = "global" if case == "local" else case
+    sample = DiscontinuousGalerkinTask(kind, (SMALLEST_SIZE,) * 3, order, backend).plan
     return affordable_size(backend, sample, counts, SMALLEST_SIZE, IN_A_CUBE)
 
 
@@ -108,12 +103,20 @@ class DiscontinuousGalerkinTask(ElementTask):
     method, order_name, cells = "discontinuous_galerkin", "order", " cubes"
 
     @cached_property
+    def folder(self) -> tempfile.TemporaryDirectory[str]:
+        """Directory of the mesh file of `local`, which exists as long as the task."""
+        return tempfile.TemporaryDirectory()
+
+    @cached_property
+    def simulation(self) -> Simulation:
+        """Simulation of the box."""
+        file = None if self.case != "local" else with_body(self.shape, Path(self.folder.name) / "body.msh")
+        return described(self.case, self.shape, self.order, self.backend, file)
+
+    @cached_property
     def plan(self) -> DiscontinuousGalerkinPlan:
         """Plan of the box."""
-        return synthetic_plan(
-            self.shape, self.order, self.backend.precision, anisotropic=self.case == "anisotropic",
-            cut=self.case == "local", mechanisms=MECHANISMS.get(self.case, 0),
-        )  # fmt: skip
+        return plan(self.simulation, self.backend)
 
     def entries(self) -> Record:
         """See `ElementTask`."""
@@ -136,77 +139,59 @@ class DiscontinuousGalerkinTask(ElementTask):
         if self.case == "local":
             plan, clustering = self.plan, self.plan.clustering
             # The same number of steps as cluster 0, which all elements take with one time step.
-            limit = Schedule(clustering.shortest, clustering.schedule.limit, 10 * clustering.shortest, 2)
-            even = replace(plan, clustering=single_cluster(plan.limits, limit))
-            faster = self._seconds(even) * clustering.ticks / seconds
+            faster = self._seconds(plan.part(np.arange(plan.element_count))) * clustering.ticks / seconds
             gain = plan.element_count * clustering.ticks / plan.unit_count
             told |= {"update_gain": gain, "time_gain": faster, "fraction_of_gain": faster / gain}
         return seconds, told
 
     def _seconds(self, plan: DiscontinuousGalerkinPlan) -> float:
-        solver = DiscontinuousGalerkinSolver(plan, None, self.backend)
+        solver = DiscontinuousGalerkinSolver(plan, self.simulation, self.backend)
         fill_with_noise(solver)
         return call_time(Steps(solver), self.backend, minimum=2.0)
 
 
-SAMPLE_CUBES = {"cpu": 12, "cuda": 28}  # along each side: too many for a cache
+SAMPLE_ELEMENTS = {"cpu": 20_000, "cuda": 260_000}  # too many for a cache
 IN_A_CUBE = 12  # tetrahedra
-QUALITY, ORDINARY_POINTS = 100.0, 1.0  # of elements with attenuation; cubes in the shortest wavelength
-FASTER = 1.8  # waves in a body inside the mesh
+GRADIENT = 0.1  # increase of vp with depth, 1/s
+FASTER, RADIUS = 1.8, 0.33  # waves in the body, and its size as a fraction of the sides of the box
 
 
-def synthetic_plan(
-    counts: tuple[int, int, int], order: int, precision: str, *, anisotropic: bool = False, cut: bool = False,
-    mechanisms: int = 0,
-) -> DiscontinuousGalerkinPlan:
-    """Return the plan of a box of tetrahedra, free on top and absorbing elsewhere, with a material per element.
+def described(case: str, counts: Shape, order: int, backend: Any, file: Path | None = None) -> Simulation:
+    """Return the simulation of a case: a box of this many cubes without sources and receivers. file : of the mesh of
+    `local`."""
+    x, y, z = (SIZE * count for count in counts)
+    medium, material = {"vp": VP, "vs": VS, "rho": RHO}, {}
+    solver: dict[str, Any] = {"method": "discontinuous_galerkin", "order": order, "local_time_steps": file is not None}
+    if file is not None:
+        solver["mesh"] = {"file": file}
+        material["groups"] = {"rock": medium, "body": medium | {"vp": FASTER * VP, "vs": FASTER * VS}}
+    elif case == "anisotropic":
+        material["homogeneous"] = medium | {"anisotropy": {"epsilon": 0.05}}
+    else:
+        quality = {"qp": QUALITY, "qs": QUALITY} if case in MECHANISMS else {}
+        material["layers"] = [medium | quality | {"top": 0.0, "gradient": {"vp": GRADIENT}}]
+    if case in MECHANISMS:
+        material["attenuation"] = {"band": [VS / SIZE / 100, VS / SIZE], "mechanisms": MECHANISMS[case]}
+    return Simulation.model_validate({
+        "title": f"benchmark, {case}", "domain": {"x": [0, x], "y": [0, y], "z": [-z, 0]}, "material": material,
+        "boundaries": {"absorption": "stacey"}, "sources": [], "receivers": [], "duration": 1.0,
+        "solver": solver if file else solver | {"spacing": SIZE},
+        "compute": {"backend": backend.name, "precision": backend.precision},
+    })  # fmt: skip
 
-    counts : cubes along x, y and z, of twelve tetrahedra each. cut : with the surface of an ellipsoid inside the mesh,
-    where elements are small and distorted, and with LTS. mechanisms : of attenuation.
-    """
+
+def with_body(counts: Shape, file: Path) -> Path:
+    """Write the mesh of a box of this many cubes that is cut along an ellipsoid, where elements are small and
+    distorted."""
     ends = [SIZE * count for count in counts]
     mesh = split_hexahedra(layered_box((0.0, ends[0]), (0.0, ends[1]), [0.0, -ends[2]], [(SIZE, SIZE)]))
-    if cut:
-        mesh, inside = cut_along(mesh, lambda x, y, z: _radius(x, y, z, ends) - 0.33)
-        mesh = replace(mesh, materials=inside.astype(np.int64))
-    mesh = mesh.local()
-    absorbing = np.concatenate([faces for name, faces in mesh.boundaries.items() if name != "z_max"])
-    none = np.zeros((0, 2), np.int64)
-    kinds = {"free": mesh.boundaries["z_max"], "absorbing": absorbing, "rigid": none}
-    model = MeshedModel(mesh, synthetic_materials(mesh.materials, anisotropic, mechanisms), kinds, SIZE)
-
-    def clusters(limits: np.ndarray, neighbors: np.ndarray) -> Clustering:
-        limit = float(limits.min())
-        if cut:
-            return make_clusters(limits, neighbors, limits.max(), 0.9, None, None, True, None)
-        return single_cluster(limits, Schedule(0.9 * limit, limit, 9 * limit, 2))
-
-    return make_plan(model, order, clusters, precision)
+    mesh, inside = cut_along(mesh, lambda x, y, z: _radius(x, y, z, ends) - RADIUS)
+    return write_gmsh(file, replace(mesh, materials=inside.astype(np.int64), groups=("rock", "body")))
 
 
 def _radius(x: np.ndarray, y: np.ndarray, z: np.ndarray, ends: list[float]) -> np.ndarray:
     """Return the distance from the center of the box, as a fraction of its sides."""
     return np.sqrt((x / ends[0] - 0.5) ** 2 + (y / ends[1] - 0.5) ** 2 + (z / ends[2] + 0.5) ** 2)
-
-
-def synthetic_materials(material: np.ndarray, anisotropic: bool, mechanisms: int = 0) -> ElementMaterials:
-    """Return velocities that vary by a tenth between elements, faster in material 1; or one anisotropic medium."""
-    elements = len(material)
-    ripple = (1 + 0.1 * np.sin(np.arange(elements))) * np.where(material == 1, FASTER, 1.0)
-    found = ElementMaterials.isotropic(VP * ripple, VS * ripple, RHO * ripple)
-    if mechanisms:
-        low = VS / (ORDINARY_POINTS * SIZE)
-        body = fit_body(QualityLaw(), (low / 100, low), mechanisms, (1.0 / QUALITY, 1.0 / QUALITY))
-        found = replace(found, body=body, inverse_quality=np.full((elements, 2), 1.0 / QUALITY))
-    if not anisotropic:
-        return found
-    mu, lam = RHO * VS**2, RHO * (VP**2 - 2 * VS**2)
-    stiffness = np.diag([2.0 * mu] * 3 + [mu] * 3)
-    stiffness[:3, :3] += lam
-    stiffness[2, 2] *= 0.9
-    speeds = np.sqrt(RHO) * np.array([[0.9 * VS, VP]])
-    number = np.zeros(elements, np.int64)
-    return replace(found, number=number, stiffness=stiffness[None], slowest=speeds[:, 0], fastest=speeds[:, 1])
 
 
 def fill_with_noise(solver: DiscontinuousGalerkinSolver) -> None:
@@ -224,32 +209,22 @@ def fill_with_noise(solver: DiscontinuousGalerkinSolver) -> None:
 
 
 def predict_loop_time(plan: DiscontinuousGalerkinPlan, backend: Any, receiver_count: int) -> LoopPrediction:
-    """Predict the time of the loop: scale a few steps of a small box of each kind of elements to all updates."""
-    path, inside = anisotropic_path(plan), plan.layer.inside
-    updates = plan.clustering.element_updates
-    per_step = domain = 0.0
-    for anisotropic, relaxing in product((False, True), repeat=2):
-        members = (path == anisotropic) & (plan.relaxing == relaxing)
-        if members.any():
-            solver = sample_solver(plan, backend, anisotropic, plan.mechanisms * relaxing)
-            per_update = typical_time(Steps(solver), backend) / solver.plan.unit_count
-            own = per_update * float(updates[members & ~inside].sum())
-            domain += own
-            per_step += own + LAYER_WORK * per_update * float(updates[members & inside].sum())
-    per_step += record_time(solver, receiver_count) / (plan.schedule.sample_every or 1)
-    return LoopPrediction(plan.schedule.steps * per_step, plan.domain_count / domain)
+    """Predict the time of the loop: scale a few steps of some elements of each kind to all updates."""
+    updates, inside = plan.clustering.element_updates[: plan.element_count], plan.layer.inside
+    kinds, place = np.unique(4 * inside + 2 * anisotropic_path(plan) + plan.relaxing, return_inverse=True)
+    domain = layer = record = 0.0
+    for number, kind in enumerate(kinds):
+        solver = sample_solver(plan, backend, np.flatnonzero(place == number))
+        own = typical_time(Steps(solver), backend) / solver.plan.unit_count * float(updates[place == number].sum())
+        domain, layer = (domain, layer + own) if kind & 4 else (domain + own, layer)
+        record = record or record_time(solver, receiver_count) / (plan.schedule.sample_every or 1)
+    return LoopPrediction(plan.schedule.steps * (domain + layer + record), plan.domain_count / domain)
 
 
-def sample_solver(
-    plan: DiscontinuousGalerkinPlan, backend: Any, anisotropic: bool, mechanisms: int
-) -> DiscontinuousGalerkinSolver:
-    """Return a cube of elements of a kind, representative of this device and within its memory."""
-    most = min(plan.element_count, affordable_elements(plan, backend)) / IN_A_CUBE
-    side = max(3, min(SAMPLE_CUBES[backend.name], math.ceil(most ** (1 / 3))))
-    solver = DiscontinuousGalerkinSolver(
-        synthetic_plan(
-            (side,) * 3, plan.order, backend.precision, anisotropic=anisotropic, mechanisms=mechanisms
-        ), None, backend,
-    )  # fmt: skip
+def sample_solver(plan: DiscontinuousGalerkinPlan, backend: Any, elements: np.ndarray) -> DiscontinuousGalerkinSolver:
+    """Return a solver of the first ones of some elements, representative of this device and within its memory."""
+    most = max(1, min(SAMPLE_ELEMENTS[backend.name], affordable_elements(plan, backend)))
+    empty = described("global", (SMALLEST_SIZE,) * 3, plan.order, backend)
+    solver = DiscontinuousGalerkinSolver(plan.part(elements[:most]), empty, backend)
     fill_with_noise(solver)
     return solver

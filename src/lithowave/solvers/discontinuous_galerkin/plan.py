@@ -12,7 +12,7 @@ Workload of each rank, for the dry run.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -35,9 +35,15 @@ from lithowave.solvers.common.reports import (
 )
 from lithowave.solvers.common.warnings import TETRAHEDRA, damped_media, displacement_warnings, near_source_warnings
 from lithowave.solvers.discontinuous_galerkin import memory
-from lithowave.solvers.discontinuous_galerkin.clusters import Clustering, make_clusters, stable_time_steps
+from lithowave.solvers.discontinuous_galerkin.clusters import (
+    Clustering,
+    make_clusters,
+    single_cluster,
+    stable_time_steps,
+)
 from lithowave.solvers.discontinuous_galerkin.layer import LayerRates
 from lithowave.solvers.discontinuous_galerkin.materials import (
+    ABSORBING,
     FACE_NUMBERS,
     LAW_NUMBERS,
     QUANTITIES,
@@ -276,6 +282,19 @@ class DiscontinuousGalerkinPlan(ElementPlan):
     def bounds(self) -> tuple[tuple[float, float], ...]:
         """Ends of the global mesh along x, y and z, m."""
         return self.mesh_statistics.bounds
+
+    def part(self, elements: np.ndarray) -> DiscontinuousGalerkinPlan:
+        """Return the plan of some elements in ascending order, to measure steps: with the shortest time step, and
+        absorbing faces towards the others."""
+        mesh, clustering, none = self.mesh.part(elements), self.clustering, np.zeros((0, 2), np.int64)
+        across = self.face_neighbors[elements]
+        schedule = Schedule(clustering.shortest, clustering.schedule.limit, 10 * clustering.shortest, 2)
+        return replace(
+            self, mesh=mesh, materials=self.materials.reordered(elements), faces=dict.fromkeys(self.faces, none),
+            face_neighbors=np.where(mesh.neighbors >= 0, mesh.neighbors // 4, np.where(across < 0, across, ABSORBING)),
+            limits=self.limits[elements], clustering=single_cluster(self.limits[elements], schedule),
+            layer=LayerRates(*(rates[elements] for rates in vars(self.layer).values())), shared=SharedFaces(),
+        )  # fmt: skip
 
     def points_per_wavelength(self) -> float | None:
         """Return the minimum points per shortest wavelength at max_frequency."""

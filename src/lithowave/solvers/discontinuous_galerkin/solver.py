@@ -39,8 +39,8 @@ class DiscontinuousGalerkinSolver(ElementSolver):
 
     Parameters
     ----------
-    plan : mesh, order, time steps. simulation : sources and receivers; None for neither, to measure kernels. backend :
-    owner of the arrays. halo : halo exchange with other ranks.
+    plan : mesh, order, time steps. simulation : sources and receivers. backend : owner of the arrays. halo : halo
+    exchange with other ranks.
     """
 
     staggered = False
@@ -48,7 +48,7 @@ class DiscontinuousGalerkinSolver(ElementSolver):
     make_samples = TetrahedralSamples
 
     def __init__(
-        self, plan: DiscontinuousGalerkinPlan, simulation: Simulation | None, backend: Any, halo: Halo | None = None
+        self, plan: DiscontinuousGalerkinPlan, simulation: Simulation, backend: Any, halo: Halo | None = None
     ) -> None:
         self.plan, self.backend = plan, backend
         with phase("kernels"):
@@ -73,10 +73,10 @@ class DiscontinuousGalerkinSolver(ElementSolver):
         self.even, self.odd = (self.backend.zeros((self.tables.slots, *trace)) for _ in range(2))
         self._pending, self._parity = False, 0
 
-    def _prepare_sources(self, simulation: Simulation | None) -> None:
+    def _prepare_sources(self, simulation: Simulation) -> None:
         plan, self.sources = self.plan, []
         self._source_sums: list[SourceSums] = []
-        sources = () if simulation is None else simulation.acquisition.sources
+        sources = simulation.acquisition.sources
         if not sources:
             return
         spread = spread_of(plan, simulation)

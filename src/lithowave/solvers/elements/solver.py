@@ -46,11 +46,10 @@ class ElementSolver:
     displacement_rows: ClassVar[int]
     make_samples: ClassVar[type[Samples]]
 
-    def prepare_readings(self, simulation: Simulation | None) -> None:
+    def prepare_readings(self, simulation: Simulation) -> None:
         """Locate the receivers, after the arrays are allocated (collective call)."""
-        plan, receivers = self.plan, () if simulation is None else simulation.acquisition.receivers
+        plan, receivers, tensors = self.plan, simulation.acquisition.receivers, simulation.output.tensors
         positions = point_positions(receivers)
-        tensors = simulation is not None and simulation.output.tensors
         shared = plan.locate(positions, plan.tolerance, owners=receivers if tensors else None)
         require_located(shared, plan.ranks, [receiver.name for receiver in receivers], positions, "receivers")
         fluid = plan.materials.is_fluid[shared.locations.element]

@@ -11,7 +11,7 @@ from lithowave.solvers.spectral_element.solver import SpectralElementSolver as S
 __all__ = ["Solver", "SpectralElementPlan", "estimate_memory", "partition_report", "plan", "predict_loop_time"]
 
 __getattr__, _others = public_names(__name__, {
-    "bench": "fill_with_noise synthetic_materials synthetic_plan",
+    "bench": "fill_with_noise first_of_each_kind",
     "element_layout": "BLOCKS device_layout",
     "element_lines": "ARGUMENTS",
     "element_statistics": "is_affine map_coefficients",
@@ -21,7 +21,7 @@ __getattr__, _others = public_names(__name__, {
         "bad_elements derivative_matrix determinant gll_points gll_positions gll_weights jacobian_matrix "
         "lagrange_derivatives lagrange_values map_degree shape_functions tensor_order",
     "launches": "ELEMENTS_FILE NO_TASK element_stride packs point_stride task_table",
-    "layers": "AbsorbingLayer DAMPED",
+    "layers": "ALIGNED AbsorbingLayer DAMPED",
     "materials": "ElementMaterials TransverseMaterials full_matrices rotate_moduli",
     "media": "face_points layer_points",
     "meshing": "MeshedModel built_box built_mesh",

@@ -280,7 +280,7 @@ class Stretching:
         relevant = np.zeros((len(nodes), 1, 3), bool)
         for face in self.layer.sides:
             relevant[..., FACES.index(face) // 2] |= (self.layer.beyond(nodes, face) > 0).any(axis=1, keepdims=True)
-        first, place = distinct(np.where(relevant, nodes, 0.0).reshape(len(nodes), -1))
+        first, place = distinct(np.where(relevant, nodes, 0.0).reshape(len(nodes), 3 * nodes.shape[1]))
         return elements[first], place
 
     def filters(self, elements: np.ndarray) -> np.ndarray:

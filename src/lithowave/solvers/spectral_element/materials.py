@@ -47,9 +47,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -232,6 +232,14 @@ class ElementMaterials:
         if self.values is not None:
             return ~self.values[1].reshape(len(self.number), -1).any(axis=1)
         return (self.stiffness[:, 5, 5] == 0.0)[self.number]
+
+    def part(self, elements: np.ndarray) -> Self:
+        """Return the materials of some elements."""
+        values, losses = self.values, self.losses
+        if values is not None:
+            values = values[:, elements]
+            losses = None if losses is None else Losses(losses.body, losses.inverse[:, elements])
+        return replace(self, number=self.number[elements], values=values, losses=losses)
 
     def mobility(self, elements: np.ndarray) -> np.ndarray:
         """Return 1 / rho, m^3/kg, of fluid elements: (elements, 1), or (elements, 1, k, j, i) if it varies."""
@@ -420,6 +428,15 @@ class TransverseMaterials(ElementMaterials):
     speeds: np.ndarray = field(default_factory=lambda: np.zeros((2, 0, 1, 1, 1)))
     soft: np.ndarray = field(default_factory=lambda: np.zeros(0))
     place: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
+
+    def part(self, elements: np.ndarray) -> Self:
+        """Return the materials of some elements."""
+        rows = self.place[elements]
+        own = rows[rows >= 0]
+        return replace(
+            super().part(elements), tensors=self.tensors[:, own], speeds=self.speeds[:, own], soft=self.soft[own],
+            place=np.where(rows >= 0, np.cumsum(rows >= 0) - 1, -1),
+        )  # fmt: skip
 
     def moduli(self, elements: np.ndarray | None) -> np.ndarray:
         """Return the moduli of some elements (None: all), either all isotropic or all anisotropic; see the base."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -409,6 +409,30 @@ class SpectralElementPlan(ElementPlan):
         found[self.coupled[self.numbers[elements]]] = (1.0, 0.0, 0.0)
         return found
 
+    def part(self, elements: np.ndarray, kinds: tuple[str, ...] = ()) -> SpectralElementPlan:
+        """Return the plan of some elements in ascending order, to measure steps.
+
+        It has the masses and the time step of the entire plan, of which fewer elements are stable, and outer faces of
+        these kinds only; neither interfaces of fluids and solids, nor points of other ranks.
+        """
+        used = np.zeros(self.total_points, bool)
+        used[self.numbers[elements]] = True
+        statistics, none = self.element_statistics, np.zeros((0, 2), np.int64)
+        faces = {kind: members if kind in kinds else none for kind, members in self.faces.items()}
+        mesh = replace(self.mesh, boundaries=faces).part(elements)
+        return replace(
+            self, mesh=mesh, numbers=(np.cumsum(used) - 1).astype(self.numbers.dtype)[self.numbers[elements]],
+            total_points=int(used.sum()), coefficients=self.coefficients[elements],
+            materials=self.materials.part(elements), faces=mesh.boundaries, layer_masks=self.layer_masks[elements],
+            layer_codes=self.layer_codes[elements], coupled=self.coupled[used],
+            relaxation_sets=self.relaxation_sets[elements], ranks=SINGLE_RANK, border=SharedPoints(),
+            border_keys=np.zeros(0, np.int64), interface=Interface(), moves=self.moves[used],
+            element_statistics=ElementStatistics(
+                statistics.mass[used],
+                *(values[elements] for values in (statistics.frequency2, statistics.jacobian, statistics.affine)),
+            ),
+        )  # fmt: skip
+
     def slowest(self, some: slice | np.ndarray) -> np.ndarray:
         """Return the slowest wave velocity in each of some elements, m/s."""
         return self.materials.slowest_in_elements(some)
@@ -603,9 +627,13 @@ def plan(
     ------
     InputError : the mesh cannot be used, or the time step is above the limit, or there are too many ranks for the mesh.
     """
-    solver = simulation.solver
     refuse_stress(simulation)
-    model = make_model(simulation, ranks)
+    return plan_of(make_model(simulation, ranks), simulation, ranks)
+
+
+def plan_of(model: MeshedModel, simulation: Simulation, ranks: Ranks = SINGLE_RANK) -> SpectralElementPlan:
+    """Return the plan of a simulation for its mesh with materials."""
+    solver = simulation.solver
 
     def schedule(limit: float) -> Schedule:
         interval, corrected = simulation.output.sampling_interval, corrected_frequency(simulation)

@@ -53,8 +53,8 @@ class SpectralElementSolver(ElementSolver):
 
     Parameters
     ----------
-    plan : mesh, points, time step. simulation : sources and receivers; None for neither, to measure kernels. backend :
-    owner of the arrays. halo : halo exchange with other ranks.
+    plan : mesh, points, time step. simulation : sources and receivers. backend : owner of the arrays. halo : halo
+    exchange with other ranks.
     """
 
     staggered = False
@@ -62,7 +62,7 @@ class SpectralElementSolver(ElementSolver):
     make_samples = HexahedralSamples
 
     def __init__(
-        self, plan: SpectralElementPlan, simulation: Simulation | None, backend: Any, halo: Halo | None = None
+        self, plan: SpectralElementPlan, simulation: Simulation, backend: Any, halo: Halo | None = None
     ) -> None:
         self.plan, self.backend = plan, backend
         with phase("kernels"):
@@ -133,18 +133,15 @@ class SpectralElementSolver(ElementSolver):
         self.history = backend.zeros((len(damping.point), 3))
         self.layer_points = [LayerMemory.allocate(self.backend, points) for points in self.plan.layer_points]
 
-    def _prepare_sources(self, simulation: Simulation | None) -> None:
+    def _prepare_sources(self, simulation: Simulation) -> None:
         # The element kernel updates points of only one element when it adds their forces; sources act only then.
         parts = (None,) if self.plan.ranks.size == 1 else (True, False)
-        self.sources: list[SourceList] = []
-        if simulation is not None:
-            sources, spread = simulation.acquisition.sources, spread_of(self.plan, simulation)
-            found = locate_sources(self.plan, sources, spread)
-            entries = source_entries(self.plan, sources, spread, found)
-            media = (False, True) if self.plan.has_fluids else (False,)
-            self.sources = [
-                SourceList(self.backend, self.plan, sources, entries, fluid, part) for part in parts for fluid in media
-            ]  # fmt: skip
+        sources, spread = simulation.acquisition.sources, spread_of(self.plan, simulation)
+        entries = source_entries(self.plan, sources, spread, locate_sources(self.plan, sources, spread))
+        media = (False, True) if self.plan.has_fluids else (False,)
+        self.sources = [
+            SourceList(self.backend, self.plan, sources, entries, fluid, part) for part in parts for fluid in media
+        ]  # fmt: skip
         self._row = AmplitudeRow(self.backend, [sources.table for sources in self.sources if sources.count])
 
     def _prepare_step(self) -> None:
