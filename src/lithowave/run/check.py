@@ -560,7 +560,7 @@ def check_simulation(simulation: Simulation, *, measure: bool = True, ranks: int
     Parameters
     ----------
     simulation : the validated description.
-    measure : time a few steps on a small grid or mesh of the same kind to predict the run time (a few seconds).
+    measure : time a few steps on a small grid, or on a part of the mesh, to predict the run time (a few seconds).
     ranks : report also the partition and load balance for this number of MPI ranks, at least 2; `problems` then
         compares the memory of one rank with the free memory.
 
