@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -19,16 +20,16 @@ from lithowave.solvers.spectral_element import SpectralElementSolver
 from lithowave.solvers.spectral_element.plan import plan
 
 SIZES = {  # smaller parts, so that a small mesh has several
-    "mesh.hexahedra.PART": 50, "mesh.hexahedral_box.PART": 70, "mesh.level_map.PART": 300,
-    "mesh.numbering.CHUNK": 40, "mesh.quality_report.PART": 30, "mesh.numbering_kernels.ROWS": 200,
-    "mesh.numbering_kernels.VERTICES": 60, "solvers.elements.model_warnings.PART": 50,
-    "solvers.elements.point_location.PART": 50, "solvers.spectral_element.element_layout.PART": 2,
+    "mesh.hexahedra.PART": 50, "mesh.hexahedral_box.PART": 70, "mesh.hexahedral_box.MOVED_PART": 300,
+    "mesh.numbering.CHUNK": 40, "mesh.hexahedral_checks.MEASURED_PART": 30, "mesh.numbering.ROWS": 200,
+    "mesh.numbering.VERTICES": 60, "solvers.elements.warnings.PART": 50,
+    "solvers.elements.locations.PART": 50, "solvers.spectral_element.element_layout.PART": 2,
     "solvers.spectral_element.element_statistics.PART": 40,
-    "solvers.spectral_element.elements.PART": 45, "solvers.spectral_element.faces.PART": 20,
-    "solvers.spectral_element.geometry.PART": 25, "solvers.spectral_element.materials.PART": 30,
-    "solvers.spectral_element.mesh_statistics.PART": 60, "solvers.spectral_element.point_location.PART": 35,
+    "solvers.spectral_element.elements.PART": 45, "solvers.spectral_element.media.PART": 20,
+    "solvers.spectral_element.gll.PART": 25, "solvers.spectral_element.materials.PART": 30,
+    "solvers.spectral_element.plan.STATISTICS_PART": 60, "solvers.spectral_element.points.PART": 35,
     "solvers.spectral_element.element_layout.ELEMENTS": 30, "solvers.spectral_element.solver.PART": 999,
-    "solvers.spectral_element.source_sums.CHUNK": 55,
+    "solvers.spectral_element.sources.CHUNK": 55,
 }  # fmt: skip
 
 
@@ -76,7 +77,8 @@ def test_parts_and_threads_do_not_change_a_run(threads: int, tmp_path: Path, mon
     assert np.abs(expected["momentum"]).max() > 0 and expected["nodes"].shape[1] == 27
     monkeypatch.setattr(host_threads, "get_num_threads", lambda: threads)
     for name, size in SIZES.items():
-        monkeypatch.setattr(f"lithowave.{name}", size)
+        module, _, constant = name.rpartition(".")  # a name of a package may be that of its module
+        monkeypatch.setattr(import_module(f"lithowave.{module}"), constant, size)
     found = prepared(simulation)
     for name, values in expected.items():
         assert values.dtype == found[name].dtype
@@ -84,10 +86,10 @@ def test_parts_and_threads_do_not_change_a_run(threads: int, tmp_path: Path, mon
 
 
 TETRAHEDRA_SIZES = {
-    "mesh.tetrahedra.PART": 40, "mesh.tetrahedral_quality.PART": 30,
-    "solvers.discontinuous_galerkin.element_layout.PART": 30,
-    "solvers.discontinuous_galerkin.meshing.PART": 25, "solvers.discontinuous_galerkin.point_location.PART": 35,
-    "solvers.discontinuous_galerkin.tables.PART": 32,
+    "mesh.tetrahedra.PART": 40, "mesh.tetrahedral_checks.PART": 30,
+    "solvers.discontinuous_galerkin.materials.PART": 30,
+    "solvers.discontinuous_galerkin.meshing.PART": 25, "solvers.discontinuous_galerkin.points.PART": 35,
+    "solvers.discontinuous_galerkin.tables.TABLE_PART": 32,
 }  # fmt: skip
 
 
@@ -127,7 +129,8 @@ def test_parts_and_threads_do_not_change_tetrahedra(monkeypatch: pytest.MonkeyPa
     expected = prepared_tetrahedra()
     monkeypatch.setattr(host_threads, "get_num_threads", lambda: 3)
     for name, size in TETRAHEDRA_SIZES.items():
-        monkeypatch.setattr(f"lithowave.{name}", size)
+        module, _, constant = name.rpartition(".")  # a name of a package may be that of its module
+        monkeypatch.setattr(import_module(f"lithowave.{module}"), constant, size)
     found = prepared_tetrahedra()
     for name, values in expected.items():
         assert values.tobytes() == found[name].tobytes(), name

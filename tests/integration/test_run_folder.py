@@ -17,6 +17,7 @@ from lithowave.output import RunFolder, load_snapshots
 from lithowave.output import files as hdf5
 from lithowave.run import run_simulation
 from lithowave.solvers.finite_difference import FiniteDifferenceSolver
+from lithowave.solvers.interface import Schedule
 from small_run import lithowave, log_of, report_of, settings, spawn, write_small
 
 # The package has a function of this name too.
@@ -144,7 +145,7 @@ def test_a_run_in_a_thread(tmp_path):
 
 def test_an_instability_is_told_with_step_place_and_causes(tmp_path, monkeypatch):
     def too_long(stable, *arguments):
-        return plan_module.Schedule(1.5 * stable, stable, sampling_interval=1.5 * stable, sample_count=400)
+        return Schedule(1.5 * stable, stable, sampling_interval=1.5 * stable, sample_count=400)
 
     monkeypatch.setattr(plan_module, "make_schedule", too_long)
     folder = tmp_path / "run"
