@@ -3,7 +3,7 @@
 lines, files : of the package. circles : groups of modules that import each other, also for type checking only. names
 imported by tests : from modules inside the rooms of the package, that is, from others than a room itself; patches and
 private attributes are those of the tests, too. backend members : attributes of a backend that other packages read, and
-those of them that the protocol `backends.interface.Backend` does not declare. `--trace` runs the README's first
+those of them that the protocols `Backend` and `DeviceBackend` of `backends.interface` do not declare. `--trace` runs the README's first
 description twice in one process and counts the functions and files of the package that the second run passes through
 until the end of the first time step. `--lists` prints what has been counted.
 """
@@ -169,7 +169,8 @@ def main() -> None:
     options = parser.parse_args()
     sources, tests = trees(PACKAGE), trees(ROOT / "tests")
     used = attributes_of(sources, "backend", "backends")
-    declared = declared_members("Backend", sources[PACKAGE / "backends" / "interface.py"])
+    interface = sources[PACKAGE / "backends" / "interface.py"]
+    declared = declared_members("Backend", interface) | declared_members("DeviceBackend", interface)
     circles, inside, lengths = import_circles(sources), names_inside_rooms(tests), long_functions(sources)
     figures = {
         "files of the package": len(sources),
