@@ -3,9 +3,9 @@
 lines, files : of the package. circles : groups of modules that import each other, also for type checking only. names
 imported by tests : from modules inside the rooms of the package, that is, from others than a room itself; patches and
 private attributes are those of the tests, too. backend members : attributes of a backend that other packages read, and
-those of them that the protocols `Backend` and `DeviceBackend` of `backends.interface` do not declare. `--trace` runs the README's first
-description twice in one process and counts the functions and files of the package that the second run passes through
-until the end of the first time step. `--lists` prints what has been counted.
+those of them that the protocols `Backend` and `DeviceBackend` of `backends.interface` do not declare. `--trace` runs
+the README's first description twice in one process and counts the functions and files of the package that the second
+run passes through until the end of the first time step. `--lists` prints what has been counted.
 """
 
 from __future__ import annotations

@@ -68,7 +68,8 @@ def settings(*entries: str) -> list[str]:
 
 
 def lithowave(*arguments: object, status: int | None = 0) -> str:
-    """Output of the command line, both streams, called in this process; the exit status is as told (None: any)."""
+    """Output of the command line, called in this process: both streams, or with ``--json`` the standard output: notes
+    about the compilation are on the other one. The exit status is as told (None: any)."""
     result = CliRunner().invoke(app, [str(argument) for argument in arguments], prog_name="lithowave")
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
@@ -77,7 +78,7 @@ def lithowave(*arguments: object, status: int | None = 0) -> str:
     except ValueError:  # the older of the two libraries below has them together
         both = result.stdout
     assert status is None or result.exit_code == status, both
-    return both
+    return result.stdout if "--json" in arguments and result.exit_code == 0 else both
 
 
 def spawn(*arguments: object, before: str = "", wait: bool = True, **options: object) -> subprocess.Popen:
