@@ -12,7 +12,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from lithowave import process as process  # records forks from here on
+from lithowave import forks as forks  # records forks from here on
 from lithowave.version import __version__
 
 _HOMES = {

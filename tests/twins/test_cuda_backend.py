@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from fake_cupy import PROPERTIES, fake_cupy
-from lithowave import process as forks
+from lithowave import forks
 from lithowave.backends import (
     MOST_BUFFERS,
     STAGED_BYTES,

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from lithowave.backends.interface import HostMirror, PendingCopy
-from lithowave.process import refuse_fork
+from lithowave.forks import refuse_fork
 
 PAGE = 4096  # bytes; caches of the first level select a set of lines by the position in a page
 FIELD_SHIFT = 5 * 64  # bytes between the positions of two fields in their pages: an odd number of cache lines

@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
 
-from lithowave import process
+from lithowave import forks
 from lithowave.errors import MissingPackageError, ResourceError
 
 OUT_OF_MEMORY = 2
@@ -54,9 +54,9 @@ def require_device() -> ModuleType:
 
 def _refuse_fork(error: Any) -> None:
     """Raise an `InputError` if an error shows that this process was forked from one that had used the driver."""
-    if process.parents and error.status == NOT_INITIALIZED:
-        process.unusable.add(process.CUDA)
-        process.refuse_fork()
+    if forks.parents and error.status == NOT_INITIALIZED:
+        forks.unusable.add(forks.CUDA)
+        forks.refuse_fork()
 
 
 def driver_library() -> ctypes.CDLL | None:
