@@ -23,7 +23,7 @@ from lithowave.checks.limits import find_unused_keys
 from lithowave.checks.materials import attenuation_warnings, model_below
 from lithowave.checks.time_functions import time_function_warnings
 from lithowave.description.domain import SWAP_QUESTION, place_text
-from lithowave.description.entries import Description
+from lithowave.description.experiment import Experiment
 from lithowave.description.fault_sources import SlipRates, SubfaultFunction
 from lithowave.description.receivers import Receiver
 from lithowave.description.solver import TARGETS, error_text
@@ -43,9 +43,9 @@ _ATTENUATION = {"qp", "qs", "qmu", "qkappa", "q_p", "q_s", "q_mu", "q_kappa", "q
 
 
 
-def unused_variables(simulation: Description) -> Iterator[str]:
+def unused_variables(experiment: Experiment) -> Iterator[str]:
     """Yield a warning for each model, topography or surface file with variables that lithowave does not use."""
-    medium, surface = simulation.material.medium, simulation.domain.surface
+    medium, surface = experiment.material.medium, experiment.domain.surface
     if isinstance(medium, (GriddedMedium, PlacedMedium)) and medium.model.unused:
         yield _unused("material.file", medium.model.path, medium.model.unused, "vp, vs, rho and quality factors")
     for index, top in enumerate(medium.tops if isinstance(medium, BoundedLayers) else ()):
@@ -55,9 +55,9 @@ def unused_variables(simulation: Description) -> Iterator[str]:
         yield _unused("domain.topography", surface.path, surface.unused, "elevation")
 
 
-def model_placement(simulation: Description) -> Iterator[str]:
+def model_placement(experiment: Experiment) -> Iterator[str]:
     """Yield the notes on a model file, and a warning for each side of the domain beyond its model."""
-    medium = simulation.material.medium
+    medium = experiment.material.medium
     if not isinstance(medium, (GriddedMedium, PlacedMedium)):
         return
     for note in medium.model.notes:
@@ -79,9 +79,9 @@ def model_placement(simulation: Description) -> Iterator[str]:
         )
 
 
-def earth_notes(simulation: Description) -> Iterator[str]:
+def earth_notes(experiment: Experiment) -> Iterator[str]:
     """Yield the notes on a radial model and on its perturbations, and their variables that are not used."""
-    earth = simulation.material.earth
+    earth = experiment.material.earth
     if earth is None:
         return
     for note in earth.radial_model.notes:
@@ -92,9 +92,9 @@ def earth_notes(simulation: Description) -> Iterator[str]:
             yield f"{key}: {one.file}: {note}."
         if one.model.unused:
             yield _unused(key, one.file, one.model.unused, "absolute or relative vp, vs and rho")
-    medium = simulation.material.medium
+    medium = experiment.material.medium
     for index, placed in enumerate(medium.perturbations if isinstance(medium, EarthMedium) else ()):
-        covered = placed.coverage(simulation.domain)
+        covered = placed.coverage(experiment.domain)
         if covered < 1.0:
             yield (
                 f"material.earth.perturbations[{index}].file: {placed.source.file} has values in "
@@ -111,24 +111,24 @@ def _unused(key: str, path: Path, names: tuple[str, ...], used: str) -> str:
     return text
 
 
-def receiver_file_notes(simulation: Description) -> Iterator[str]:
+def receiver_file_notes(experiment: Experiment) -> Iterator[str]:
     """Yield a warning for each remark on a file of receivers or shots: content that is not used, or was interpreted."""
-    for index, entry in enumerate(simulation.receivers):
-        if entry.file is not None and ("receivers", index) not in simulation.acquisition.errors:
+    for index, entry in enumerate(experiment.receivers):
+        if entry.file is not None and ("receivers", index) not in experiment.acquisition.errors:
             where = f"receivers[{index}]"
-            for note in entry.placed_file(simulation.domain, where).notes:
+            for note in entry.placed_file(experiment.domain, where).notes:
                 yield f"{where}.file: {entry.file}: {note}."
-    for index, shots in enumerate([] if simulation.survey is None else simulation.survey.shots):
+    for index, shots in enumerate([] if experiment.survey is None else experiment.survey.shots):
         yield from (f"survey.shots[{index}].file: {shots.file}: {note}." for note in shots.notes())
 
 
-def projection_distortion(simulation: Description) -> Iterator[str]:
+def projection_distortion(experiment: Experiment) -> Iterator[str]:
     """Yield a warning if the box reaches so far from the origin of its projection that distances are distorted.
 
     On a sphere of radius R, the scale of the transverse Mercator projection at a distance x from its central meridian
     is cosh(x / R).
     """
-    domain = simulation.domain
+    domain = experiment.domain
     if domain.crs is None:
         return
     reach = {name: max(map(abs, getattr(domain, name))) for name in "xy"}
@@ -153,24 +153,24 @@ NEARER = 1.0 / 3.0
 MOST_POINTS = 3000  # with which each receiver is compared
 
 
-def distant_places(simulation: Description) -> Iterator[str]:
+def distant_places(experiment: Experiment) -> Iterator[str]:
     """Yield a warning if receivers are far from all other points, but close to them with exchanged coordinates.
 
     In a chunk of the globe both places may be inside. If most receivers are so relative to the sources, they are
     compared with the sources only.
     """
-    domain, receivers = simulation.domain, simulation.acquisition.receivers
+    domain, receivers = experiment.domain, experiment.acquisition.receivers
     if domain.chunk is None or not receivers:
         return
-    longitude, latitude = domain.to_geographic(*simulation.acquisition.receiver_positions[:, :2].T)
+    longitude, latitude = domain.to_geographic(*experiment.acquisition.receiver_positions[:, :2].T)
     swapped = np.flatnonzero(domain.contains_places(latitude, longitude))
     if not swapped.size:
         return
     here = directions(longitude, latitude)
     there = directions(latitude[swapped], longitude[swapped])
     sources = np.zeros((0, 3))
-    if len(simulation.acquisition.source_positions):
-        sources = directions(*domain.to_geographic(*simulation.acquisition.source_positions[:, :2].T))
+    if len(experiment.acquisition.source_positions):
+        sources = directions(*domain.to_geographic(*experiment.acquisition.source_positions[:, :2].T))
     others = np.unique(np.linspace(0, len(here) - 1, MOST_POINTS).astype(int))
     points = np.concatenate([here[others], sources])
     same = np.concatenate([others, np.full(len(sources), -1)])
@@ -208,17 +208,17 @@ LARGEST_CONVERGENCE = 0.5
 """Convergence (degrees) at which true and grid axes are used together without a warning: an error of 0.9%."""
 
 
-def axes_summary(simulation: Description) -> dict[str, Any]:
+def axes_summary(experiment: Experiment) -> dict[str, Any]:
     """Return the axes of mechanisms and components in a projection, for run.json; empty without one.
 
     Entries: ``sources`` and ``receivers``, each ``true``, ``grid`` or ``mixed``; ``convergence_degrees``, the least and
     the largest azimuth of y at them.
     """
-    angles = [one.convergence for one in _points(simulation)]
-    if simulation.domain.crs is None or not angles:
+    angles = [one.convergence for one in _points(experiment)]
+    if experiment.domain.crs is None or not angles:
         return {}
     names = {frozenset((True,)): "true", frozenset((False,)): "grid"}
-    acquisition = simulation.acquisition
+    acquisition = experiment.acquisition
     kinds = {
         "sources": frozenset(source.geographic for source in acquisition.sources),
         "receivers": frozenset(receiver.geographic for receiver in acquisition.receivers),
@@ -235,9 +235,9 @@ def axes_line(summary: dict[str, Any]) -> str:
     return f"{', '.join(parts)}; y is {low:z.3g} to {high:z.3g}° clockwise from true North there"
 
 
-def mixed_axes(simulation: Description) -> Iterator[str]:
+def mixed_axes(experiment: Experiment) -> Iterator[str]:
     """Yield a warning if mechanisms or components along true and along grid axes are used where they differ."""
-    points = _points(simulation)
+    points = _points(experiment)
     on_earth, on_grid = ([one for one in points if one.geographic is kind] for kind in (True, False))
     worst = max(points, key=lambda one: abs(one.convergence), default=None)
     if not on_earth or not on_grid or worst is None or abs(worst.convergence) <= LARGEST_CONVERGENCE:
@@ -250,8 +250,8 @@ def mixed_axes(simulation: Description) -> Iterator[str]:
     )
 
 
-def _points(simulation: Description) -> list[PointSource | Receiver]:
-    return [*simulation.acquisition.sources, *simulation.acquisition.receivers]
+def _points(experiment: Experiment) -> list[PointSource | Receiver]:
+    return [*experiment.acquisition.sources, *experiment.acquisition.receivers]
 
 
 def _entries(points: Sequence[PointSource | Receiver]) -> str:
@@ -279,10 +279,10 @@ _ELEVATION_DIFFERENCE = 50.0
 """Difference (m) between the elevations of a station and of the topography above which a warning is issued."""
 
 
-def find_warnings(simulation: Description) -> list[str]:
+def find_warnings(experiment: Experiment) -> list[str]:
     """Return warnings about entries that are allowed but may not be intended, one sentence each."""
     found: list[str] = []
-    for index, entry in enumerate(simulation.sources):
+    for index, entry in enumerate(experiment.sources):
         if entry.event_key is not None and entry.delay and "delay" not in entry.model_fields_set:
             found.append(
                 f"sources[{index}].{entry.event_key}: the time function begins before the origin time; everything "
@@ -290,62 +290,62 @@ def find_warnings(simulation: Description) -> list[str]:
                 "the origin time."
             )
         if any(not event.geographic for event in entry.events_of_file()) and entry.coordinates is None:
-            if all(event.geographic for event in entry.placed_events(simulation.domain)):
+            if all(event.geographic for event in entry.placed_events(experiment.domain)):
                 found.append(
                     f"sources[{index}].file: latorUTM and longorUTM are degrees in the domain, and were taken as "
                     f"latitude and longitude; sources[{index}].coordinates: cartesian takes them as m."
                 )
-    sources = _labelled_sources(simulation)
+    sources = _labelled_sources(experiment)
     summed = list(_with_summed_faults(sources))
-    found.extend(time_function_warnings(simulation, summed))
-    found.extend(attenuation_warnings(simulation, summed))
-    found.extend(_fluid_warnings(simulation, [(label, source) for label, _, source in sources]))
-    receivers = simulation.acquisition.receivers
-    found.extend(_elevation_warnings(simulation, receivers))
-    found.extend(_sea_floor_warnings(simulation, receivers))
-    found.extend(_receiver_side_notes(simulation, receivers))
-    found.extend(_source_side_notes(simulation, [(label, source) for label, _, source in sources]))
-    found.extend(distant_places(simulation))
-    if not simulation.sources:
+    found.extend(time_function_warnings(experiment, summed))
+    found.extend(attenuation_warnings(experiment, summed))
+    found.extend(_fluid_warnings(experiment, [(label, source) for label, _, source in sources]))
+    receivers = experiment.acquisition.receivers
+    found.extend(_elevation_warnings(experiment, receivers))
+    found.extend(_sea_floor_warnings(experiment, receivers))
+    found.extend(_receiver_side_notes(experiment, receivers))
+    found.extend(_source_side_notes(experiment, [(label, source) for label, _, source in sources]))
+    found.extend(distant_places(experiment))
+    if not experiment.sources:
         found.append("sources: the simulation has no sources, so all motion is zero.")
-    if not receivers and not simulation.output.snapshots and not simulation.output.peak_motion:
+    if not receivers and not experiment.output.snapshots and not experiment.output.peak_motion:
         found.append(
             "receivers: the simulation has no receivers, snapshots or peak motion, and would produce no results."
         )
-    found.extend(_resolution_warnings(simulation))
-    found.extend(find_unused_keys(simulation))
-    found.extend(unused_variables(simulation))
-    found.extend(receiver_file_notes(simulation))
-    if "asdf" in simulation.output.formats and not simulation.domain.is_geographic:
+    found.extend(_resolution_warnings(experiment))
+    found.extend(find_unused_keys(experiment))
+    found.extend(unused_variables(experiment))
+    found.extend(receiver_file_notes(experiment))
+    if "asdf" in experiment.output.formats and not experiment.domain.is_geographic:
         found.append(
             "output.formats: without domain.crs, ASDF files contain waveforms, but no QuakeML and StationXML, which "
             "require longitudes and latitudes."
         )
-    found.extend(model_placement(simulation))
-    found.extend(model_below(simulation))
-    found.extend(earth_notes(simulation))
-    found.extend(projection_distortion(simulation))
-    found.extend(mixed_axes(simulation))
+    found.extend(model_placement(experiment))
+    found.extend(model_below(experiment))
+    found.extend(earth_notes(experiment))
+    found.extend(projection_distortion(experiment))
+    found.extend(mixed_axes(experiment))
     return list(dict.fromkeys(found))
 
 
-def _elevation_warnings(simulation: Description, receivers: Sequence[Receiver]) -> Iterator[str]:
+def _elevation_warnings(experiment: Experiment, receivers: Sequence[Receiver]) -> Iterator[str]:
     """Yield warnings about stations whose elevation differs from that of the surface."""
-    surface, mesh = simulation.domain.surface, simulation.solver.mesh
+    surface, mesh = experiment.domain.surface, experiment.solver.mesh
     if surface is None:
         raised = [receiver for receiver in receivers if receiver.elevation != 0.0]
         if raised:
-            shape = "is flat" if simulation.domain.chunk is None else "has no topography"
+            shape = "is flat" if experiment.domain.chunk is None else "has no topography"
             why = f"the surface {shape}, so they" if mesh is None else "they"
             yield (
                 f"receivers: {len(raised)} stations have an elevation (first {raised[0].name}, "
                 f"{raised[0].elevation:g} m); {why} are placed at their burial below z = 0."
             )
         return
-    entries = [index for index, entry in enumerate(simulation.receivers) if entry.file is not None]
+    entries = [index for index, entry in enumerate(experiment.receivers) if entry.file is not None]
     stations = [
         station for index in entries
-        for station in simulation.acquisition.receiver_groups[index]
+        for station in experiment.acquisition.receiver_groups[index]
     ]  # fmt: skip
     if not stations:
         return
@@ -364,12 +364,12 @@ def _elevation_warnings(simulation: Description, receivers: Sequence[Receiver]) 
         )
 
 
-def _labelled_sources(simulation: Description) -> list[tuple[str, bool, PointSource]]:
+def _labelled_sources(experiment: Experiment) -> list[tuple[str, bool, PointSource]]:
     """Return all point sources, each with a label (its key and, in a file of several events, its name) and a flag that
     is True for sources from a file."""
     labelled = []
-    for index, entry in enumerate(simulation.sources):
-        sources = simulation.acquisition.source_groups[index]
+    for index, entry in enumerate(experiment.sources):
+        sources = experiment.acquisition.source_groups[index]
         for source in sources:
             label = f"sources[{index}]" + (f" ({source.name})" if len(sources) > 1 else "")
             labelled.append((label, entry.event_key is not None, source))
@@ -390,13 +390,13 @@ def _with_summed_faults(sources: list[tuple[str, bool, PointSource]]) -> Iterato
         yield members[0][0].partition(" (")[0], True, replace(members[0][1], time_function=total)
 
 
-def _fluid_warnings(simulation: Description, sources: list[tuple[str, PointSource]]) -> Iterator[str]:
+def _fluid_warnings(experiment: Experiment, sources: list[tuple[str, PointSource]]) -> Iterator[str]:
     """Yield a warning about moment tensors with shear in a fluid; material groups are located by the mesh only."""
     sheared = [(label, source) for label, source in sources if source.moment is not None and _has_shear(source.moment)]
-    if not sheared or simulation.material_extremes["vs_min"] > 0.0 or simulation.material.groups is not None:
+    if not sheared or experiment.material_extremes["vs_min"] > 0.0 or experiment.material.groups is not None:
         return
     positions = np.array([source.position for _, source in sheared], dtype=float)
-    wet = np.flatnonzero(simulation.material.sample(*positions.T)[1] == 0.0)
+    wet = np.flatnonzero(experiment.material.sample(*positions.T)[1] == 0.0)
     if wet.size:
         first = sheared[wet[0]][0]
         one = f"{first}: it is"
@@ -405,11 +405,11 @@ def _fluid_warnings(simulation: Description, sources: list[tuple[str, PointSourc
         yield f"{where} in a fluid, where only the isotropic part of a moment tensor makes waves."
 
 
-def _sea_floor_warnings(simulation: Description, receivers: Sequence[Receiver]) -> Iterator[str]:
+def _sea_floor_warnings(experiment: Experiment, receivers: Sequence[Receiver]) -> Iterator[str]:
     """Yield a warning about receivers between a fluid and a solid layer, whose elements have separate motion."""
-    if simulation.material_extremes["vs_min"] > 0.0:
+    if experiment.material_extremes["vs_min"] > 0.0:
         return
-    above, below = _media_beside(simulation, receivers, _SAME_LEVEL)
+    above, below = _media_beside(experiment, receivers, _SAME_LEVEL)
     between = np.flatnonzero(_is_sea_floor(above, below))
     if between.size:
         first = receivers[between[0]].name
@@ -421,13 +421,13 @@ def _sea_floor_warnings(simulation: Description, receivers: Sequence[Receiver]) 
 
 
 def _media_beside(
-    simulation: Description, points: Sequence[Receiver | PointSource], distance: float
+    experiment: Experiment, points: Sequence[Receiver | PointSource], distance: float
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return vp, vs and density (3, n) a distance, m, above and below points; those of no point without layers."""
-    if not points or simulation.material.layers is None and simulation.material.earth is None:
+    if not points or experiment.material.layers is None and experiment.material.earth is None:
         return np.zeros((3, 0)), np.zeros((3, 0))
     x, y, z = np.array([one.position for one in points], dtype=float).T
-    above, below = (np.stack(simulation.material.sample(x, y, z + side * distance)) for side in (1.0, -1.0))
+    above, below = (np.stack(experiment.material.sample(x, y, z + side * distance)) for side in (1.0, -1.0))
     return above, below
 
 
@@ -442,12 +442,12 @@ def _is_sea_floor(above: np.ndarray, below: np.ndarray) -> np.ndarray:
     return (above[1] == 0.0) != (below[1] == 0.0)
 
 
-def _receiver_side_notes(simulation: Description, receivers: Sequence[Receiver]) -> Iterator[str]:
+def _receiver_side_notes(experiment: Experiment, receivers: Sequence[Receiver]) -> Iterator[str]:
     """Yield a note about receivers exactly on an interface between layers, whose stress is that of one side."""
-    recorded = [name for name in ("stress", "pressure", "strain") if getattr(simulation.output, name)]
+    recorded = [name for name in ("stress", "pressure", "strain") if getattr(experiment.output, name)]
     if not recorded:
         return
-    above, below = _media_beside(simulation, receivers, _SAME_SOURCE_LEVEL)
+    above, below = _media_beside(experiment, receivers, _SAME_SOURCE_LEVEL)
     between = np.flatnonzero(_is_interface(above, below) & ~_is_sea_floor(above, below))
     if between.size:
         yield (
@@ -457,10 +457,10 @@ def _receiver_side_notes(simulation: Description, receivers: Sequence[Receiver])
         )
 
 
-def _source_side_notes(simulation: Description, sources: list[tuple[str, PointSource]]) -> Iterator[str]:
+def _source_side_notes(experiment: Experiment, sources: list[tuple[str, PointSource]]) -> Iterator[str]:
     """Yield a note about moment tensors exactly on an interface between layers, which act on one side of it."""
     moments = [(label, source) for label, source in sources if source.moment is not None]
-    media = _media_beside(simulation, [source for _, source in moments], _SAME_SOURCE_LEVEL)
+    media = _media_beside(experiment, [source for _, source in moments], _SAME_SOURCE_LEVEL)
     between = np.flatnonzero(_is_interface(*media))
     if between.size:
         label, source = moments[between[0]]
@@ -478,9 +478,9 @@ def _has_shear(moment: tuple[float, ...]) -> bool:
     return max(others) > _ROUNDING * max(abs(part) for part in moment)
 
 
-def _resolution_warnings(simulation: Description) -> Iterator[str]:
-    solver = simulation.solver
-    wavelength = simulation.shortest_wavelength
+def _resolution_warnings(experiment: Experiment) -> Iterator[str]:
+    solver = experiment.solver
+    wavelength = experiment.shortest_wavelength
     points = solver.points_per_wavelength
     if points is None and wavelength is not None:
         points = solver.resolution_points(wavelength)
@@ -497,7 +497,7 @@ def _resolution_warnings(simulation: Description) -> Iterator[str]:
                 f"wavelength of {solver.method} with {solver.order_text} reach about {error_text(error)}. Use "
                 "spectral_element with degree 4 to reach it."
             )
-    interval = simulation.output.sampling_interval
+    interval = experiment.output.sampling_interval
     if (
         interval is not None
         and solver.max_frequency is not None
@@ -508,6 +508,6 @@ def _resolution_warnings(simulation: Description) -> Iterator[str]:
             "less than "
             f"solver.max_frequency ({solver.max_frequency:g} Hz)."
         )
-    for index, snapshots in enumerate(simulation.output.snapshots):
-        if snapshots.interval > simulation.duration:
+    for index, snapshots in enumerate(experiment.output.snapshots):
+        if snapshots.interval > experiment.duration:
             yield f"output.snapshots[{index}].interval: {snapshots.interval:g} s is longer than the duration."

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from lithowave.description.entries import Description
+from lithowave.description.experiment import Experiment
 from lithowave.description.material import Material
 from lithowave.description.text import Problem
 from lithowave.description.units import si_unit, with_unit
@@ -50,18 +50,18 @@ class Feature:
     """
 
     methods: tuple[str, ...]
-    asked: Callable[[Description], Iterable[Path]]
+    asked: Callable[[Experiment], Iterable[Path]]
     got: str
     allowed: str
     hint: str | None = ""
 
-    def problems(self, simulation: Description) -> Iterator[Problem]:
+    def problems(self, experiment: Experiment) -> Iterator[Problem]:
         """Yield a problem for each entry that requires the feature, if the method does not support it."""
-        method = simulation.solver.method
+        method = experiment.solver.method
         if method in self.methods:
             return
         hint = "" if self.hint is None else supporting_methods(self.methods) + self.hint
-        for path in self.asked(simulation):
+        for path in self.asked(experiment):
             yield Problem(path, self.got.format(method=method), self.allowed.format(method=method), hint)
 
 
@@ -70,62 +70,62 @@ def supporting_methods(methods: tuple[str, ...]) -> str:
     return f"method: {' or '.join(methods)} can"
 
 
-def _topography(simulation: Description) -> Iterator[Path]:
-    if simulation.domain.topography is not None:
+def _topography(experiment: Experiment) -> Iterator[Path]:
+    if experiment.domain.topography is not None:
         yield ("domain", "topography")
 
 
-def _absorption(kind: str) -> Callable[[Description], Iterator[Path]]:
-    def asked(simulation: Description) -> Iterator[Path]:
-        if simulation.boundaries.absorption == kind:
+def _absorption(kind: str) -> Callable[[Experiment], Iterator[Path]]:
+    def asked(experiment: Experiment) -> Iterator[Path]:
+        if experiment.boundaries.absorption == kind:
             yield ("boundaries", "absorption")
 
     return asked
 
 
-def _oblique_anisotropy(simulation: Description) -> Iterator[Path]:
-    for path, properties in simulation.material.properties.items():
+def _oblique_anisotropy(experiment: Experiment) -> Iterator[Path]:
+    for path, properties in experiment.material.properties.items():
         if properties.is_anisotropic and not is_orthorhombic(properties.stiffness_matrix()):
             yield ("material", *path, "anisotropy" if properties.stiffness is None else "stiffness")
 
 
-def _radial_anisotropy(simulation: Description) -> Iterator[Path]:
-    if simulation.material.earth is not None and simulation.material.earth.anisotropy:
+def _radial_anisotropy(experiment: Experiment) -> Iterator[Path]:
+    if experiment.material.earth is not None and experiment.material.earth.anisotropy:
         yield ("material", "earth", "anisotropy")
 
 
-def _strain(simulation: Description) -> Iterator[Path]:
-    if simulation.output.strain:
+def _strain(experiment: Experiment) -> Iterator[Path]:
+    if experiment.output.strain:
         yield ("output", "strain")
 
 
-def _parts(simulation: Description) -> Iterator[Path]:
-    if simulation.compute.parts is not None:
+def _parts(experiment: Experiment) -> Iterator[Path]:
+    if experiment.compute.parts is not None:
         yield ("compute", "parts")
 
 
-def _compact_moduli(simulation: Description) -> Iterator[Path]:
-    if simulation.compute.moduli == "compact":
+def _compact_moduli(experiment: Experiment) -> Iterator[Path]:
+    if experiment.compute.moduli == "compact":
         yield ("compute", "moduli")
 
 
-def _fluid(simulation: Description) -> Iterator[Path]:
+def _fluid(experiment: Experiment) -> Iterator[Path]:
     try:
-        slowest = simulation.material_extremes["vs_min"]
+        slowest = experiment.material_extremes["vs_min"]
     except (ValueError, InputError):
         return  # reported by the check of the material
     if slowest <= 0.0:
         yield ("material",)
 
 
-def _chunk(simulation: Description) -> Iterator[Path]:
-    if simulation.domain.chunk is not None:
+def _chunk(experiment: Experiment) -> Iterator[Path]:
+    if experiment.domain.chunk is not None:
         yield ("domain", "chunk")
 
 
-def _lossy_fluid(simulation: Description) -> Iterator[Path]:
-    if simulation.solver.method == "spectral_element":
-        for path, properties in simulation.material.properties.items():
+def _lossy_fluid(experiment: Experiment) -> Iterator[Path]:
+    if experiment.solver.method == "spectral_element":
+        for path, properties in experiment.material.properties.items():
             if properties.is_fluid and properties.has_attenuation:
                 yield ("material", *path, "qp")
 
@@ -183,23 +183,23 @@ FEATURES = (
 """What some methods can and others cannot."""
 
 
-def find_limits(simulation: Description) -> Iterator[Problem]:
+def find_limits(experiment: Experiment) -> Iterator[Problem]:
     """Return all features in the description that the method does not support."""
     for feature in FEATURES:
-        yield from feature.problems(simulation)
-    yield from _anisotropy_in_bounded_layers(simulation)
-    if simulation.material.groups is not None and simulation.solver.mesh is None:
+        yield from feature.problems(experiment)
+    yield from _anisotropy_in_bounded_layers(experiment)
+    if experiment.material.groups is not None and experiment.solver.mesh is None:
         yield Problem(
             ("material", "groups"),
             "groups are those of a mesh, and there is none",
             f"give solver: {{method: {' or '.join(_ELEMENT_METHODS)}, mesh: ...}}",
             "without a mesh use layers, homogeneous, file or section",
         )
-    if simulation.domain.chunk is not None:
-        yield from _limits_of_chunks(simulation)
-    if simulation.physics.gravity:
-        yield from _limits_of_gravity(simulation)
-    if simulation.domain.topography is not None and simulation.solver.mesh is not None:
+    if experiment.domain.chunk is not None:
+        yield from _limits_of_chunks(experiment)
+    if experiment.physics.gravity:
+        yield from _limits_of_gravity(experiment)
+    if experiment.domain.topography is not None and experiment.solver.mesh is not None:
         yield Problem(
             ("domain", "topography"),
             "solver.mesh and a topography are both given",
@@ -207,35 +207,35 @@ def find_limits(simulation: Description) -> Iterator[Problem]:
         )
 
 
-def _limits_of_chunks(simulation: Description) -> Iterator[Problem]:
+def _limits_of_chunks(experiment: Experiment) -> Iterator[Problem]:
     """Yield a problem for each entry that a piece of the globe does not support."""
-    if simulation.solver.mesh is not None:
+    if experiment.solver.mesh is not None:
         yield Problem(("solver", "mesh"), "solver.mesh and domain.chunk are both given", "the mesh has its own shape")
-    if simulation.boundaries.absorption == "layer":
+    if experiment.boundaries.absorption == "layer":
         yield Problem(
             ("boundaries", "absorption"), "layer is not available in a chunk, whose sides converge",
             "allowed in a chunk: auto, stacey", "enlarge the chunk: the reflections arrive later, and are weaker",
         )  # fmt: skip
-    if simulation.survey is not None and simulation.survey.moving_receivers:
+    if experiment.survey is not None and experiment.survey.moving_receivers:
         yield Problem(
             ("survey", "moving_receivers"), "true is given, and receivers are not moved along the surface of a sphere",
             "allowed in a chunk: false", "give the receivers of all shots, or a box with crs",
         )  # fmt: skip
-    if "segy" in simulation.output.formats:
+    if "segy" in experiment.output.formats:
         yield Problem(
             ("output", "formats"), "segy stores plane coordinates, and a chunk has none",
             "allowed in a chunk: miniseed, sac, asdf",
         )  # fmt: skip
-    if any(part.is_anisotropic for part in simulation.material.properties.values()):
+    if any(part.is_anisotropic for part in experiment.material.properties.values()):
         yield Problem(
             ("material",), "anisotropic layers have fixed axes, and the vertical axis of a chunk turns",
             "allowed here: isotropic layers",
         )  # fmt: skip
 
 
-def _limits_of_gravity(simulation: Description) -> Iterator[Problem]:
+def _limits_of_gravity(experiment: Experiment) -> Iterator[Problem]:
     """Yield a problem if gravity is not available in the domain or the material."""
-    domain, material = simulation.domain, simulation.material
+    domain, material = experiment.domain, experiment.material
     path, allowed = ("physics", "gravity"), "allowed here: false"
     medium = None if material.earth is None else material.medium
     if domain.chunk is None or not isinstance(medium, EarthMedium):
@@ -259,9 +259,9 @@ def _limits_of_gravity(simulation: Description) -> Iterator[Problem]:
         )  # fmt: skip
 
 
-def _anisotropy_in_bounded_layers(simulation: Description) -> Iterator[Problem]:
+def _anisotropy_in_bounded_layers(experiment: Experiment) -> Iterator[Problem]:
     """Yield a problem for each anisotropic layer of a model that the method samples as an isotropic medium."""
-    material, method = simulation.material, simulation.solver.method
+    material, method = experiment.material, experiment.solver.method
     if not material.bounded:
         return
     varies = any(layer.varies for layer in material.layers or ())
@@ -277,10 +277,10 @@ def _anisotropy_in_bounded_layers(simulation: Description) -> Iterator[Problem]:
             yield Problem(("material", *path), got, "allowed here: isotropic layers", hint)
 
 
-def find_unused_keys(simulation: Description) -> Iterator[str]:
+def find_unused_keys(experiment: Experiment) -> Iterator[str]:
     """Return a sentence for each changed key of the absorbing layers that this method ignores."""
-    layer, method = simulation.boundaries.layer, simulation.solver.method
-    absorption = simulation.absorption
+    layer, method = experiment.boundaries.layer, experiment.solver.method
+    absorption = experiment.absorption
     used = {
         ("finite_difference", "layer"): ("cells", *_LAYER_KEYS),
         ("spectral_element", "layer"): ("elements", *_LAYER_KEYS),
@@ -299,15 +299,15 @@ _UNIT_KEYS = {"speed": "speed_unit", "density": "density_unit"}
 _ALLOW = "If the values are meant, set material.allow_implausible: true"
 
 
-def implausible_values(simulation: Description) -> Iterator[Problem]:
+def implausible_values(experiment: Experiment) -> Iterator[Problem]:
     """Yield a problem for each property of the material outside `RANGES`, unless the description allows them."""
-    material = simulation.material
+    material = experiment.material
     if material.allow_implausible:
         return
     for path, properties in material.properties.items():
         yield from _property_problems(("material", *path), properties)
     if not material.properties or any(layer.varies for layer in material.layers or ()):
-        yield from _sampled_problems(simulation)
+        yield from _sampled_problems(experiment)
 
 
 def _property_problems(path: tuple[str | int, ...], properties: ElasticProperties) -> Iterator[Problem]:
@@ -325,10 +325,10 @@ def _property_problems(path: tuple[str | int, ...], properties: ElasticPropertie
         yield Problem((*path, name), got, allowed(name), f"{unit_question(name, value)} {_ALLOW}".strip())
 
 
-def _sampled_problems(simulation: Description) -> Iterator[Problem]:
+def _sampled_problems(experiment: Experiment) -> Iterator[Problem]:
     """Yield the problems of a gridded model, a section or a function, from their values in the domain."""
-    material = simulation.material
-    arrays, place = material.medium.values_in(simulation.domain.ground)
+    material = experiment.material
+    arrays, place = material.medium.values_in(experiment.domain.ground)
     for name, values in zip(RANGES, arrays, strict=True):
         indices = np.flatnonzero(values) if name == "vs" else np.arange(values.size)  # without fluids
         if not indices.size:

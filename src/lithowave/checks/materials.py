@@ -25,7 +25,7 @@ from lithowave.media.gridded import GriddedMedium, PlacedMedium
 from lithowave.media.medium import FunctionMedium, Medium
 
 if TYPE_CHECKING:
-    from lithowave.description.entries import Description
+    from lithowave.description.experiment import Experiment
     from lithowave.readers.gridded_model import GriddedModel
 
 
@@ -39,14 +39,14 @@ _OUTSIDE_LIMIT = 0.2
 """Part of the radiated velocity outside the band from which on there is a warning."""
 
 
-def attenuation_warnings(simulation: Description, sources: list[tuple[str, bool, PointSource]]) -> Iterator[str]:
+def attenuation_warnings(experiment: Experiment, sources: list[tuple[str, bool, PointSource]]) -> Iterator[str]:
     """Yield warnings about the attenuation of the material.
 
     Parameters
     ----------
     sources : label, whether it is from a file, and the source.
     """
-    keys, found = simulation.material.attenuation, simulation.anelasticity
+    keys, found = experiment.material.attenuation, experiment.anelasticity
     if found is None:
         if keys is not None:
             yield (
@@ -62,19 +62,19 @@ def attenuation_warnings(simulation: Description, sources: list[tuple[str, bool,
             f"material: the smallest quality factor of a bulk or shear modulus is {smallest:.3g}; values below "
             f"{_LOW_QUALITY:g} are unusual, and their approximation is less accurate."
         )
-    yield from _more_bulk_than_shear(simulation)
+    yield from _more_bulk_than_shear(experiment)
     if found.deviation > _DEVIATION_LIMIT:
         yield (
             f"material.attenuation: with {found.body.mechanisms} mechanisms, Q deviates by up to "
             f"{percent(found.deviation)} from the given one between {found.body.band[0]:.4g} and "
             f"{found.body.band[1]:.4g} Hz. Use more mechanisms or a narrower band."
         )
-    yield from _outside_band(found.body.band, simulation.resolved_frequency, sources)
+    yield from _outside_band(found.body.band, experiment.resolved_frequency, sources)
 
 
-def _more_bulk_than_shear(simulation: Description) -> Iterator[str]:
+def _more_bulk_than_shear(experiment: Experiment) -> Iterator[str]:
     """Yield warnings about solids with qp < qs, which means that 1/Qkappa is larger than 1/Qmu."""
-    material = simulation.material
+    material = experiment.material
     why = (
         "so that compression loses more energy than shear; in most rocks qp is larger (without loss in compression, "
         "qp = qs / (4/3 vs^2/vp^2)). Check whether qp and qs are exchanged; if they are meant, ignore this warning."
@@ -87,7 +87,7 @@ def _more_bulk_than_shear(simulation: Description) -> Iterator[str]:
                 f"the quality factor of the bulk modulus is {1.0 / bulk:.3g}, {why}"
             )
     if not material.properties:
-        losses, shear = (np.asarray(values) for values in material.medium.inverse_quality_in(simulation.domain.ground))
+        losses, shear = (np.asarray(values) for values in material.medium.inverse_quality_in(experiment.domain.ground))
         reverse = (losses > (1.0 + 1e-6) * shear) & (shear > 0.0)
         if reverse.any():
             ratios = np.where(reverse, losses / np.where(reverse, shear, 1.0), 0.0)
@@ -168,9 +168,9 @@ class ModelReport:
         return rows + [("model values", text) for text in self.remarks]
 
 
-def model_report(simulation: Description) -> ModelReport:
+def model_report(experiment: Experiment) -> ModelReport:
     """Return the report of the material of a simulation."""
-    material, ground = simulation.material, simulation.domain.ground
+    material, ground = experiment.material, experiment.domain.ground
     medium = material.medium
     (vp, vs, rho), place = medium.values_in(ground)
     ranges = {name: _range(values) for name, values in (("vp", vp), ("vs", vs), ("rho", rho))}
@@ -180,7 +180,7 @@ def model_report(simulation: Description) -> ModelReport:
         ratio = vp[solid] / vs[solid]
         ranges["vp/vs"] = _range(ratio)
         remarks = _remarks(ratio, [place(int(solid[find(ratio)])) for find in (np.argmin, np.argmax)])
-    if simulation.has_attenuation:
+    if experiment.has_attenuation:
         for name, losses in zip(("qkappa", "qmu"), medium.inverse_quality_in(ground), strict=True):
             if (finite := losses[losses > 0.0]).size:
                 ranges[name] = _range(1.0 / finite)
@@ -348,22 +348,22 @@ class Column:
                 yield Returned("are reflected at", float(self.depth[m]), nearest, float(arrival[number]))
 
 
-def model_below(simulation: Description) -> Iterator[str]:
+def model_below(experiment: Experiment) -> Iterator[str]:
     """Yield a warning if the bottom absorbs waves that the model would send back to receivers within the duration."""
-    if simulation.boundaries.face("z_min") != "absorbing" or simulation.material.groups is not None:
+    if experiment.boundaries.face("z_min") != "absorbing" or experiment.material.groups is not None:
         return
-    geometry = _geometry(simulation)
+    geometry = _geometry(experiment)
     if geometry is None:
         return
-    found = [(one, column) for column in _columns(simulation, geometry) for one in column.returned(geometry)]
+    found = [(one, column) for column in _columns(experiment, geometry) for one in column.returned(geometry)]
     if found:
         deepest, column = max(found, key=lambda pair: pair[0].depth)
         soonest = min((one for one, other in found if other is column), key=lambda one: one.time)
-        yield _warning(simulation, deepest, soonest, column)
+        yield _warning(experiment, deepest, soonest, column)
 
 
-def _warning(simulation: Description, deepest: Returned, soonest: Returned, column: Column) -> str:
-    domain, below = simulation.domain, int(np.searchsorted(column.depth, deepest.depth))
+def _warning(experiment: Experiment, deepest: Returned, soonest: Returned, column: Column) -> str:
+    domain, below = experiment.domain, int(np.searchsorted(column.depth, deepest.depth))
     true = np.ones_like(column.depth) if domain.chunk is None else np.exp(-column.depth / RADIUS)
     speeds = np.array([column.end[:2] * true[column.first], column.speeds[:, below, 0] * true[below]])
     solid = speeds[0, 0] != speeds[0, 1]
@@ -388,12 +388,12 @@ def _warning(simulation: Description, deepest: Returned, soonest: Returned, colu
     )
 
 
-def _geometry(simulation: Description) -> Geometry | None:
+def _geometry(experiment: Experiment) -> Geometry | None:
     """Return the distances and depths of sources and receivers; the surface of the domain without receivers."""
-    domain = simulation.domain
-    sources = np.array([one.position for one in simulation.acquisition.sources], float).reshape(-1, 3)
-    receivers = np.array([one.position for one in simulation.acquisition.receivers], float).reshape(-1, 3)
-    if not receivers.size and (simulation.output.snapshots or simulation.output.peak_motion):
+    domain = experiment.domain
+    sources = np.array([one.position for one in experiment.acquisition.sources], float).reshape(-1, 3)
+    receivers = np.array([one.position for one in experiment.acquisition.receivers], float).reshape(-1, 3)
+    if not receivers.size and (experiment.output.snapshots or experiment.output.peak_motion):
         x, y = (np.linspace(*ends, 5) for ends in (domain.x, domain.y))
         receivers = np.stack(np.broadcast_arrays(x, y[:, None], domain.z[1]), axis=-1).reshape(-1, 3)
     if not sources.size or not receivers.size:
@@ -408,16 +408,16 @@ def _geometry(simulation: Description) -> Geometry | None:
         depths = -RADIUS * np.log1p(-depths[0] / RADIUS), -RADIUS * np.log1p(-depths[1] / RADIUS)
     else:
         distances = np.linalg.norm(sources[:, None, :2] - receivers[None, :, :2], axis=2)
-    return Geometry(np.sort(distances, axis=None), depths, simulation.duration, simulation.resolved_frequency or np.inf)
+    return Geometry(np.sort(distances, axis=None), depths, experiment.duration, experiment.resolved_frequency or np.inf)
 
 
-def _columns(simulation: Description, geometry: Geometry) -> Iterator[Column]:
+def _columns(experiment: Experiment, geometry: Geometry) -> Iterator[Column]:
     """Yield the different columns of the model, down to one depth of the domain below it, or half of the largest
     distance.
 
     In a chunk, depths and velocities are those of a flat Earth with the same travel times.
     """
-    domain, medium = simulation.domain, simulation.material.medium
+    domain, medium = experiment.domain, experiment.material.medium
     if isinstance(medium, FunctionMedium):
         medium = FunctionMedium(medium.function)  # a failure below the domain must not affect that in the domain
     height = domain.z[1] - domain.z[0]
@@ -428,7 +428,7 @@ def _columns(simulation: Description, geometry: Geometry) -> Iterator[Column]:
     for part in _PARTS:
         depth = _depths(medium, domain.z, height + part * reach)
         # Finite differences continue the value at the bottom, elements that of the layer above it.
-        inside = 0.0 if simulation.solver.method == "finite_difference" else _BESIDE * height
+        inside = 0.0 if experiment.solver.method == "finite_difference" else _BESIDE * height
         ends = np.stack([depth[:-1] + _BESIDE * height, depth[1:] - _BESIDE * height], axis=1)
         levels = np.append(domain.z[1] - ends, domain.z[0] + inside)
         values = [found for x, y in places if (found := _sampled(medium, x, y, levels)) is not None]

@@ -13,7 +13,7 @@ from lithowave.description.sources import ONSET_LIMIT, PointSource
 from lithowave.description.validation import percent
 
 if TYPE_CHECKING:
-    from lithowave.description.entries import Description
+    from lithowave.description.experiment import Experiment
 
 
 _SMALLEST_JUMP = 3e-4
@@ -29,7 +29,7 @@ _UNRELEASED_LIMIT = 0.01
 _SPECTRUM_SAMPLES = (1 << 13, 1 << 20)  # fewest, most
 
 
-def time_function_warnings(simulation: Description, sources: list[tuple[str, bool, PointSource]]) -> Iterator[str]:
+def time_function_warnings(experiment: Experiment, sources: list[tuple[str, bool, PointSource]]) -> Iterator[str]:
     """Yield one warning for each kind of defect, with the number of sources that have it and the worst of them.
 
     Parameters
@@ -37,19 +37,19 @@ def time_function_warnings(simulation: Description, sources: list[tuple[str, boo
     sources : label, whether it is from a file, and the source. The delay of a file is chosen so that at most
         `ONSET_LIMIT` of the peak is cut off.
     """
-    highest = simulation.resolved_frequency
-    groups = _groups(highest, simulation.duration)
+    highest = experiment.resolved_frequency
+    groups = _groups(highest, experiment.duration)
     known: dict[tuple[int, bool], Roughness] = {}
     for label, from_file, source in sources:
         key = (id(source.time_function), source.moment is not None)
         if key not in known:  # many sources may share one function
-            known[key] = roughness(source, highest, simulation.duration)
+            known[key] = roughness(source, highest, experiment.duration)
         found = known[key]
         groups["cut"].add(label, found, ONSET_LIMIT if from_file else _SMALLEST_JUMP)
         groups["jump"].add(label, found, _SMALLEST_JUMP)
         groups["reaches"].add(label, found, math.inf if highest is None else highest * (1.0 + 1e-6))
         groups["unresolved"].add(label, found, _UNRESOLVED_LIMIT)
-        groups["start"].add(label, found, math.nextafter(simulation.duration, 0.0))
+        groups["start"].add(label, found, math.nextafter(experiment.duration, 0.0))
         groups["unreleased"].add(label, found, _UNRELEASED_LIMIT)
     for group in groups.values():
         yield from group.sentences(len(sources))
@@ -140,7 +140,7 @@ class Roughness:
     cut : part of the peak reached before time 0. jump : largest jump, as a fraction of the peak, at jump_time, s.
     reaches : frequency at which the spectrum falls to 5%, Hz; 0 if it jumps. unresolved : part of the radiated velocity
     above the resolved frequency; 0 if one of the others shows that there is much of it. start, end : s. unreleased :
-    part of `whole` (the moment, or the peak of a force) that the simulation does not reach; 0 if it begins later.
+    part of `whole` (the moment, or the peak of a force) that the experiment does not reach; 0 if it begins later.
     """
 
     kind: str
@@ -158,7 +158,7 @@ class Roughness:
 def roughness(source: PointSource, highest: float | None, duration: float) -> Roughness:
     """Return the measures of a source's time function.
 
-    highest : resolved frequency, Hz. duration : of the simulation, s.
+    highest : resolved frequency, Hz. duration : of the experiment, s.
     """
     function = source.time_function
     jump, time = largest_jump(source)

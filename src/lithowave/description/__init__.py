@@ -6,6 +6,7 @@ from lithowave.rooms import public_names
 
 __getattr__, __all__ = public_names(__name__, {
     "acquisition": "Acquisition",
+    "experiment": "Experiment",
     "domain": "Chunk Domain FACES",
     "fault_sources": "SlipRates SubfaultFunction",
     "material": "Material",

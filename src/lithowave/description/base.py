@@ -7,7 +7,7 @@ import re
 import shlex
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Self, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, ValidationInfo, model_validator
 from pydantic_core import PydanticCustomError, PydanticKnownError
@@ -41,6 +41,21 @@ class DescriptionModel(BaseModel):
 
     # Without this mark, pydantic would call __init__ also for nested parts, and report only the first problem.
     __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, type(self)) and not isinstance(self, type(other)):
+            return NotImplemented
+        return all(getattr(self, name) == getattr(other, name) for name in type(self).model_fields)
+
+    def _settle(self, **values: Any) -> None:
+        """Set values that follow from others, while the part is made; they do not count as set by the user."""
+        self.__dict__.update(values)
+
+    def _settled(self, **values: Any) -> Self:
+        """Return a copy with these values, which do not count as set by the user."""
+        copied = self.model_copy()
+        copied._settle(**values)
+        return copied
 
     @model_validator(mode="before")
     @classmethod

@@ -227,6 +227,10 @@ class Domain(DescriptionModel):
 
     _mesh: MeshOfFile | None = PrivateAttr(default=None)
 
+    def __eq__(self, other: object) -> bool:
+        same = super().__eq__(other)
+        return self._mesh == other._mesh if same is True and isinstance(other, Domain) else same
+
     @model_validator(mode="after")
     def _box_or_chunk(self) -> Self:
         if self.chunk is None:
@@ -239,7 +243,7 @@ class Domain(DescriptionModel):
         given = [key for key in (*AXES, "crs") if getattr(self, key) is not None]
         if given:
             raise refusal(f"{given[0]} and chunk are both given", "a chunk has its own coordinates", at=given[:1])
-        self.__dict__.update(self.chunk.bounds)
+        self._settle(**self.chunk.bounds)
         return self
 
     @model_serializer(mode="wrap")
@@ -300,9 +304,8 @@ class Domain(DescriptionModel):
         """Return the domain whose surface and ends are those of a mesh file; None: those of the box."""
         if mesh == self._mesh:
             return self
-        other = self.model_copy()
-        for name in ("surface", "_surface_range"):
-            other.__dict__.pop(name, None)
+        parts = {name: getattr(self, name) for name in type(self).model_fields}
+        other = self.model_construct(self.model_fields_set, **parts)
         other._mesh = mesh
         return other
 

@@ -24,6 +24,7 @@ from numpy.typing import ArrayLike
 from pydantic import (
     BeforeValidator,
     Field,
+    PrivateAttr,
     SerializerFunctionWrapHandler,
     StrictBool,
     ValidationInfo,
@@ -432,6 +433,9 @@ class Material(DescriptionModel):
         "its folder.",
     )
 
+    _medium: Medium | None = PrivateAttr(default=None)
+    _known_extremes: tuple[DomainExtent, dict[str, tuple[float, str]]] | None = PrivateAttr(default=None)
+
     @model_validator(mode="before")
     @classmethod
     def _arrays_as_dataset(cls, value: Any) -> Any:
@@ -494,9 +498,26 @@ class Material(DescriptionModel):
         """``layers``, ``homogeneous``, ``earth``, ``file``, ``section``, ``groups``, ``function`` or ``dataset``."""
         return next(name for name in _KINDS if getattr(self, name) is not None)
 
-    @cached_property
+    @property
     def medium(self) -> Medium:
         """The material as a function of position."""
+        if self._medium is None:
+            self._medium = self._make_medium()
+        return self._medium
+
+    def with_medium(self, medium: Medium) -> Self:
+        """Return the material with another function of position, such as one that is placed in a domain."""
+        other = self.model_copy(update={})
+        other._medium = medium
+        return other
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """Return a copy, which makes its medium and extremes again."""
+        copied = super().model_copy(update=update, deep=deep)
+        copied._medium, copied._known_extremes = None, None
+        return copied
+
+    def _make_medium(self) -> Medium:
         if self.function is not None:
             return FunctionMedium(self.function)
         if self.earth is not None:
@@ -538,24 +559,16 @@ class Material(DescriptionModel):
         """
         medium = self.medium
         if self.earth is not None and self.earth.perturbations:
-            placed = self.model_copy()
-            placed.__dict__["medium"] = self.earth.medium.placed(domain)
-            return placed
+            return self.with_medium(self.earth.medium.placed(domain))
         if isinstance(medium, BoundedLayers) and any(_needs_place(top) for top in medium.tops):
-            placed = self.model_copy()
-            placed.__dict__["medium"] = self._layers_placed(domain)
-            return placed
+            return self.with_medium(self._layers_placed(domain))
         if isinstance(medium, PlacedMedium) and medium.footprint.domain != domain:  # of another simulation
-            alone = self.model_copy()
-            del alone.__dict__["medium"]
-            return alone.in_domain(domain)
+            return self.model_copy().in_domain(domain)
         if isinstance(medium, (GriddedMedium, ModelOnEarth)) and self.kind != "section":
             medium = self._with_degrees(medium, domain)
         if not isinstance(medium, ModelOnEarth):
             return self
-        placed = self.model_copy()
-        placed.__dict__["medium"] = medium.placed(domain)
-        return placed
+        return self.with_medium(medium.placed(domain))
 
     def _with_degrees(self, medium: GriddedMedium | ModelOnEarth, domain: Domain) -> GriddedMedium | ModelOnEarth:
         """Return a model without a unit of x and y on longitude and latitude, if it covers the domain only so."""
@@ -638,9 +651,7 @@ class Material(DescriptionModel):
         medium = self.medium
         if not isinstance(medium, EarthMedium) or medium.model.reference_frequency is None:
             return self
-        changed = self.model_copy()
-        changed.__dict__["medium"] = medium.at_frequency(frequency)
-        return changed
+        return self.with_medium(medium.at_frequency(frequency))
 
     def sample(self, x: ArrayLike, y: ArrayLike, z: ArrayLike) -> Sample:
         """Return (vp, vs, rho) in m/s, m/s and kg/m^3 at points in m: float64, of the broadcast shape of x, y and z.
@@ -700,6 +711,11 @@ class Material(DescriptionModel):
         return {name: place for name, (_, place) in self._extremes(domain).items()}
 
     def _extremes(self, domain: DomainExtent) -> dict[str, tuple[float, str]]:
+        if self._known_extremes is None or self._known_extremes[0] != domain:
+            self._known_extremes = domain, self._find_extremes(domain)
+        return self._known_extremes[1]
+
+    def _find_extremes(self, domain: DomainExtent) -> dict[str, tuple[float, str]]:
         (vp, vs, rho), place = self.medium.values_in(domain)
         arrays = {"vp_min": vp, "vp_max": vp, "vs_min": vs, "vs_max": vs, "rho_min": rho, "rho_max": rho}
         arrays["slowest"] = np.where(vs > 0.0, vs, vp)

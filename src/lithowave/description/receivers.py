@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 import numpy as np
-from pydantic import BeforeValidator, Field, StrictBool, model_validator
+from pydantic import BeforeValidator, Field, PrivateAttr, StrictBool, model_validator
 
 from lithowave.description.base import DescriptionModel, InputFile, reading
 from lithowave.description.coordinates import (
@@ -242,6 +242,8 @@ class Receivers(DescriptionModel):
         description="Receivers of a file beyond the sides of the domain: refuse (default), or omit with a warning.",
     )
 
+    _placed: tuple[Domain, str, PlacedReceivers] | None = PrivateAttr(default=None)
+
     @model_validator(mode="after")
     def _one_kind(self) -> Self:
         kinds = [key for key in ("line", "plane", "file") if getattr(self, key) is not None]
@@ -308,10 +310,9 @@ class Receivers(DescriptionModel):
 
     def placed_file(self, domain: Domain, where: str) -> PlacedReceivers:
         """Return the receivers of the file, and notes about its content; the file is read once for a domain."""
-        known = self.__dict__.get("_placed")
+        known = self._placed
         if known is None or known[0] is not domain or known[1] != where:
-            known = (domain, where, place_file(self, domain, where))
-            self.__dict__["_placed"] = known
+            known = self._placed = (domain, where, place_file(self, domain, where))
         return known[2]
 
     @property

@@ -1,39 +1,63 @@
-"""The complete description of an experiment as one object, which corresponds to one file.
+"""The description of an experiment as one object, which corresponds to one file: `Simulation`.
 
-The mesh file of a simulation, in a domain: its ends and its free surface take the place of those of the box.
-
-A simulation as YAML that reads back as an equal simulation.
-
-The shots of a survey: the simulation of each, and the problems of their positions.
-
-The complete description of an experiment as one object, which corresponds to one file.
+Reading it from YAML text and writing it as such; replaced entries; the simulations of the shots of a survey.
 """
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Self, TypeVar
 
 import numpy as np
 import yaml
-from pydantic import ValidationInfo, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    Field,
+    PrivateAttr,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
+from pydantic_core import PydanticKnownError
 
 from lithowave.checks.description import find_warnings
+from lithowave.description.base import DescriptionModel
 from lithowave.description.boundaries import Boundaries
 from lithowave.description.coordinates import Point, depth_origin
 from lithowave.description.domain import Domain
-from lithowave.description.entries import Description
-from lithowave.description.receivers import Receivers
-from lithowave.description.solver import Solver
-from lithowave.description.sources import Source
-from lithowave.description.survey import Shot, Shots
-from lithowave.description.text import Document, Problem, refusals
+from lithowave.description.experiment import Experiment
+from lithowave.description.material import Material
+from lithowave.description.outputs import Output
+from lithowave.description.receivers import Receiver, Receivers, expand_inventories
+from lithowave.description.solver import PARAMETERS_BY_METHOD, Compute, ImportedMesh, Physics, Solver
+from lithowave.description.sources import PointSource, Source, is_obspy_event
+from lithowave.description.survey import Shot, Shots, Survey
+from lithowave.description.text import (
+    LISTS,
+    Document,
+    Problem,
+    input_error,
+    parse_path,
+    read_document,
+    refusal,
+    refusals,
+    shown,
+)
+from lithowave.description.units import PositiveDuration
 from lithowave.description.validation import find_problems, misplacement, refused, surface_heights
 from lithowave.errors import InputError
+from lithowave.process import no_collection
+from lithowave.readers.budget import DESCRIPTION_BYTES
 from lithowave.readers.gridded_model import GriddedModel
 from lithowave.readers.meshes import SURFACE_NAMES
+from lithowave.readers.segy import default_interval
 from lithowave.version import __version__
 
 if TYPE_CHECKING:
@@ -78,7 +102,7 @@ class _Dumper(yaml.SafeDumper):
         return True
 
 
-def resolved_yaml(simulation: Description) -> str:
+def resolved_yaml(simulation: Simulation) -> str:
     """See :meth:`Simulation.to_yaml`."""
     key = simulation.material.python_key
     if key:
@@ -95,13 +119,13 @@ MODEL_FILE = "material_model.h5"
 """Name of the file in a run folder with a gridded model that was given as arrays in Python."""
 
 
-def stored_model(simulation: Description) -> GriddedModel | None:
+def stored_model(simulation: Simulation) -> GriddedModel | None:
     """Return the gridded model that a run must write to `MODEL_FILE`, because its description has arrays; else None."""
     dataset = simulation.material.dataset
     return None if dataset is None else dataset.models[0]
 
 
-def recorded_yaml(simulation: Description) -> str:
+def recorded_yaml(simulation: Simulation) -> str:
     """Return the YAML of :func:`resolved_yaml`, also for materials that only Python can express.
 
     Instead of a function it contains its name only. Arrays are replaced by the file `MODEL_FILE` next to the YAML file.
@@ -126,7 +150,7 @@ def _name(function: Any) -> str:
     return getattr(function, "__qualname__", type(function).__qualname__)
 
 
-def _yaml(data: dict[str, Any], simulation: Description) -> str:
+def _yaml(data: dict[str, Any], simulation: Simulation) -> str:
     for name in _WITHOUT_EMPTY:
         data[name] = _without_empty(data[name])
     data["boundaries"] = {key: value for key, value in data["boundaries"].items() if value is not None}
@@ -184,13 +208,26 @@ def _plain(data: Any) -> Any:
     return str(data) if isinstance(data, Path) else data
 
 
+SCHEMA_VERSION = 1
+
+SAMPLES_PER_PERIOD = 10
+"""Seismogram samples in the shortest period, where the sampling interval is not given."""
+
+def _schema_version(value: Any) -> Any:
+    if not isinstance(value, (int, float)) or value != SCHEMA_VERSION or isinstance(value, bool):
+        raise refusal(
+            f"{shown(value)} is not a version that this lithowave reads", f"expected {SCHEMA_VERSION}"
+        )
+    return SCHEMA_VERSION
+
+
 MAX_LISTED = 5
 """How many misplaced shots are listed one by one."""
 
-AnyDescription = TypeVar("AnyDescription", bound=Description)
+AnySimulation = TypeVar("AnySimulation", bound="Simulation")
 
 
-def shot_simulation(simulation: AnyDescription, shot: Shot) -> AnyDescription:
+def shot_simulation(simulation: AnySimulation, shot: Shot) -> AnySimulation:
     """Return the complete simulation of one shot, whose run folder is in that of the survey.
 
     Raises
@@ -236,13 +273,13 @@ def _moved_source(source: Source, shot: Shot, domain: Domain) -> Source:
     return Source(**entries)
 
 
-def _shift(simulation: Description, shot: Shot) -> tuple[float, float]:
+def _shift(simulation: Simulation, shot: Shot) -> tuple[float, float]:
     """Return the distance of the shot from the source of the description to the East and to the North, m."""
     x, y, _ = simulation.acquisition.source_positions[0].tolist()
     return (shot.position[0] - x, shot.position[1] - y)
 
 
-def _moved_receivers(simulation: Description, shot: Shot) -> list[Any]:
+def _moved_receivers(simulation: Simulation, shot: Shot) -> list[Any]:
     """Return the entries moved horizontally; files and geographic positions become points."""
     east, north = _shift(simulation, shot)
     moved: list[Any] = []
@@ -258,7 +295,7 @@ def _moved_receivers(simulation: Description, shot: Shot) -> list[Any]:
     return moved
 
 
-def _spread_receivers(simulation: Description, file: Path, names: frozenset[str]) -> list[Any]:
+def _spread_receivers(simulation: Simulation, file: Path, names: frozenset[str]) -> list[Any]:
     """Return the entries with only these receivers of a SEG-Y file, as points if the file has others."""
     entries: list[Any] = []
     for entry, group in zip(simulation.receivers, simulation.acquisition.receiver_groups, strict=True):
@@ -283,7 +320,7 @@ def _moved_entry(entry: Receivers, shift: tuple[float, float]) -> Any:
     return entry.model_copy(update={kind: shape.model_copy(update={"start": at(shape.start), "end": at(shape.end)})})
 
 
-def survey_problems(simulation: Description) -> list[Problem]:
+def survey_problems(simulation: Simulation) -> list[Problem]:
     """Yield the problems of the shots of a description that is valid without them."""
     survey = simulation.survey
     if survey is None:
@@ -316,7 +353,7 @@ def _placed(problem: Problem, entry: Shots, index: int) -> Problem:
     return problem._replace(path=("survey", "shots", index, "time_function")) if own and not entry.file else problem
 
 
-def _misplaced_shots(simulation: Description, shots: list[Shot]) -> Iterator[Problem]:
+def _misplaced_shots(simulation: Simulation, shots: list[Shot]) -> Iterator[Problem]:
     faces = simulation.boundaries.faces
     heights = surface_heights(simulation.domain, [shot.position for shot in shots])
     survey, count = simulation.survey, 0
@@ -336,7 +373,7 @@ def _misplaced_shots(simulation: Description, shots: list[Shot]) -> Iterator[Pro
         yield Problem(("survey", "shots"), f"{count - MAX_LISTED} more shots are outside")
 
 
-def _misplaced_receivers(simulation: Description, shots: list[Shot]) -> Iterator[Problem]:
+def _misplaced_receivers(simulation: Simulation, shots: list[Shot]) -> Iterator[Problem]:
     """Yield a problem for each shot that moves receivers out of the domain."""
     receivers, ground = simulation.acquisition.receivers, simulation.domain.ground
     if not (simulation.survey and simulation.survey.moving_receivers and receivers):
@@ -364,24 +401,242 @@ def _misplaced_receivers(simulation: Description, shots: list[Shot]) -> Iterator
         yield Problem(("survey", "shots"), f"{count - MAX_LISTED} more shots move receivers out of the domain")
 
 
-class Simulation(Description):
-    """A complete, validated experiment, independent of any device, MPI or grid.
+
+
+_MOST_NAMES = 4
+
+
+def summary(simulation: Simulation) -> str:
+    """Return title, domain, method, sources, receivers and output of a simulation."""
+    domain, solver, output = simulation.domain, simulation.solver, simulation.output
+    origin = f", origin at {domain.crs.longitude:g}, {domain.crs.latitude:g}" if domain.crs is not None else ""
+    size = " x ".join(f"{(high - low) / 1e3:.4g}" for low, high in domain.bounds.values()) + f" km{origin}"
+    resolution = f"max_frequency {solver.max_frequency:g} Hz" if solver.max_frequency else ""
+    resolution = resolution or (f"spacing {solver.spacing:g} m" if solver.spacing else "mesh from a file")
+    names = simulation.acquisition.receiver_names
+    listed = f" ({', '.join(names[:_MOST_NAMES])}{', ...' if len(names) > _MOST_NAMES else ''})" if names else ""
+    shots = "" if simulation.survey is None else f", {len(simulation.survey.shot_list(domain))} shots"
+    lines = [
+        f"<Simulation {simulation.title!r}",
+        f"  domain:    {size if domain.chunk is None else domain.chunk.text()}",
+        f"  solver:    {solver.method}, {resolution}, {simulation.duration:g} s",
+        f"  sources:   {len(simulation.acquisition.sources)} point sources{shots}",
+        f"  receivers: {len(names)}{listed}",
+        f"  output:    {output.directory}, {output.quantity}>",
+    ]
+    return "\n".join(lines)
+
+
+def _resolved(name: str) -> property:
+    """Return a property of a simulation that is that of its experiment."""
+    return property(lambda self: getattr(self.experiment, name), doc=getattr(Experiment, name).__doc__)
+
+
+class Simulation(DescriptionModel):
+    """A complete, validated description of an experiment, independent of any device, MPI or grid.
 
     Create it from a file, from text, or in Python from objects or dictionaries. Each of these raises
     :class:`lithowave.errors.InputError` with all problems found. ``lithowave.Simulation`` is this class with the
     methods ``run`` and ``check``.
     """
 
+    schema_version: Annotated[int, BeforeValidator(_schema_version)] = Field(
+        default=SCHEMA_VERSION,
+        description="Version of the file format.",
+        json_schema_extra={"const": SCHEMA_VERSION},
+    )
+    title: str = Field(default="", description="A title for figures and files.")
+    domain: Domain = Field(description="The box of the simulation.")
+    boundaries: Boundaries = Field(default_factory=Boundaries, description="Boundary conditions of the box.")
+    material: Material = Field(description="Material model: wave speeds and density.")
+    physics: Physics = Field(default_factory=Physics, description="Terms of the equations of motion.")
+    sources: list[Source] = Field(description="Sources of the waves.")
+    receivers: list[Receivers] = Field(default=[], description="Positions where the waves are recorded.")
+    survey: Survey | None = Field(
+        default=None, description="Many shots: the source at several positions, each a separate run."
+    )
+    duration: PositiveDuration = Field(description="Simulated time, s.")
+    solver: Solver = Field(description="Numerical method and resolution.")
+    compute: Compute = Field(default_factory=Compute, description="Device and parallel execution.")
+    output: Output = Field(default_factory=Output, description="Output files.")
+
+    _directory: Path = PrivateAttr(default_factory=Path.cwd)
+    _experiment: Experiment | None = PrivateAttr(default=None)
+
+    absorption = _resolved("absorption")
+    acquisition = _resolved("acquisition")
+    anelasticity = _resolved("anelasticity")
+    has_attenuation = _resolved("has_attenuation")
+    highest_frequency = _resolved("highest_frequency")
+    material_extremes = _resolved("material_extremes")
+    origin_delay = _resolved("origin_delay")
+    origin_time = _resolved("origin_time")
+    resolved_frequency = _resolved("resolved_frequency")
+    shortest_wavelength = _resolved("shortest_wavelength")
+    start_time = _resolved("start_time")
+    unrelaxed = _resolved("unrelaxed")
+
+    @classmethod
+    def from_file(cls, path: str | Path, overrides: Mapping[str, Any] | None = None) -> Self:
+        """Read a simulation file (YAML).
+
+        Parameters
+        ----------
+        path : the file; relative file names in it refer to its directory.
+        overrides : entries that replace those of the file, by dotted key: ``{"solver.order": 8}``. If they change
+        ``solver.method``, the keys ``order``, ``passes``, ``degree``, ``local_time_steps`` and ``refine_sources``
+        of the file are ignored. ``solver.accuracy`` and the other keys of the resolution replace
+        each other.
+
+        Raises
+        ------
+        InputError
+            if the file cannot be read or contains errors; the message lists all problems with their line
+            numbers.
+        """
+        path = Path(path)
+        try:
+            with path.open(encoding="utf-8") as file:
+                text = file.read(DESCRIPTION_BYTES + 1)
+        except UnicodeDecodeError:
+            raise InputError("description", "is not text in UTF-8", file=path) from None
+        except OSError as error:
+            raise InputError("description", f"cannot be read: {error.strerror or error}", file=path) from None
+        document = _replaced(read_document(text, path), overrides or {})
+        return cls._from_document(document, path.resolve().parent, path.stem)
+
+    @classmethod
+    def from_text(cls, text: str, directory: str | Path | None = None) -> Self:
+        """Read a simulation from YAML text; file names are relative to ``directory`` (default: current directory)."""
+        folder = Path.cwd() if directory is None else Path(directory).resolve()
+        return cls._from_document(read_document(text), folder)
+
+    @classmethod
+    @no_collection()
+    def _from_document(cls, document: Document, directory: Path, stem: str = "") -> Self:
+        try:
+            return cls.model_validate(document.data, context={"directory": directory, "stem": stem})
+        except ValidationError as error:
+            raise input_error(error, document.data, cls, document) from None
+
+    @field_validator(*LISTS, mode="before")
+    @classmethod
+    def _is_list(cls, value: Any, info: ValidationInfo) -> Any:
+        if is_obspy_event(value):
+            return [value]
+        if info.field_name == "receivers":
+            value = expand_inventories(value)
+        # pydantic accepts every iterable, whose items then have no index in messages.
+        if not isinstance(value, (list, tuple)):
+            raise PydanticKnownError("list_type")
+        return value
+
     @model_validator(mode="after")
     def _fits_together(self, info: ValidationInfo) -> Self:
-        self.__dict__["domain"] = with_mesh(self.domain, self.solver, self.boundaries)
+        context = info.context or {}
+        self._directory = context.get("directory", self._directory)
+        self._settle(domain=with_mesh(self.domain, self.solver, self.boundaries))
         with suppress(InputError):  # the checks of the mesh and of the material report these
-            self.__dict__["material"] = self.material.in_domain(self.domain)
-        self._fill_in((info.context or {}).get("stem", ""))
-        problems = find_problems(self) or survey_problems(self)
+            self._settle(material=self.material.in_domain(self.domain))
+        self._settle(output=self._filled_output(context.get("stem", "")), sources=list(map(self._filled, self.sources)))
+        self._experiment = Experiment.of(self)
+        problems = find_problems(self._experiment) or survey_problems(self)
         if problems:
             raise refusals(problems)
         return self
+
+    def _filled_output(self, stem: str) -> Output:
+        """Return the output with the entries that the user has omitted, which follow from others."""
+        values: dict[str, Any] = {}
+        if self.output.directory is None:
+            name = re.sub(r"[^a-z0-9]+", "_", (self.title or stem).lower()).strip("_")
+            values["directory"] = Path("out") / (name or "simulation")
+        if self.output.sampling_interval is None:
+            values["sampling_interval"] = self._default_interval()
+        return self.output._settled(**values)
+
+    def _default_interval(self) -> float | None:
+        """Return the sampling interval, s, that follows from the frequency; None: the time step."""
+        if "segy" in self.output.formats:
+            with suppress(ValueError, InputError):  # the check of the material reports these
+                if (frequency := Experiment.of(self).resolved_frequency) is not None:
+                    preferred = 1.0 / (SAMPLES_PER_PERIOD * frequency)
+                    return default_interval(_round_below(preferred), 0.5 / frequency, self.duration)
+        if self.solver.max_frequency is None:
+            return None
+        return min(_round_below(1.0 / (SAMPLES_PER_PERIOD * self.solver.max_frequency)), self.duration)
+
+    def _filled(self, source: Source) -> Source:
+        if source.event_key is None or source.delay is not None:
+            return source
+        # With other sources beside it events moved on their own would come out of step with them.
+        return source._settled(delay=source.needed_delay() if len(self.sources) == 1 else 0.0)
+
+    def __repr__(self) -> str:
+        return summary(self)
+
+    __str__ = __repr__
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @property
+    def directory(self) -> Path:
+        """Directory to which relative names of input files refer."""
+        return self._directory
+
+    @property
+    def experiment(self) -> Experiment:
+        """What follows from the description, which solvers read."""
+        if self._experiment is None:
+            self._experiment = Experiment.of(self)
+        return self._experiment
+
+    def point_sources(self) -> list[PointSource]:
+        """Return all sources in local coordinates, those of `acquisition`."""
+        return list(self.acquisition.sources)
+
+    def receiver_list(self) -> list[Receiver]:
+        """Return all receivers in local coordinates, in the order of the description, those of `acquisition`."""
+        return list(self.acquisition.receivers)
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """Return a copy with replaced parts, which are not checked."""
+        copied = super().model_copy(update=update, deep=deep)
+        copied._experiment = None
+        return copied
+
+    def input_files(self) -> list[Path]:
+        """Return all files to which the simulation refers, without duplicates."""
+        described = (getattr(self, name) for name in type(self).model_fields if name != "output")
+        return list(dict.fromkeys(path for part in described for path in _paths_in(part)))
+
+    def with_overrides(self, overrides: Mapping[str, Any]) -> Self:
+        """Return a validated copy of the simulation in which single entries are replaced.
+
+        Keys are dotted and contain the indices of list items: ``{"solver.order": 8, "sources.0.double_couple.mw": 6}``.
+        Defaults that depend on other entries are derived again. If ``solver.method`` changes, the keys of ``solver``
+        that only apply to the old method are ignored, except for the mesh. ``solver.accuracy`` and the other keys of
+        the resolution (``points_per_wavelength``, ``spacing``) replace each other.
+
+        Raises
+        ------
+        InputError
+            if the new simulation has errors.
+        """
+        paths = [parse_path(key) for key in overrides]
+        stated = self._stated({str(path[0]) for path in paths}, ("solver", "mesh") in (path[:2] for path in paths))
+        return self._from_document(_replaced(Document(stated), overrides), self.directory)
+
+    def _stated(self, changed: set[str], other_mesh: bool) -> dict[str, Any]:
+        """Return the parts that change, and those that depend on them, as stated; others as they are, so that their
+        files are not read again."""
+        changed = changed | {"output"}
+        if changed & {"domain"} or other_mesh or (self.solver.mesh is not None and changed & {"solver", "boundaries"}):
+            changed |= {"domain", "material"}
+        kept = self.model_fields_set - changed
+        return self.model_dump(exclude_unset=True, by_alias=True, include=changed) | {
+            name: getattr(self, name) for name in kept
+        }
 
     def shot(self, number: int) -> Self:
         """Return the simulation of one shot of the survey, numbered from 1; this simulation has no survey.
@@ -403,7 +658,7 @@ class Simulation(Description):
 
     def warnings(self) -> list[str]:
         """Return warnings about entries that are valid but probably not intended, one sentence each."""
-        return find_warnings(self)
+        return find_warnings(self.experiment)
 
     def to_yaml(self) -> str:
         """Return the simulation file as YAML with all defaults and absolute names of input files.
@@ -416,3 +671,57 @@ class Simulation(Description):
             if the material is a Python function, which cannot be stored in a file.
         """
         return resolved_yaml(self)
+
+
+def _replaced(document: Document, overrides: Mapping[str, Any]) -> Document:
+    """Return a document with replaced entries; if the method changes, without the parameters of the old method; if the
+    resolution changes, without the other keys that state it."""
+    changed = _without_replaced_resolution(document.with_overrides(overrides), overrides)
+    methods = []
+    for data in (document.data, changed.data):
+        solver = data.get("solver")
+        methods.append(solver.get("method", "finite_difference") if isinstance(solver, Mapping) else None)
+    old, new = methods
+    given = {parse_path(key) for key in overrides}
+    if old == new or not isinstance(old, str) or new is None or ("solver",) in given:
+        return changed
+    foreign = {key for key in PARAMETERS_BY_METHOD.get(old, ()) if ("solver", key) not in given}
+    kept = {key: value for key, value in changed.data["solver"].items() if key not in foreign}
+    return replace(changed, data={**changed.data, "solver": kept})
+
+
+def _without_replaced_resolution(document: Document, overrides: Mapping[str, Any]) -> Document:
+    """Return a document in which overrides of the resolution replace ``solver.accuracy``, or the reverse."""
+    paths = (parse_path(key) for key, value in overrides.items() if value is not None)
+    names = {path[1] for path in paths if path[0] == "solver" and len(path) > 1}
+    solver = document.data.get("solver")
+    dropped = {"spacing", "points_per_wavelength"} if "accuracy" in names else set()
+    dropped |= {"accuracy"} if names & {"spacing", "points_per_wavelength", "mesh"} else set()
+    dropped -= names
+    if not isinstance(solver, Mapping) or not dropped & solver.keys():
+        return document
+    kept = {key: value for key, value in solver.items() if key not in dropped}
+    return replace(document, data={**document.data, "solver": kept})
+
+
+def _round_below(value: float) -> float:
+    """Return the largest of 1, 2, 5 times a power of ten that does not exceed the value."""
+    exponent = math.floor(math.log10(value))
+    # Decimal text, so that a hundredth is the float nearest to 0.01.
+    steps = [
+        float(f"{digit}e{power}") for power in (exponent - 1, exponent, exponent + 1) for digit in (1, 2, 5)
+    ]
+    return max(step for step in steps if step <= value * (1.0 + 1e-9))
+
+
+def _paths_in(part: Any) -> Iterator[Path]:
+    if isinstance(part, Path):
+        yield part
+    elif isinstance(part, ImportedMesh):
+        yield from part.files
+    elif isinstance(part, BaseModel):
+        for name in type(part).model_fields:
+            yield from _paths_in(getattr(part, name))
+    elif isinstance(part, (list, tuple)):
+        for item in part:
+            yield from _paths_in(item)

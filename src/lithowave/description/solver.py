@@ -346,13 +346,13 @@ class Solver(DescriptionModel):
                     f"accuracy ({self.accuracy}) and {text} are both given",
                     f"give one of them: accuracy chooses {points:g} points per wavelength here", at=("accuracy",),
                 )  # fmt: skip
-        self.__dict__["points_per_wavelength"] = points
+        self._settle(points_per_wavelength=points)
 
     def _check_order(self) -> None:
         key = self._method.accuracy
         if key not in self.model_fields_set or self._accuracy is None:
             # A default, not a choice of the user: it is not counted among the fields that were set.
-            self.__dict__[key] = self._method.default
+            self._settle(**{key: self._method.default})
         if self._accuracy not in self._method.smallest:
             raise refusal(
                 f"{self._accuracy} is not {'an order' if key == 'order' else 'a degree'} of {self.method}",
@@ -380,7 +380,7 @@ class Solver(DescriptionModel):
     def _check_points(self, points: float | None) -> None:
         if points is None:
             # A default, not a choice of the user: it is not counted among the fields that were set.
-            self.__dict__["points_per_wavelength"] = self.recommended_points
+            self._settle(points_per_wavelength=self.recommended_points)
         elif points < self.smallest_points:
             raise refusal(
                 f"{points:.12g} points per wavelength are too few",

@@ -100,7 +100,7 @@ class MomentTensor(DescriptionModel):
         rr, tt, pp, rt, rp, tp = (float(getattr(self, name) or 0.0) for name in _SPHERICAL)
         values = dict(zip(_COMPONENTS, (pp, tt, rr, 0.0 - tp, rp, 0.0 - rt), strict=True))
         # Stored and written in the local axes only, as if these had been given.
-        self.__dict__.update(values, **dict.fromkeys(_SPHERICAL))
+        self._settle(**values, **dict.fromkeys(_SPHERICAL))
         self.model_fields_set.clear()
         self.model_fields_set.update(_COMPONENTS)
         return self

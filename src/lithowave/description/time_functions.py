@@ -85,7 +85,7 @@ class TimeFunctionShape(DescriptionModel):
     def _settle_delay(self) -> Self:
         # Written into the instance, so that a description that is written out shows the delay that was taken.
         if self.delay is None:
-            self.__dict__["delay"] = self._default_delay()
+            self._settle(delay=self._default_delay())
         return self
 
     def _default_delay(self) -> float:

@@ -21,7 +21,7 @@ from lithowave.globe_coordinates import angular_distance
 from lithowave.readers.segy import LARGEST, default_interval, interval_problem
 
 if TYPE_CHECKING:
-    from lithowave.description.entries import Description
+    from lithowave.description.experiment import Experiment
 
 _MOST_OF_A_KIND = 5
 """Number of sources, or of receivers, with the same problem that are listed one by one."""
@@ -33,13 +33,13 @@ REFERENCE_REACH = 100.0
 """Largest ratio of the reference frequency to the band above it, and of the band to a reference frequency below it."""
 
 
-def find_problems(simulation: Description) -> list[Problem]:
+def find_problems(experiment: Experiment) -> list[Problem]:
     """Yield all contradictions among the parts of the description."""
-    surface = [*_surface(simulation), *_mesh(simulation)]
+    surface = [*_surface(experiment), *_mesh(experiment)]
     if surface:
         return surface  # with the box in the wrong place every other place would be refused as well
     checks = (find_limits, _material, _sources, _event_times, _receivers, _resolution, _outputs)
-    return [problem for check in checks for problem in check(simulation)]
+    return [problem for check in checks for problem in check(experiment)]
 
 
 def refused(error: Exception, path: tuple[str | int, ...]) -> Problem:
@@ -54,16 +54,16 @@ def refused(error: Exception, path: tuple[str | int, ...]) -> Problem:
     return Problem((*path, *context["at"]), context["got"], context["allowed"], context["hint"])
 
 
-def _surface(simulation: Description) -> Iterator[Problem]:
-    low, high = simulation.domain.z
-    top = simulation.boundaries.face("z_max")
-    if simulation.domain.topography is not None and top != "free":
+def _surface(experiment: Experiment) -> Iterator[Problem]:
+    low, high = experiment.domain.z
+    top = experiment.boundaries.face("z_max")
+    if experiment.domain.topography is not None and top != "free":
         yield Problem(
             ("domain", "topography"),
             f"a topography is given, but the top of the box is {top}",
             "a topography is a free surface: boundaries: {top: free}",
         )
-    if top != "free" or high == 0.0 or simulation.solver.mesh is not None:
+    if top != "free" or high == 0.0 or experiment.solver.mesh is not None:
         return
     if low >= 0.0:
         hint = f"depth is negative z; did you mean [{-high:.12g}, {0.0 - low:.12g}]?"
@@ -77,24 +77,24 @@ def _surface(simulation: Description) -> Iterator[Problem]:
     )
 
 
-def _mesh(simulation: Description) -> Iterator[Problem]:
+def _mesh(experiment: Experiment) -> Iterator[Problem]:
     """Yield a problem if the file of an imported mesh cannot be read."""
     try:
-        _ = simulation.domain.ground
+        _ = experiment.domain.ground
     except InputError as error:
         problem = refused(error, ("solver", "mesh"))
         yield problem._replace(got=f"{error.file}: {problem.got}") if error.file is not None else problem
 
 
-def _material(simulation: Description) -> Iterator[Problem]:
+def _material(experiment: Experiment) -> Iterator[Problem]:
     try:
-        simulation.material.validate_domain(simulation.domain)
-        _ = simulation.material_extremes
+        experiment.material.validate_domain(experiment.domain)
+        _ = experiment.material_extremes
     except (ValueError, InputError) as error:
         yield refused(error, ("material",))
         return
-    yield from implausible_values(simulation)
-    yield from _attenuation(simulation)
+    yield from implausible_values(experiment)
+    yield from _attenuation(experiment)
 
 
 def surface_heights(domain: Domain, points: list[Point]) -> list[float | None]:
@@ -212,48 +212,48 @@ def _misplacement_in_chunk(
     return f"{place} is at a pole, where East and North are not defined", "", "move it by a meter"
 
 
-def _sources(simulation: Description) -> Iterator[Problem]:
-    faces, misplaced = simulation.boundaries.faces, 0
-    for index, entry in enumerate(simulation.sources):
+def _sources(experiment: Experiment) -> Iterator[Problem]:
+    faces, misplaced = experiment.boundaries.faces, 0
+    for index, entry in enumerate(experiment.sources):
         path: tuple[str | int, ...] = ("sources", index)
-        if (error := simulation.acquisition.errors.get(("sources", index))) is not None:
+        if (error := experiment.acquisition.errors.get(("sources", index))) is not None:
             yield refused(error, path)
             continue
-        sources = simulation.acquisition.source_groups[index]
+        sources = experiment.acquisition.source_groups[index]
         by_depth = entry.position is None
-        heights = surface_heights(simulation.domain, [source.position for source in sources])
+        heights = surface_heights(experiment.domain, [source.position for source in sources])
         for source, height in zip(sources, heights, strict=True):
-            trouble = misplacement(source.position, simulation.domain, faces, height, by_depth)
+            trouble = misplacement(source.position, experiment.domain, faces, height, by_depth)
             if trouble is None:
                 continue
             misplaced += 1
             if misplaced <= _MOST_OF_A_KIND:
                 got, allowed, hint = trouble
-                hint = hint or (simulation.domain.swap_question_at(*source.position[:2]) if by_depth else "")
+                hint = hint or (experiment.domain.swap_question_at(*source.position[:2]) if by_depth else "")
                 above = by_depth and "is above" in got
                 key = entry.event_key or ("position" if not by_depth else "depth" if above else None)
                 got = f"{source.name}: {got}" if source.name else got
                 yield Problem((*path, key) if key else path, got, allowed, hint)
         if entry.event_key is not None:
-            yield from _onset(simulation, index, sources)
+            yield from _onset(experiment, index, sources)
     if misplaced > _MOST_OF_A_KIND:
         yield Problem(("sources",), f"{misplaced - _MOST_OF_A_KIND} more sources are outside the domain")
 
 
-def _onset(simulation: Description, index: int, sources: Sequence[PointSource]) -> Iterator[Problem]:
+def _onset(experiment: Experiment, index: int, sources: Sequence[PointSource]) -> Iterator[Problem]:
     cut = max(source.time_function.onset_amplitude() for source in sources)
     if cut <= ONSET_LIMIT:
         return
-    needed = max(entry.needed_delay() for entry in simulation.sources if entry.event_key is not None)
-    given = simulation.sources[index].delay
-    alone = len(simulation.sources) == 1
+    needed = max(entry.needed_delay() for entry in experiment.sources if entry.event_key is not None)
+    given = experiment.sources[index].delay
+    alone = len(experiment.sources) == 1
     yield Problem(
         (
             "sources",
             index,
             "delay"
-            if given is not None and "delay" in simulation.sources[index].model_fields_set
-            else simulation.sources[index].event_key or "file",
+            if given is not None and "delay" in experiment.sources[index].model_fields_set
+            else experiment.sources[index].event_key or "file",
         ),
         f"the time function reaches {percent(cut)} of its peak before time 0, where the simulation starts",
         f"At most {percent(ONSET_LIMIT)} may be cut off",
@@ -267,11 +267,11 @@ def percent(part: float) -> str:
     return f"{100.0 * part:.0f}%" if part >= 0.1 else f"{100.0 * part:.2g}%"
 
 
-def _event_times(simulation: Description) -> Iterator[Problem]:
+def _event_times(experiment: Experiment) -> Iterator[Problem]:
     """Yield a problem if events have different origin times for time 0."""
     delay: float | None = None
     origin: str | None = None
-    for index, entry in enumerate(simulation.sources):
+    for index, entry in enumerate(experiment.sources):
         if entry.event_key is None:
             continue
         try:
@@ -300,19 +300,19 @@ def _event_times(simulation: Description) -> Iterator[Problem]:
                 return
 
 
-def _receivers(simulation: Description) -> Iterator[Problem]:
-    faces = simulation.boundaries.faces
+def _receivers(experiment: Experiment) -> Iterator[Problem]:
+    faces = experiment.boundaries.faces
     first: dict[str, Receiver] = {}
     twice = 0
-    for index, entry in enumerate(simulation.receivers):
+    for index, entry in enumerate(experiment.receivers):
         path: tuple[str | int, ...] = ("receivers", index)
-        if (error := simulation.acquisition.errors.get(("receivers", index))) is not None:
+        if (error := experiment.acquisition.errors.get(("receivers", index))) is not None:
             yield refused(error, path)
             continue
-        receivers = simulation.acquisition.receiver_groups[index]
-        if not simulation.domain.is_meshed:  # whose free faces have names of their own
+        receivers = experiment.acquisition.receiver_groups[index]
+        if not experiment.domain.is_meshed:  # whose free faces have names of their own
             yield from _without_surface(entry, (*path, entry.kind), faces)
-        yield from _misplaced_receivers(entry, receivers, path, simulation.domain, faces)
+        yield from _misplaced_receivers(entry, receivers, path, experiment.domain, faces)
         for receiver in receivers:
             other = first.setdefault(receiver.name, receiver)
             if other is receiver:
@@ -365,11 +365,11 @@ def _misplaced_receivers(
         )
 
 
-def _resolution(simulation: Description) -> Iterator[Problem]:
-    solver = simulation.solver
+def _resolution(experiment: Experiment) -> Iterator[Problem]:
+    solver = experiment.solver
     if solver.spacing is None or solver.max_frequency is None:
         return
-    wavelength = simulation.shortest_wavelength
+    wavelength = experiment.shortest_wavelength
     if wavelength is None:
         return
     points, smallest = solver.resolution_points(wavelength), solver.smallest_points
@@ -378,7 +378,7 @@ def _resolution(simulation: Description) -> Iterator[Problem]:
         yield Problem(
             ("solver", "spacing"),
             f"{with_unit(solver.spacing, 'length')} gives {points:.3g} points in the shortest wavelength, "
-            f"{wavelength:.6g} m ({simulation.material_extremes['slowest']:.6g} m/s at "
+            f"{wavelength:.6g} m ({experiment.material_extremes['slowest']:.6g} m/s at "
             f"{solver.max_frequency:g} Hz)",
             f"{solver.order_text} needs at least {smallest:g}, that is spacing: {largest / smallest:.4g}",
             f"{largest / solver.recommended_points:.4g} is usual; a lower max_frequency or a higher "
@@ -386,15 +386,15 @@ def _resolution(simulation: Description) -> Iterator[Problem]:
         )
 
 
-def _outputs(simulation: Description) -> Iterator[Problem]:
-    output, domain = simulation.output, simulation.domain
-    if output.sampling_interval is not None and output.sampling_interval > simulation.duration:
+def _outputs(experiment: Experiment) -> Iterator[Problem]:
+    output, domain = experiment.output, experiment.domain
+    if output.sampling_interval is not None and output.sampling_interval > experiment.duration:
         yield Problem(
             ("output", "sampling_interval"),
             f"{with_unit(output.sampling_interval, 'time')} is longer than the simulation",
-            f"at most the duration, {with_unit(simulation.duration, 'time')}",
+            f"at most the duration, {with_unit(experiment.duration, 'time')}",
         )
-    yield from _segy(simulation)
+    yield from _segy(experiment)
     for index, snapshots in enumerate(output.snapshots):
         if snapshots.plane is None:
             continue
@@ -409,19 +409,19 @@ def _outputs(simulation: Description) -> Iterator[Problem]:
             )
 
 
-def _segy(simulation: Description) -> Iterator[Problem]:
+def _segy(experiment: Experiment) -> Iterator[Problem]:
     """Yield a problem if SEG-Y cannot store the sampling interval, or if it is missing."""
-    output, path = simulation.output, ("output", "sampling_interval")
+    output, path = experiment.output, ("output", "sampling_interval")
     if "segy" not in output.formats:
         return
-    interval, duration = output.sampling_interval, simulation.duration
+    interval, duration = output.sampling_interval, experiment.duration
     if interval is not None:
         trouble = interval_problem(interval, round(duration / interval) + 1)
         if trouble is not None:
             yield Problem(path, *trouble)
         return
     try:
-        frequency = simulation.resolved_frequency
+        frequency = experiment.resolved_frequency
     except (ValueError, InputError):
         return  # the check of the material reports it
     allowed = f"segy has 1 to {LARGEST} whole microseconds between two samples, and at most {LARGEST} samples"
@@ -434,12 +434,12 @@ def _segy(simulation: Description) -> Iterator[Problem]:
     yield Problem(path, f"is not given, and no interval suits traces of {duration:g} s", allowed, hint)
 
 
-def _attenuation(simulation: Description) -> Iterator[Problem]:
+def _attenuation(experiment: Experiment) -> Iterator[Problem]:
     """Yield a problem if the band of a material with attenuation is unknown, or far from the reference frequency."""
-    if not simulation.has_attenuation:
+    if not experiment.has_attenuation:
         return
-    keys = simulation.material.attenuation or Attenuation()
-    band = keys.resolved_band(simulation.resolved_frequency)
+    keys = experiment.material.attenuation or Attenuation()
+    band = keys.resolved_band(experiment.resolved_frequency)
     if band is None:
         yield Problem(
             ("material", "attenuation", "band"),

@@ -142,10 +142,9 @@ class Anelasticity:
             elif given is not None:
                 changes[key] = {name: self._unrelaxed(part) for name, part in given.items()}
         unrelaxed = source.model_copy(update=changes)
-        unrelaxed.__dict__.pop("medium", None)
-        if varying:
-            unrelaxed.__dict__["medium"] = UnrelaxedMedium(source.medium, self.body, self.reference_frequency)
-        return unrelaxed
+        if not varying:
+            return unrelaxed
+        return unrelaxed.with_medium(UnrelaxedMedium(source.medium, self.body, self.reference_frequency))
 
     def inverse_quality(self, x: ArrayLike, y: ArrayLike, z: ArrayLike) -> InverseQuality:
         """Return 1/Qkappa and 1/Qmu at points in m, of their broadcast shape; 0 where the material is elastic.

@@ -345,7 +345,7 @@ class ElasticProperties(DescriptionModel):
             self._check_stable("stiffness")
             slowest, fastest = self.speed_range
             # What follows, not a choice of the user: not counted among the fields that were set.
-            self.__dict__.update(vp=fastest, vs=slowest)
+            self._settle(vp=fastest, vs=slowest)
             self._check_quality()
             return self
         for key in ("vp", "vs"):
@@ -419,7 +419,7 @@ class ElasticProperties(DescriptionModel):
         share = 4.0 / 3.0 * (vs / vp) ** 2
         loss = (1.0 - share) / self.qkappa + (share / self.qmu if self.qmu is not None else 0.0)
         # What follows, not a choice of the user: not counted among the fields that were set.
-        self.__dict__.update(qp=1.0 / loss, qs=self.qmu)
+        self._settle(qp=1.0 / loss, qs=self.qmu)
 
     @property
     def _quality_arrays(self) -> tuple[np.ndarray | None, ...]:

@@ -237,18 +237,18 @@ def restart_run(
                 str(path), "the material of this run contains a Python function",
                 "allowed for restarts: materials in a file", "run the simulation again",
             )
-        simulation = Simulation.from_file(path / DESCRIPTION, {"output.directory": str(path)})
-        changes = {"compute.backend": backend, "compute.threads": threads}
-        simulation = simulation.with_overrides({key: value for key, value in changes.items() if value is not None})
+        changes = {"output.directory": str(path), "compute.backend": backend, "compute.threads": threads}
+        changed = {key: value for key, value in changes.items() if value is not None}
+        simulation = Simulation.from_file(path / DESCRIPTION, changed)
         _require_same_inputs(path, simulation, folder.report.get("inputs", {}))
         require_packages(simulation.output.formats, replaceable=False)
         device, plan = _planned(simulation, ranks, folder.report.get("plan"))
         checkpoint = open_checkpoint(path, fingerprint(description), ranks)
         folder.record_restart(checkpoint.step if checkpoint else 0)
-        changed = _changed_callbacks(folder.report.get("callbacks", []), users)
+        changed_callbacks = _changed_callbacks(folder.report.get("callbacks", []), users)
         with phase("warnings"):
             texts = simulation.warnings() + plan.warnings(simulation)
-        _report_warnings(texts + changed, ranks, folder)
+        _report_warnings(texts + changed_callbacks, ranks, folder)
         context = RunContext(simulation, plan, ranks, device, folder, fingerprint(description), users)
         return _result(context, checkpoint, show)
 

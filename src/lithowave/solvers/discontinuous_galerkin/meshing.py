@@ -333,9 +333,7 @@ def fluid_cubes(simulation: Simulation, cubes: HexahedralMesh, box: BuiltBox) ->
 @phase("materials")
 def _materials(simulation: Simulation, mesh: TetrahedralMesh) -> ElementMaterials:
     """Return the materials of a mesh; with attenuation the unrelaxed ones, with the relaxation body and 1/Q."""
-    anelasticity, unrelaxed = simulation.anelasticity, simulation
-    if anelasticity is not None:
-        unrelaxed = simulation.model_copy(update={"material": anelasticity.material})
+    anelasticity, unrelaxed = simulation.anelasticity, simulation.unrelaxed
     properties = element_properties(simulation, mesh, unrelaxed)
     if properties is None:
         medium, described = (

@@ -25,7 +25,6 @@ grids          the first plane of each mechanism
 
 from __future__ import annotations
 
-import weakref
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -34,6 +33,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lithowave.description.experiment import in_material
 from lithowave.errors import InputError
 from lithowave.media.anelasticity import Anelasticity
 from lithowave.media.medium import LayeredMedium, elastic_moduli, vertical_range
@@ -41,6 +41,7 @@ from lithowave.mesh.grid import Grid
 from lithowave.rheology import RelaxationBody, fit_body
 
 if TYPE_CHECKING:
+    from lithowave.description.experiment import Experiment
     from lithowave.description.simulation import Simulation
 
 NODES = 8
@@ -212,20 +213,6 @@ def choose_attenuation(simulation: Simulation) -> GridAttenuation | None:
     given, requested = simulation.anelasticity, simulation.solver.memory_variables
     if given is None:
         return None
-    for known, mode, fitted in _fitted:
-        found = fitted()
-        if found is not None and known() is given and mode == requested:
-            return found
-    found = _fit(given, requested)
-    _fitted.append((weakref.ref(given), requested, weakref.ref(found)))
-    return found
-
-
-# Of the last simulations, as long as a plan has them: the fit takes 0.1 s, and preparation asks for it several times.
-_fitted: deque[tuple[weakref.ref[Anelasticity], str, weakref.ref[GridAttenuation]]] = deque(maxlen=2)
-
-
-def _fit(given: Anelasticity, requested: str) -> GridAttenuation:
     smallest = 1.0 / given.inverse_qualities[1]
     coarse = requested == "coarse" or (requested == "auto" and smallest >= SMALLEST_COARSE_QUALITY)
     if coarse:
@@ -266,12 +253,11 @@ def attenuation_warnings(
         )
 
 
-def unrelaxed_simulation(simulation: Simulation) -> Simulation:
-    """Return the simulation with the unrelaxed material, which the grid represents; itself without attenuation."""
-    found = choose_attenuation(simulation)
-    if found is None or found.anelasticity is None:
+def unrelaxed(simulation: Simulation, attenuation: GridAttenuation | None) -> Simulation | Experiment:
+    """Return the experiment in the unrelaxed material, which the grid represents; itself without attenuation."""
+    if attenuation is None or attenuation.anelasticity is None:
         return simulation
-    return simulation.model_copy(update={"material": found.anelasticity.material})
+    return in_material(simulation, attenuation.anelasticity.material)
 
 
 def code_planes(

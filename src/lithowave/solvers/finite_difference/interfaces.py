@@ -60,7 +60,6 @@ import numpy as np
 
 from lithowave.media.medium import LayeredMedium, Medium
 from lithowave.mesh.grid import Grid
-from lithowave.solvers.finite_difference.attenuation import unrelaxed_simulation
 from lithowave.solvers.finite_difference.effective_medium import LEVELS, isotropic, layer_media
 from lithowave.solvers.finite_difference.law import LawFields
 from lithowave.solvers.finite_difference.medium import CONTRAST, PlaneAverages
@@ -157,11 +156,11 @@ class SourceColumns:
 
     Parameters
     ----------
-    simulation : material and domain. law : constitutive law of the grid. grid : of any rank.
+    simulation : domain and (unrelaxed) material. law : constitutive law of the grid. grid : of any rank.
     """
 
     def __init__(self, simulation: Simulation, law: LawFields, grid: Grid) -> None:
-        self._simulation, self._law, self._grid = unrelaxed_simulation(simulation), law, grid.whole
+        self._simulation, self._law, self._grid = simulation, law, grid.whole
         self._medium, self._limits = self._simulation.material.medium, simulation.domain.z
 
     def interfaces(self, positions: np.ndarray) -> Interfaces:

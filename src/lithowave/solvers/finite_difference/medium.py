@@ -39,7 +39,7 @@ from lithowave.solvers.finite_difference.attenuation import (
     PLANES_KEPT,
     GridAttenuation,
     code_planes,
-    unrelaxed_simulation,
+    unrelaxed,
 )
 from lithowave.solvers.finite_difference.effective_medium import Slab, at_node, between_nodes, sharpened, slab_between
 from lithowave.solvers.finite_difference.grid_plan import PLANES, column_shift
@@ -253,7 +253,7 @@ class GridMaterial:
 
     def __init__(self, plan: GridPlan, simulation: Simulation, backend: Any, ranks: Ranks) -> None:
         self.fields = plan.law_fields
-        elastic = unrelaxed_simulation(simulation)
+        elastic = unrelaxed(simulation, plan.attenuation)
 
         def planes() -> Iterator[Planes]:
             return medium_planes(elastic, plan.grid, plan.halo, self.fields)

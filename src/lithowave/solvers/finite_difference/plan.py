@@ -39,7 +39,7 @@ from lithowave.solvers.common.warnings import (
 from lithowave.solvers.finite_difference.attenuation import (
     attenuation_warnings,
     choose_attenuation,
-    unrelaxed_simulation,
+    unrelaxed,
 )
 from lithowave.solvers.finite_difference.coefficients import (
     SIZES,
@@ -343,7 +343,7 @@ def plan(
     faces = {f"{axis}_{side}": simulation.boundaries.face(f"{axis}_{side}") for axis in AXES for side in ("min", "max")}
     _refuse_free_sides(faces)
     attenuation = choose_attenuation(simulation)
-    elastic = unrelaxed_simulation(simulation)
+    elastic = unrelaxed(simulation, attenuation)
     extremes = find_material_extremes(simulation, elastic)
     spacing = solver.grid_spacing(extremes.slowest, domain.z[1] - domain.z[0])
     cells = simulation.boundaries.layer.cells

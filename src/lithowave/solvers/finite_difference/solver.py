@@ -18,7 +18,7 @@ from lithowave.mesh.grid import AXES, NodeRanges
 from lithowave.parallel.halo import Halo, single_rank_halo
 from lithowave.process import phase
 from lithowave.solvers.common.kernels import Launch, PartialMaxima, Programs
-from lithowave.solvers.finite_difference.attenuation import unrelaxed_simulation
+from lithowave.solvers.finite_difference.attenuation import unrelaxed
 from lithowave.solvers.finite_difference.coefficients import face_closure
 from lithowave.solvers.finite_difference.exchange import FieldMessage
 from lithowave.solvers.finite_difference.grid_plan import AxisLayers, LayerSmoothing
@@ -192,8 +192,9 @@ class FiniteDifferenceSolver:
         with phase("materials"):
             self.material = GridMaterial(plan, simulation, backend, self.halo.ranks)
         sources, receivers = simulation.acquisition.sources, simulation.acquisition.receivers
-        self.stencil = self._make_stencil(simulation)
-        columns = SourceColumns(simulation, plan.law_fields, self.grid)
+        elastic = unrelaxed(simulation, plan.attenuation)
+        self.stencil = self._make_stencil(elastic)
+        columns = SourceColumns(elastic, plan.law_fields, self.grid)
         self.step = Step(plan, backend, self.material, self.stencil, sources, columns)
         message = plan.subdomain and FieldMessage(
             self.halo, self.step.kernels, plan.subdomain, self.stencil.strides, plan.halo
@@ -209,16 +210,16 @@ class FiniteDifferenceSolver:
         self._snapshot_grids: dict[tuple[SnapshotGrid, str], list] = {}
         self._peaks: dict[str, Any] | None = None
 
-    def _make_stencil(self, simulation: Simulation) -> PointStencil:
+    def _make_stencil(self, elastic: Simulation) -> PointStencil:
         plan, backend, surface = self.plan, self.backend, None
         steps = backend.field_strides(plan.padded_shape(), plan.halo)
         volumes = line_volumes(self.grid.whole, plan.faces, face_closure(plan.order))
         if plan.faces["z_max"] == "free":
-            ratios = surface_ratios(unrelaxed_simulation(simulation), self.grid, plan.law_fields)
+            ratios = surface_ratios(elastic, self.grid, plan.law_fields)
             surface = FreeSurface(ratios, plan.coefficients[0], GAINS[plan.order], self.grid.whole.shape[:2])
         own = plan.subdomain.own if plan.subdomain else None
         balanced = plan.law_fields.coarse
-        receivers = simulation.acquisition.receivers
+        receivers = elastic.acquisition.receivers
         positions = np.array([receiver.position for receiver in receivers], float).reshape(-1, 3)
         return PointStencil(self.grid, plan.halo, volumes, steps[::-1], plan.faces, surface, own, balanced, positions)
 

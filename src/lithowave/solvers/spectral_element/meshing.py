@@ -344,12 +344,6 @@ def window_of_elements(simulation: Simulation, mesh: HexahedralMesh, parts: int)
     return part[np.searchsorted(y, centers[:, 1]) - 1, np.searchsorted(x, centers[:, 0]) - 1]
 
 
-def _unrelaxed(simulation: Simulation) -> Simulation:
-    """Return the simulation with the unrelaxed material, which is elastic."""
-    found = simulation.anelasticity
-    return simulation if found is None else simulation.model_copy(update={"material": found.material})
-
-
 def _constant_materials(
     simulation: Simulation, number: np.ndarray, properties: Callable[[Simulation], list[Any]]
 ) -> ElementMaterials:
@@ -358,7 +352,7 @@ def _constant_materials(
     if simulation.anelasticity is not None:
         inverse = np.array([one.inverse_quality for one in properties(simulation)], float).T
         losses = Losses(simulation.anelasticity.body, inverse)
-    return materials_of(properties(_unrelaxed(simulation)), number, losses)
+    return materials_of(properties(simulation.unrelaxed), number, losses)
 
 
 @phase("materials")
@@ -390,7 +384,7 @@ def _materials(simulation: Simulation, mesh: HexahedralMesh, ends: Ends | None =
     dtype = np.float32 if simulation.compute.precision == "single" else np.float64
     media, body = (medium(simulation),), None
     if simulation.anelasticity is not None:
-        media, body = (medium(_unrelaxed(simulation)), medium(simulation)), simulation.anelasticity.body
+        media, body = (medium(simulation.unrelaxed), medium(simulation)), simulation.anelasticity.body
     chosen, averaged = transverse_elements(simulation, layers), None
     cells = cell_layers(simulation) if layers else None
     if cells is not None and cells.mixed:  # the same on all ranks
