@@ -240,7 +240,7 @@ class Domain(DescriptionModel):
                     "is missing", "this key is required", "a piece of the globe has a chunk instead", at=missing[:1]
                 )
             return self
-        given = [key for key in (*AXES, "crs") if getattr(self, key) is not None]
+        given = [key for key in (*AXES, "crs") if key in self.model_fields_set and getattr(self, key) is not None]
         if given:
             raise refusal(f"{given[0]} and chunk are both given", "a chunk has its own coordinates", at=given[:1])
         self._settle(**self.chunk.bounds)
