@@ -42,7 +42,8 @@ BOXES = {
 }
 CHANGES: list[dict[str, Any]] = [
     {"title": "another"}, {"duration": 1.0}, {"output.formats": []}, {"compute.precision": "double"},
-    {"boundaries.absorption": "stacey"}, {"solver.safety": 0.5}, {"receivers": []}, {"sources.0.position": [0, 0, -1000]},
+    {"boundaries.absorption": "stacey"}, {"solver.safety": 0.5}, {"receivers": []},
+    {"sources.0.position": [0, 0, -1000]},
 ]  # fmt: skip
 
 

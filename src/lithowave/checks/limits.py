@@ -327,7 +327,10 @@ def _property_problems(path: tuple[str | int, ...], properties: ElasticPropertie
 
 def _sampled_problems(experiment: Experiment) -> Iterator[Problem]:
     """Yield the problems of a gridded model, a section or a function, from their values in the domain."""
-    material = experiment.material
+    material, extremes = experiment.material, experiment.material_extremes
+    ends = {name: (extremes[f"{name}_min"], extremes[f"{name}_max"]) for name in RANGES}
+    if all(low > 0.0 and not any(is_implausible(name, end) for end in (low, high)) for name, (low, high) in ends.items()):
+        return  # vs is 0 in a fluid
     arrays, place = material.medium.values_in(experiment.domain.ground)
     for name, values in zip(RANGES, arrays, strict=True):
         indices = np.flatnonzero(values) if name == "vs" else np.arange(values.size)  # without fluids
