@@ -329,9 +329,9 @@ def _sampled_problems(experiment: Experiment) -> Iterator[Problem]:
     """Yield the problems of a gridded model, a section or a function, from their values in the domain."""
     material, extremes = experiment.material, experiment.material_extremes
     ends = {name: (extremes[f"{name}_min"], extremes[f"{name}_max"]) for name in RANGES}
-    if all(low > 0.0 and not any(is_implausible(name, end) for end in (low, high)) for name, (low, high) in ends.items()):
-        return  # vs is 0 in a fluid
-    arrays, place = material.medium.values_in(experiment.domain.ground)
+    if all(ends["vs"]) and not any(is_implausible(name, end) for name, pair in ends.items() for end in pair):
+        return
+    arrays, place = material.medium.values_in(experiment.domain.ground)  # vs is 0 in a fluid
     for name, values in zip(RANGES, arrays, strict=True):
         indices = np.flatnonzero(values) if name == "vs" else np.arange(values.size)  # without fluids
         if not indices.size:
