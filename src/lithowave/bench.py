@@ -5,9 +5,8 @@ caches, with the threads of the kernels: a copy (b = a, 2 words per element) and
 CUDA device, that of a copy within its memory. The limit of a time step is the largest bandwidth divided by the minimum
 memory traffic from the model in the method's `bench`.
 
-The case of `lithowave bench --case default`: the first example of the README in a larger domain, at its defaults.
-
-It measures what users wait for: entire runs, with absorbing layers, preparation and outputs, instead of kernels.
+The case of `lithowave bench --case default` is the first example of the README in a larger domain, at its defaults. It
+measures entire runs, with absorbing layers, preparation and outputs, instead of kernels.
 """
 
 from __future__ import annotations

@@ -1,9 +1,4 @@
-"""Text of UTC times, and names of receivers.
-
-Arithmetic of UTC times in ISO 8601 text.
-
-Names of receivers.
-"""
+"""Text of UTC times in ISO 8601 and their arithmetic, and names of receivers."""
 
 from __future__ import annotations
 

@@ -3,13 +3,7 @@
 All runs resolve the same frequency and sample the seismograms at the same times. A *base* run has the resolution of the
 file (its own method) or the recommended points per wavelength (other methods). A *finer* run has more points per
 wavelength, with absorbing layers of the same thickness in meters. A *wider* run has the resolution of the base run, but
-its absorbing faces are further out.
-
-Predicted cost of the runs of an agreement, and the state of those that earlier calls have computed.
-
-Run folders of an agreement: which of them contain the planned run, from an earlier call.
-
-Position of a receiver relative to the sources and the absorbing faces.
+its absorbing faces are further out. Runs that an earlier call has computed are found in its folder.
 """
 
 from __future__ import annotations

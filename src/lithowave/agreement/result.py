@@ -1,10 +1,7 @@
-"""The result of an agreement: misfits between methods, changes by control runs, causes, and sentences about them.
+"""The result of an agreement: misfits between methods, changes by control runs, and causes, also as sentences.
 
-Misfits between the seismograms of two runs, and the shares of single causes in their difference.
-
-All traces are arrays (n_receivers, 3, n_samples) at the same times, low-passed in the same way.
-
-The causes of differences in sentences, with the keys and values that reduce them.
+All traces are arrays (n_receivers, 3, n_samples) at the same times, low-passed in the same way. The sentences about
+causes of differences name the keys and values that reduce them.
 """
 
 from __future__ import annotations

@@ -1,13 +1,4 @@
-"""Warnings about a description: what is allowed but may not be meant.
-
-Warnings about variables of input files that are not used, and about the map projection.
-
-Warnings about receivers whose longitude and latitude may be exchanged.
-
-Reports and warnings about the horizontal axes of mechanisms and components; see `coordinates`.
-
-Warnings about a description: what is allowed but may not be meant, one sentence for each kind.
-"""
+"""Warnings about a description, one sentence for each kind: what is allowed but may not be meant."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""What numerical methods cannot do, keys that they do not use, and implausible values.
-
-What a numerical method cannot do of what a description may ask for, and keys that it does not use.
-
-Checks of the material: densities and wave speeds outside the ranges of `plausibility`.
-"""
+"""What a numerical method cannot do, keys that it does not use, and implausible values of the material."""
 
 from __future__ import annotations
 

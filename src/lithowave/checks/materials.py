@@ -1,11 +1,4 @@
-"""Checks of the material: attenuation, ranges and coverage of models, waves from below.
-
-Warnings about attenuation: unused keys, unusual Q, a poor approximation, and sources outside its band.
-
-The sanity report of a material model: ranges of its values in the domain, and how it covers the domain.
-
-Warning about waves that the model would send back from below the domain, where the bottom absorbs them.
-"""
+"""Checks and report of the material: attenuation, ranges and coverage of models, waves from below the domain."""
 
 from __future__ import annotations
 

@@ -1,17 +1,10 @@
 """Comparison of a run with observed seismograms, station by station.
 
-Defects of observed records: missing samples, dead channels, filled gaps, clipping.
-
-Matching of observed traces to the receivers of a run: codes, components, and traces that cannot be used.
-
-The traces of a run and of the data at one station, filtered alike, and their misfits.
-
-Comparison of a run with observed seismograms, station by station.
-
-Both are cut to the time that both cover, filtered alike (band-pass with zero phase), sampled at the same times, those
-of the coarser of the two, and cut to the same window. Traces are matched by network, station and component, and by the
-location code if the receiver has one. The time shift of a station is that of the largest cross-correlation of all its
-components, and misfits are given before and after it.
+Traces are matched by network, station and component, and by the location code if the receiver has one. Records with
+defects are reported: missing samples, dead channels, filled gaps, clipping. Both are cut to the time that both cover,
+filtered alike (band-pass with zero phase), sampled at the same times, those of the coarser of the two, and cut to the
+same window. The time shift of a station is that of the largest cross-correlation of all its components, and misfits are
+given before and after it.
 
 If the observed quantity differs from that of the run, the run is differentiated or integrated, since it is at rest at
 its start and free of noise. The instrument response is not removed.

@@ -1,9 +1,5 @@
 """Comparison of two runs, receiver by receiver, at common times.
 
-Seismograms of several runs at common times.
-
-Comparison of two runs, receiver by receiver.
-
 Receivers are matched by name. The runs are compared at the samples of the coarser sampling interval within the time
 that both runs cover; the finer run is interpolated at these times by the polynomial through the twelve nearest samples
 (exact if the times coincide with its samples). By default neither run is filtered, since the coarser run was also

@@ -1,19 +1,13 @@
-"""Coordinates of points: local, geographic, in any reference system, and their horizontal axes.
+"""Coordinates of points: local, geographic, or in any reference system that PROJ knows, and their horizontal axes.
 
-A point of the description: local coordinates, or longitude, latitude and depth.
+A point of the description has local coordinates, or longitude, latitude and depth. Files of other programs have columns
+or keys such as ``x``, ``y`` or ``latorUTM`` with either. Where a file states no unit, the values and the origin of the
+domain decide between degrees and meters; the key ``coordinates`` of the entry replaces this decision.
 
-Positions of files that state no unit: decided to be degrees or meters by their values and the origin of the domain.
-
-Files of other programs have columns or keys such as ``x``, ``y`` or ``latorUTM`` with either. All readers of such files
-use the rules of this module; the key ``coordinates`` of the entry replaces them.
-
-Coordinates in any reference system that PROJ knows, such as ``EPSG:32611``, and their local coordinates.
-
-Horizontal axes of mechanisms and components: true East and North, or the axes x and y of the grid.
-
-The way in which a position is given decides. At a position on the Earth (longitude and latitude, or a reference system
-such as EPSG:32611) they are true East and North, at a position in local coordinates, m, they are x and y. Sources act
-along the axes of the grid, so mechanisms at places on the Earth are turned by the meridian convergence there.
+The way in which a position is given also decides about the horizontal axes of mechanisms and components. At a position
+on the Earth (longitude and latitude, or a reference system such as EPSG:32611) they are true East and North, at a
+position in local coordinates, m, they are x and y. Sources act along the axes of the grid, so mechanisms at places on
+the Earth are turned by the meridian convergence there.
 """
 
 from __future__ import annotations

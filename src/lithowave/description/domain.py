@@ -1,9 +1,4 @@
-"""The domain: a box and its position on the Earth, or a chunk of the globe.
-
-A piece of the globe: a chunk of the cubed sphere instead of a box.
-
-The box of the simulation, and its position on the Earth.
-"""
+"""The domain: a box and its position on the Earth, or a chunk of the cubed sphere."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
-"""Point sources of finite faults, and the slip rates of their subfaults.
+"""Point sources of finite faults in local coordinates, and the slip rates of their subfaults.
 
-Slip rates of the subfaults of a finite fault: time functions that share flat arrays of samples.
-
-Point sources of a finite fault in local coordinates.
+The slip rates are time functions that share flat arrays of samples.
 """
 
 from __future__ import annotations

@@ -1,13 +1,4 @@
-"""The material of the model: its layers, sections and keys of attenuation.
-
-The keys of attenuation: frequency band, reference frequency, mechanisms, and frequency dependence of Q.
-
-A material from two-dimensional sections in SEG-Y files, the same everywhere across them.
-
-A layer of the material: its upper boundary, its properties there, and their increase with depth.
-
-The material of the model.
-"""
+"""The material of the model: layers, sections from SEG-Y files, gridded models, and the keys of attenuation."""
 
 from __future__ import annotations
 

@@ -1,10 +1,7 @@
-"""Where the wavefield is recorded: points, lines, planes and station files.
+"""Where the wavefield is recorded: points, lines, planes and station files, as receivers in local coordinates.
 
-A receiver in local coordinates.
-
-Receivers from files: STATIONS, CSV tables, StationXML, FDSN text and SEG-Y, placed in local coordinates.
-
-Inventories of ObsPy as entries of ``receivers``: a point with longitude, latitude and depth for each receiver.
+Station files are STATIONS, CSV tables, StationXML, FDSN text and SEG-Y. An inventory of ObsPy becomes an entry of
+``receivers`` for each of its receivers.
 """
 
 from __future__ import annotations

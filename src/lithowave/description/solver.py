@@ -1,15 +1,9 @@
-"""The numerical method and its resolution.
+"""The numerical method and its resolution, the device and the parallel execution, and terms of the equations of motion.
 
-Levels of accuracy (``solver.accuracy``): points per wavelength, and measured errors of seismograms.
-
-Errors are relative L2 differences from a reference, the largest of several problems with waves up to
-``max_frequency`` along paths of about ten wavelengths: layers below a free surface, a half-space and a full space
-(`benchmarks/cost_and_error.py`; table in docs/performance.md). They include reflections of absorbing layers at their
-default thickness.
-
-The device and the parallel execution of a simulation.
-
-Terms of the equations of motion beyond elasticity, attenuation and sources.
+Levels of accuracy (``solver.accuracy``) are points per wavelength with measured errors of seismograms. Errors are
+relative L2 differences from a reference, the largest of several problems with waves up to ``max_frequency`` along paths
+of about ten wavelengths: layers below a free surface, a half-space and a full space (`benchmarks/cost_and_error.py`;
+table in docs/performance.md). They include reflections of absorbing layers at their default thickness.
 """
 
 from __future__ import annotations

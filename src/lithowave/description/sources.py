@@ -1,10 +1,6 @@
-"""Point sources: forces, moment tensors, double couples, and events.
+"""Point sources: forces, moment tensors, double couples, and events from CMTSOLUTION and QuakeML files or ObsPy.
 
-Moment tensors in x East, y North, z Up; components in the order xx, yy, zz, xy, xz, yz.
-
-Events within the simulation file, and those of ObsPy, as the source files CMTSOLUTION and QuakeML describe them.
-
-Point sources: forces, moment tensors, double couples, and events from CMTSOLUTION and QuakeML files or ObsPy.
+Moment tensors are in x East, y North, z Up, with components in the order xx, yy, zz, xy, xz, yz.
 """
 
 from __future__ import annotations

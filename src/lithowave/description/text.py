@@ -1,15 +1,8 @@
-"""YAML text with the lines of its entries, and errors in the words of the user.
+"""YAML text with the line of every entry, changes to single entries, and errors in the words of the user.
 
-Hints for Python objects and text given as an entry that requires a list or a group of keys.
-
-Words of refusals: the errors that validators raise, values as text, and the closest valid name.
-
-YAML text with the line of every entry, and changes to single entries (``solver.order=8``).
-
-Plain words are read after YAML 1.2: only ``true`` and ``false`` are truth values, so that the network code
-``NO`` stays text, and ``1e18`` is a number.  A key that stands twice in one group is refused.
-
-Pydantic's errors as one :class:`InputError` in the user's words, with file and line.
+Plain words are read after YAML 1.2: only ``true`` and ``false`` are truth values, so that the network code ``NO`` stays
+text, and ``1e18`` is a number. A key that stands twice in one group is refused. The errors of Pydantic become one
+:class:`InputError` with file and line, the values as text, hints, and the closest valid name.
 """
 
 from __future__ import annotations

@@ -1,20 +1,12 @@
-"""Time functions of sources: shapes, samples and their splines.
-
-Natural cubic splines through samples: smooth interpolation whose integral is known exactly.
-
-What the shapes of time functions have in common.
-
-A time function given by samples, in a file or in Python.
-
-Time functions of sources, each with two normalisations.
+"""Time functions of sources, each with two normalizations: shapes, and samples in a file or in Python.
 
 ``rate(t)`` is the moment-rate shape of a moment tensor: its integral over all times is one (unit 1/s).
-``amplitude(t)`` is the dimensionless factor of a force: its peak is one (samples keep their own values). Time
-0 is the origin time; ``delay`` moves a function to later times, each class says which point of it stands
-there.
+``amplitude(t)`` is the dimensionless factor of a force: its peak is one (samples keep their own values). Time 0 is the
+origin time; ``delay`` moves a function to later times, and each class says which point of it is there. Samples are
+joined by natural cubic splines, whose integral is known exactly.
 
 A function is given by exactly one key: ``{gaussian: {sigma: 0.06, delay: 0.36}}``; in Python
-``TimeFunction(gaussian={"sigma": 0.06})`` and plain ``Gaussian(sigma=0.06)`` say the same.
+``TimeFunction(gaussian={"sigma": 0.06})`` and plain ``Gaussian(sigma=0.06)`` are equivalent.
 """
 
 from __future__ import annotations

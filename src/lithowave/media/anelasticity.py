@@ -1,9 +1,4 @@
-"""The attenuation of a material, and its unrelaxed medium.
-
-The unrelaxed medium of a medium with attenuation, which is elastic.
-
-The attenuation of a material: its relaxation body, unrelaxed material, and weights at points.
-"""
+"""The attenuation of a material: its relaxation body, weights at points, and the unrelaxed medium, which is elastic."""
 
 from __future__ import annotations
 

@@ -1,12 +1,7 @@
-"""Elastic properties of one medium: isotropic or not, and their plausible ranges.
+"""Elastic properties of one medium, isotropic or not, with quality factors; plausible ranges of speeds and densities.
 
-Anisotropic elasticity: stiffness matrices, their rotation, and the speeds of plane waves.
-
-Stiffness is a symmetric matrix (6, 6) in Pa, in Voigt's order; see `lithowave.physics`.
-
-Plausible ranges of densities and wave speeds: values outside them are most often in another unit.
-
-Wave speeds, density and quality factors of one medium, isotropic or not.
+Stiffness is a symmetric matrix (6, 6) in Pa, in Voigt's order; see `lithowave.physics`. Values outside the plausible
+ranges are most often in another unit.
 """
 
 from __future__ import annotations

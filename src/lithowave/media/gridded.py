@@ -1,8 +1,4 @@
-"""Media with gridded values: trilinear interpolation on rectilinear axes.
-
-Where a domain is in a gridded model: coordinates, coverage, and the part of the model that counts in it.
-
-Gridded models in other coordinates than those of the domain, or in several blocks, placed in a domain.
+"""Media with gridded values on rectilinear axes, in the coordinates of the domain or placed in it.
 
 A point (x, y, z) of the domain is projected to longitude and latitude, then to the coordinates of the model, in which
 values are interpolated trilinearly. Beyond the edges of the model they are those of the nearest edge.

@@ -1,17 +1,9 @@
-"""Media as functions of position: layers, groups of a mesh, Python functions; their quality factors.
+"""Media as functions of position: flat layers, groups of a mesh, a Python function; their quality factors.
 
-Quality factors at points: whether they are possible, and their inverses for bulk and shear.
-
-Results that functions of positions store for the next plane of a grid, whose columns are the same.
-
-Media as functions of position: flat layers, groups of a mesh, a Python function.
-
-Other modules have gridded values (`gridded`) and layers bounded by surfaces (`bounded_layers`).
-
-All answer the same questions, for points given by arrays that broadcast against each other (for one
-plane of a grid: x of shape (nx,), y of shape (ny, 1), z a number), with results of the broadcast shape.
-
-Media of layers on top of each other: means over intervals of z that interfaces divide.
+Other modules have gridded values (`gridded`) and layers bounded by surfaces (`bounded_layers`). All answer the same
+questions, for points given by arrays that broadcast against each other (for one plane of a grid: x of shape (nx,), y of
+shape (ny, 1), z a number), with results of the broadcast shape. Functions of positions store results for the next plane
+of a grid, whose columns are the same.
 """
 
 from __future__ import annotations

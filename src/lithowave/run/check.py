@@ -1,8 +1,7 @@
-"""The dry run: memory, run time, output, partition and summary of a simulation.
+"""The dry run: memory, run time, output and summary of a simulation, and its partition among ranks.
 
-Partition of a run among ranks and its predicted efficiency, for ``lithowave check --ranks N``.
-
-Rank k has the work W_k, in updates of an interior unit; one of N ranks updates r units per second. A time step takes
+For ``lithowave check --ranks N``: rank k has the work W_k, in updates of an interior unit; one of N ranks updates r
+units per second. A time step takes
 
     T = max_k (W_k / r + E_k),   E_k = max(0, X_k - h W_k / r),   X_k = n_k l + b_k / B
 
@@ -12,15 +11,9 @@ that can overlap with communication. With local time stepping on several devices
 work of a run on one rank; the rest is lost to load imbalance, redundant computation and communication that is not
 overlapped.
 
-``lithowave check`` measures r on this machine: with one device per rank it is the rate of the device, on a CPU the
-share of the cores that each of N processes has. The model neglects the lower rate of kernels on small subdomains and
-other users of the network.
-
-Summary of the sources and receivers of a simulation, as `check` and run.json report them.
-
-Attenuation and plan of a run, as `check` and run.json report them.
-
-The dry run: memory, run time and output of a simulation, and whether this machine can run it.
+r is measured on this machine: with one device per rank it is the rate of the device, on a CPU the share of the cores
+that each of N processes has. The model neglects the lower rate of kernels on small subdomains and other users of the
+network.
 """
 
 from __future__ import annotations

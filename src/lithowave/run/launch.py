@@ -1,8 +1,6 @@
 """Launch of a run: makes the plan, the solver and the callbacks, and runs the time loop.
 
-Self-checks of a run: each source and receiver is represented once, and waves arrive.
-
-Launch of a run: makes the plan, the solver and the callbacks, and runs the time loop.
+The self-checks of a run verify that each source and receiver is represented once, and that waves arrive.
 """
 
 from __future__ import annotations

@@ -1,16 +1,9 @@
-"""The time loop, one for all methods and devices, and its callbacks, watches and checkpoints.
+"""The time loop, one for all methods and devices: advance, tick, callbacks.
 
-Callbacks of the time loop: the protocol, and how a user's callback stops a run on all ranks at the same step.
-
-The time loop, one for all methods and devices: advance, tick, callbacks.
-
-The output watch: ends a run at once if an output job fails, and measures the share of outputs in the time loop.
-
-Times at which sources begin to act in a run, and latest arrival times of their waves at the receivers.
-
-The instability watch: ends a run whose motion grows without a source, and reports where, when and why.
-
-Checkpoints of the time loop: written at intervals and on signals, and restored when a run is resumed.
+Its callbacks: those of the user, which can stop a run on all ranks at the same step; the output watch, which ends a run
+at once if an output job fails, and measures the share of outputs in the time loop; the instability watch, which ends a
+run whose motion grows without a source, and reports where, when and why; and checkpoints, which are written at
+intervals and on signals, and restored when a run is resumed.
 """
 
 from __future__ import annotations

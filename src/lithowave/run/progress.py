@@ -1,9 +1,8 @@
 """Progress of a run, and the efficiency of its loop.
 
-Efficiency of a time loop against the ideal loop, and what the rest of its time was used for.
-
-The ideal loop updates only the points or elements of the domain, without absorbing layers, at the stability limit and
-at the rate of the kernels on this device:
+Progress is reported to a callable for display, and written to progress.json for other processes. The efficiency refers
+to an ideal loop, which updates only the points or elements of the domain, without absorbing layers, at the stability
+limit and at the rate of the kernels on this device:
 
     ideal = N (T / dt_max) / r
 
@@ -11,8 +10,6 @@ with N updates per step of the domain, the simulated time T, the largest stable 
 is stored by an earlier measurement (`machine_rates`). The time of the loop is the ideal loop and these losses: steps
 shorter than dt_max or after the last sample; the first step, beyond a usual one, in which kernels are compiled or
 loaded; outputs; and the rest, which is spent in absorbing layers, at boundaries and on the exchange between ranks.
-
-Progress of a run: reported to a callable for display, and written to progress.json for other processes.
 """
 
 from __future__ import annotations

@@ -1,9 +1,4 @@
-"""Memory and disk space that a run requires.
-
-Memory required by a run on its device and in main memory, compared with the free memory.
-
-Predicted size of the files of a run.
-"""
+"""Memory that a run requires on its device and in main memory, and the size of its files."""
 
 from __future__ import annotations
 

@@ -1,11 +1,4 @@
-"""The result of a run, and its state and progress as text.
-
-The result of a run: its folder, its report, and the files that it has written.
-
-State and progress of a run, read from its folder by another process.
-
-Progress of a run as text, and as one line that is updated in place in terminals and notebooks.
-"""
+"""The result of a run, and its state and progress as text, read from its folder also by other processes."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
-"""The folder of a survey: its description, an index of its shots, and one run folder per shot.
+"""The folder of a survey: its description, an index of its shots, a run folder for each, and its state and progress.
 
-Slots for shots that run at the same time: the device, or the number of threads, of each.
-
-State and progress of a survey, read from its folder by another process.
+Shots that run at the same time have slots: the device, or the number of threads, of each.
 """
 
 from __future__ import annotations

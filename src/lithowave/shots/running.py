@@ -1,10 +1,6 @@
-"""Running the shots of a survey: one in this process, or all on an executor.
+"""Running the shots of a survey: one shot in this process, or all shots on an executor.
 
-Progress of a survey: the log of the survey, and a function that displays it.
-
-The shots of a survey on an executor: submitted, resumed if a worker was lost, stopped by signals.
-
-Running the shots of a survey: one shot in this process, or all shots on an executor.
+The shots on an executor are submitted, resumed if a worker was lost, and stopped by signals.
 """
 
 from __future__ import annotations

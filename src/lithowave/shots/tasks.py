@@ -1,10 +1,7 @@
-"""Shots as tasks: executors, processes and requests.
+"""Shots as tasks of executors: processes of this machine, or an object like `concurrent.futures.Executor`.
 
-Requests of the process of a survey to its shots, on any machine: signals by name, in a file of the survey folder.
-
-One shot as a task of an executor: the worker starts a process for it on its machine, and waits for this process.
-
-Executors of shots: processes of this machine, or an object with the interface of `concurrent.futures.Executor`.
+The worker of a task starts a process for the shot on its machine, and waits for it. The process of the survey sends
+requests to its shots, on any machine: signals by name, in a file of the survey folder.
 """
 
 from __future__ import annotations
