@@ -32,7 +32,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -40,6 +40,9 @@ from lithowave.description.simulation import Simulation
 from lithowave.media.bounded_layers import BoundedLayers
 from lithowave.media.earth import EarthMedium
 from lithowave.media.elasticity import backward_waves
+
+if TYPE_CHECKING:
+    from lithowave.description.sources import PointSource
 
 # Frequency shift and friction of a layer damp waves that grow slowly: runs of spectral elements with -0.13 were stable.
 GROWTH_TOLERANCE = 0.05
@@ -325,7 +328,7 @@ def _near_source_text(
     )
 
 
-def _is_dip_slip(source: Any) -> bool:
+def _is_dip_slip(source: PointSource) -> bool:
     """True if a source has shear couples on horizontal planes."""
     moment = np.zeros(6) if source.moment is None else np.asarray(source.moment, float)
     return bool(np.abs(moment[4:]).max() > DIP_SLIP * np.abs(moment).max())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,6 +21,10 @@ from lithowave.solvers.discontinuous_galerkin.materials import (
 from lithowave.solvers.discontinuous_galerkin.reference import face_mode_count, mode_count
 from lithowave.solvers.discontinuous_galerkin.tables import TABLE_PART, arrange
 from lithowave.solvers.elements import plan as elements
+
+if TYPE_CHECKING:
+    from lithowave.backends.interface import Backend
+    from lithowave.description.simulation import Simulation
 
 COPIES = 3  # of a trace: stored by its element, and sent in steps of even and of odd indices
 ELEMENTS = 16_384  # elements whose neighbors are examined at a time
@@ -44,7 +48,7 @@ def relaxing_values(order: int, mechanisms: int) -> int:
     return STRESSES * mechanisms * mode_count(order - 1)
 
 
-def array_bytes(plan: Any, backend: Any) -> int:
+def array_bytes(plan: Any, backend: Backend) -> int:
     """Return the bytes of coefficients, traces, elastic laws, faces and links in the blocks of a device.
 
     Without a backend no slot of a block is empty and nothing is padded.
@@ -119,7 +123,7 @@ def setup_bytes(plan: Any) -> int:
     return links + 3 * 8 * numbers * min(PARTS * TABLE_PART, plan.element_count)
 
 
-def sampling_bytes(plan: Any, simulation: Any) -> int:
+def sampling_bytes(plan: Any, simulation: Simulation) -> int:
     """Return the bytes of the locations of receivers, of the points of snapshots, and of the surface with peaks.
 
     A location has the basis there; the blocks of its elements are completed.

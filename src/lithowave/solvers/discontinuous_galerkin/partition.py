@@ -41,6 +41,7 @@ from lithowave.solvers.discontinuous_galerkin.reference import face_mode_count
 
 if TYPE_CHECKING:
     from lithowave.description.simulation import Simulation
+    from lithowave.parallel.halo import Halo
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ class TraceExchange:
     solver : object with plan, tables, kernels, even, odd. halo : halo exchange with other ranks.
     """
 
-    def __init__(self, solver: Any, halo: Any) -> None:
+    def __init__(self, solver: Any, halo: Halo) -> None:
         self._messages: list[TraceMessage | None] = [None] * solver.plan.clustering.count
         if not halo.alone:
             modes = face_mode_count(solver.plan.order)
@@ -78,7 +79,7 @@ class TraceExchange:
 class TraceMessage:
     """Traces exchanged at some of the ticks."""
 
-    def __init__(self, solver: Any, halo: Any, sent: Traces, received: Traces, modes: int) -> None:
+    def __init__(self, solver: Any, halo: Halo, sent: Traces, received: Traces, modes: int) -> None:
         self._kernels, self._fields = solver.kernels, (solver.even, solver.odd)
         self._modes, self._soonest = modes, received.soonest
         self._sent, self._received = (solver.backend.upload(traces.slots, np.int32) for traces in (sent, received))

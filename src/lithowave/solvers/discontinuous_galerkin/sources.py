@@ -27,7 +27,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import partial
 from math import factorial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -50,6 +50,11 @@ from lithowave.solvers.discontinuous_galerkin.reference import basis_values, mak
 from lithowave.solvers.elements.locations import SharedLocations, SpreadSources, of_all_ranks, spread_sources
 from lithowave.solvers.interface import FORCE, MOMENT, Placement
 
+if TYPE_CHECKING:
+    from lithowave.backends.interface import Backend
+    from lithowave.description.simulation import Simulation
+    from lithowave.description.sources import PointSource
+
 PAIRS = 128  # pairs of an element and a source whose responses are computed at a time
 MANY = 200  # number of sources above which only those with receivers within NEAR elements are spread
 NEAR = 3.0
@@ -66,7 +71,7 @@ class TaylorAmplitudes:
     ends, so that the total moment is exact for any time function.
     """
 
-    def __init__(self, sources: Sequence[Any], order: int, time_step: float) -> None:
+    def __init__(self, sources: Sequence[PointSource], order: int, time_step: float) -> None:
         self.sources, self.terms, self.time_step = list(sources), order - 1, time_step
         self._ends = 0.5 - 0.5 * np.cos(np.pi * np.arange(order) / (order - 1))
         self._inside = 0.5 + 0.5 * np.polynomial.legendre.leggauss(order - 1)[0]
@@ -99,7 +104,7 @@ class SourceList:
     """
 
     def __init__(
-        self, backend: Any, plan: Any, tables: Any, sources: Sequence[Any], spread: SpreadSources,
+        self, backend: Backend, plan: Any, tables: Any, sources: Sequence[PointSource], spread: SpreadSources,
         found: SharedLocations, cluster: int, outer: bool = False,
     ) -> None:  # fmt: skip
         self.cluster, self.outer = cluster, outer
@@ -165,7 +170,7 @@ def _entries(target: np.ndarray, weight: np.ndarray, first: np.ndarray, owner: n
     return target.T[counts > 0], counts[counts > 0], weight[acting], owners
 
 
-def _uploaded(backend: Any, entries: Sequence[Entries]) -> tuple[Any, ...]:
+def _uploaded(backend: Backend, entries: Sequence[Entries]) -> tuple[object, ...]:
     """Return target, begin, weight, owner of `inject` on a device from parts of them."""
     target, count, weight, owner = (np.concatenate(column) for column in zip(*entries, strict=True))
     begin = np.append(0, np.cumsum(count))
@@ -177,7 +182,7 @@ def _chosen(plan: Any, tables: Any, element: np.ndarray, cluster: int, outer: bo
     return (plan.clustering.cluster[element] == cluster) & (tables.outer[element] == outer)
 
 
-def spread_of(plan: Any, simulation: Any) -> SpreadSources:
+def spread_of(plan: Any, simulation: Simulation) -> SpreadSources:
     """Return the points that represent the sources: all are spread, or of many those with receivers near."""
     reach = np.inf if len(simulation.acquisition.sources) <= MANY else NEAR
     return spread_sources(simulation, plan.bounds[2][1], reach, RADIUS, partial(surroundings, plan))
@@ -239,7 +244,7 @@ class Responses:
         return self.geometry.jacobian[self.index]
 
     def source_shapes(
-        self, sources: Sequence[Any], reference: np.ndarray, weight: np.ndarray, begin: np.ndarray
+        self, sources: Sequence[PointSource], reference: np.ndarray, weight: np.ndarray, begin: np.ndarray
     ) -> np.ndarray:
         """Return (pairs, 9, functions): the rates of the coefficients for a unit of the time functions of the sources.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,6 +25,9 @@ from lithowave.solvers.discontinuous_galerkin.materials import (
 )
 from lithowave.solvers.discontinuous_galerkin.reference import make_geometry, mode_count
 from lithowave.solvers.discontinuous_galerkin.relaxation import recursion, relaxing_numbers
+
+if TYPE_CHECKING:
+    from lithowave.backends.interface import Backend
 
 TABLE_PART = 1 << 12  # elements whose coefficients are computed at a time
 
@@ -51,7 +54,7 @@ class ElementTables:
     """
 
     def __init__(
-        self, backend: Any, plan: Any, layout: BlockLayout, pack_faces: Callable[[np.ndarray], np.ndarray]
+        self, backend: Backend, plan: Any, layout: BlockLayout, pack_faces: Callable[[np.ndarray], np.ndarray]
     ) -> None:
         self.backend, self.plan, self.pack_faces = backend, plan, pack_faces
         self.modes = mode_count(plan.order)

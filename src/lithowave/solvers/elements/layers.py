@@ -34,8 +34,10 @@ from lithowave.mesh.hexahedral_box import LevelMap, layer_plans
 from lithowave.solvers.elements.plan import SAME_LEVEL, column_widths, element_size, group_materials
 
 if TYPE_CHECKING:
-    from lithowave.description.domain import Chunk
+    from lithowave.description.domain import Chunk, Domain
     from lithowave.description.simulation import Simulation
+    from lithowave.media.bounded_layers import LayerProfile
+    from lithowave.media.medium import Medium
 
 
 SLABS = 12  # of depth; the slowest wave in each determines the element size of a medium that varies
@@ -326,7 +328,7 @@ def _groups(simulation: Simulation, medium: BoundedLayers) -> tuple[list[_Group]
 
 
 def _too_thin(
-    simulation: Simulation, medium: BoundedLayers, profile: Any, thickness: np.ndarray, layers: tuple[int, int]
+    simulation: Simulation, medium: BoundedLayers, profile: LayerProfile, thickness: np.ndarray, layers: tuple[int, int]
 ) -> tuple[float, str]:
     """Return the thickness, m, that elements need where layers are too thin for them, and why; 0 if they are not."""
     slowest = min(_slowest(medium, simulation.domain, index) for index in range(layers[0], layers[1] + 1))
@@ -341,13 +343,13 @@ def _too_thin(
     return PINCHED * size * rows, reason
 
 
-def _slowest(medium: BoundedLayers, domain: Any, index: int) -> float:
+def _slowest(medium: BoundedLayers, domain: Domain, index: int) -> float:
     """Return the velocity of the slowest wave in a layer of the material, m/s; infinite if it is absent."""
     depths = medium.ranges(domain)[index].depths
     return np.inf if depths is None else float(medium.slowest_at(index, np.array(depths)).min())
 
 
-def _parts(medium: BoundedLayers, domain: Any, group: _Group) -> tuple[list[float], list[float]]:
+def _parts(medium: BoundedLayers, domain: Domain, group: _Group) -> tuple[list[float], list[float]]:
     """Return the upper ends of parts of a group, as fractions of its thickness, and the slowest wave in each, m/s."""
     if group.first == group.last and not medium.varying[group.first]:
         return [0.0], [_slowest(medium, domain, group.first)]
@@ -360,7 +362,7 @@ def _parts(medium: BoundedLayers, domain: Any, group: _Group) -> tuple[list[floa
 
 
 def _speeds_between(
-    medium: BoundedLayers, profile: Any, group: _Group, low: np.ndarray, high: np.ndarray
+    medium: BoundedLayers, profile: LayerProfile, group: _Group, low: np.ndarray, high: np.ndarray
 ) -> Iterator[float]:
     """Yield the slowest velocity, m/s, of each layer of a group between two surfaces."""
     for index in range(group.first, group.last + 1):
@@ -694,7 +696,7 @@ def layer_sides(simulation: Simulation, mesh: Any) -> tuple[PlaneSides | None, s
 class NearestMedium:
     """Medium whose values outside a domain are those at the nearest point of the domain; ends of the domain, m."""
 
-    medium: Any
+    medium: Medium
     x: tuple[float, float]
     y: tuple[float, float]
     z: tuple[float, float]

@@ -51,6 +51,7 @@ from lithowave.solvers.common.warnings import surface_heights
 
 if TYPE_CHECKING:
     from lithowave.description.simulation import Simulation
+    from lithowave.description.sources import PointSource
 
 
 PART = 16_384  # elements that are examined at a time
@@ -508,12 +509,12 @@ def _by_source(points: SpreadSources) -> SpreadSources:
     return SpreadSources(points.positions[order], points.source[order], points.weight[order])
 
 
-def of_all_ranks(found: np.ndarray, ranks: Any) -> np.ndarray:
+def of_all_ranks(found: np.ndarray, ranks: Ranks) -> np.ndarray:
     """Return the minimum of the values of all ranks; infinite if no rank has one."""
     return np.min(ranks.all_gather(found), axis=0)
 
 
-def locate_sources(plan: Any, sources: Sequence[Any], spread: SpreadSources) -> SharedLocations:
+def locate_sources(plan: Any, sources: Sequence[PointSource], spread: SpreadSources) -> SharedLocations:
     """Return the elements of all ranks that contain the points of sources (collective call).
 
     Raises

@@ -44,8 +44,10 @@ from lithowave.solvers.elements.locations import (
 from lithowave.solvers.elements.solver import points_within, select_snapshot_grid, surface_grid
 
 if TYPE_CHECKING:
-    from lithowave.description.domain import Chunk
+    from lithowave.backends.interface import Backend
+    from lithowave.description.domain import Chunk, Domain
     from lithowave.description.simulation import Simulation
+    from lithowave.solvers.interface import SnapshotSelection
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,7 @@ class ElementTask:
     case: str
     shape: tuple[int, int, int]
     order: int
-    backend: Any
+    backend: Backend
 
     plan: ClassVar[Any]
     method: ClassVar[str]
@@ -84,7 +86,7 @@ MAX_RECEIVERS = 256
 
 
 def affordable_size(
-    backend: Any, sample: Any, counts: tuple[int, int, int], smallest: int, elements_per_cell: int = 1
+    backend: Backend, sample: Any, counts: tuple[int, int, int], smallest: int, elements_per_cell: int = 1
 ) -> tuple[int, int, int]:
     """Return cells along x, y and z: at most `counts`, fewer if they do not fit into the memory.
 
@@ -99,7 +101,7 @@ def affordable_size(
     return counts
 
 
-def affordable_elements(plan: Any, backend: Any) -> int:
+def affordable_elements(plan: Any, backend: Backend) -> int:
     """Return the number of elements like those of a plan that take a third of the free memory."""
     return backend.free_memory() // 3 * plan.element_count // plan.memory_bytes(backend)
 
@@ -133,7 +135,7 @@ class ElementPlan:
 
     mesh: Any
     ranks: Ranks
-    domain: Any
+    domain: Domain
     face_kinds: dict[str, str] | None
     mesh_file: str | None
     mesh_ends: tuple[tuple[float, float], ...] | None
@@ -248,7 +250,7 @@ class ElementPlan:
             self.__dict__[f"_{name}"] = compute()
         return self.__dict__[f"_{name}"]
 
-    def memory_bytes(self, backend: Any = None) -> int:
+    def memory_bytes(self, backend: Backend | None = None) -> int:
         """See `lithowave.solvers.interface.Plan`."""
         return self.memory.array_bytes(self, backend)
 
@@ -268,7 +270,7 @@ class ElementPlan:
         """See `lithowave.solvers.interface.Plan`."""
         return self.memory.sampling_bytes(self, simulation)
 
-    def snapshot_point_count(self, selection: Any) -> int:
+    def snapshot_point_count(self, selection: SnapshotSelection) -> int:
         """Return the number of points of one snapshot of a selection."""
         return math.prod(select_snapshot_grid(self, selection).shape)
 
@@ -424,7 +426,9 @@ def held_bytes(*parts: Any) -> int:
     return sum(array.itemsize * math.prod(size) for array, size in zip(arrays, sizes, strict=True))
 
 
-def sampling_bytes(plan: Any, simulation: Any, location_bytes: Callable[[int, bool], int], tensor_rows: int) -> int:
+def sampling_bytes(
+    plan: Any, simulation: Simulation, location_bytes: Callable[[int, bool], int], tensor_rows: int
+) -> int:
     """Return the bytes of the locations of receivers, points of snapshots and points of the surface with peaks.
 
     Parameters

@@ -24,7 +24,9 @@ from lithowave.solvers.elements.locations import SharedLocations, point_position
 from lithowave.solvers.interface import PendingFields, SnapshotGrid
 
 if TYPE_CHECKING:
+    from lithowave.backends.interface import Backend
     from lithowave.description.simulation import Simulation
+    from lithowave.solvers.interface import SnapshotSelection
 
 
 class ElementSolver:
@@ -40,7 +42,7 @@ class ElementSolver:
     """
 
     plan: Any
-    backend: Any
+    backend: Backend
     kernels: Any
     record_rows: ClassVar[int]
     displacement_rows: ClassVar[int]
@@ -62,7 +64,7 @@ class ElementSolver:
         self._peaks: SurfacePeaks | None = None
 
     @property
-    def moment(self) -> tuple[Any, ...]:
+    def moment(self) -> tuple[object, ...]:
         """Return the values that determine which kernels read the present fields, besides their arrays."""
         return ()
 
@@ -99,7 +101,7 @@ class ElementSolver:
 
     # ---------------------------------------------------------------------------------------------- snapshots
 
-    def snapshot_grid(self, selection: Any) -> SnapshotGrid:
+    def snapshot_grid(self, selection: SnapshotSelection) -> SnapshotGrid:
         """See `lithowave.solvers.interface.Solver`; the points are located now, also in a restarted run."""
         grid = select_snapshot_grid(self.plan, selection)
         self._samples(grid)
@@ -301,7 +303,9 @@ class SurfacePeaks:
     arrays : by name, (rows, points) on the device: displacement, peak_velocity, peak_displacement.
     """
 
-    def __init__(self, backend: Any, x: np.ndarray, y: np.ndarray, samples: Samples, displacement_rows: int) -> None:
+    def __init__(
+        self, backend: Backend, x: np.ndarray, y: np.ndarray, samples: Samples, displacement_rows: int
+    ) -> None:
         self._backend, self._x, self._y, self._samples = backend, x, y, samples
         count = max(1, samples.count)
         sizes = {"displacement": displacement_rows, "peak_velocity": 3, "peak_displacement": 3}
@@ -361,7 +365,7 @@ def box_of(plan: Any) -> tuple[tuple[float, float], ...]:
     return tuple(sides)
 
 
-def select_snapshot_grid(plan: Any, selection: Any) -> SnapshotGrid:
+def select_snapshot_grid(plan: Any, selection: SnapshotSelection) -> SnapshotGrid:
     """Return the points of a snapshot selection, about as close to each other as the unknowns."""
     origin, spacing, shape = [], [], []
     for letter, (low, high) in zip("xyz", box_of(plan), strict=True):

@@ -49,6 +49,7 @@ from lithowave.solvers.elements.locations import PointLocations
 if TYPE_CHECKING:
     from lithowave.description.domain import Chunk, Domain
     from lithowave.description.simulation import Simulation
+    from lithowave.media.medium import Medium
 
 
 PART = 4096
@@ -243,7 +244,7 @@ def point_contrasts(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def vertex_contrasts(
-    medium: Any, mesh: Any, layers: tuple[np.ndarray, ...] = ()
+    medium: Medium, mesh: Any, layers: tuple[np.ndarray, ...] = ()
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the change (elements,) of vs among the vertices and the center of each tetrahedron, relative to the
     largest value: 1 if some of them are in a fluid. If all are, for which the second array is True, it is the change of

@@ -14,7 +14,7 @@ import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,6 +27,9 @@ from lithowave.solvers.finite_difference.solver import FiniteDifferenceSolver
 from lithowave.solvers.finite_difference.sources import ReceiverList
 from lithowave.solvers.finite_difference.step import TwoPasses
 from lithowave.solvers.interface import LoopPrediction
+
+if TYPE_CHECKING:
+    from lithowave.backends.interface import Backend
 
 CASES = ("interior", "full", "run")
 USUAL_CASES = ("interior", "full")
@@ -66,7 +69,7 @@ SETTINGS = {
 
 
 def make_tasks(
-    backend: Any,
+    backend: Backend,
     cases: Iterable[str],
     sizes: Iterable[Shape] | None,
     orders: Iterable[int] = (4,),
@@ -99,7 +102,7 @@ class FiniteDifferenceTask:
     case: str
     shape: Shape
     order: int
-    backend: Any
+    backend: Backend
     passes: str
     moduli: str
     law: str
@@ -269,7 +272,7 @@ def _uniform_attenuation(plan: FiniteDifferencePlan, given: GridAttenuation) -> 
     }))  # fmt: skip
 
 
-def predict_loop_time(plan: FiniteDifferencePlan, backend: Any, receiver_count: int) -> LoopPrediction:
+def predict_loop_time(plan: FiniteDifferencePlan, backend: Backend, receiver_count: int) -> LoopPrediction:
     """Predict the time of the loop: scale a few steps on a smaller grid with and without its layers.
 
     Interior points and memory variables of the layers are scaled separately: a small grid has a larger layer fraction.
@@ -286,7 +289,7 @@ def predict_loop_time(plan: FiniteDifferencePlan, backend: Any, receiver_count: 
     return LoopPrediction(plan.schedule.steps * per_step, 1.0 / per_point)
 
 
-def _times(plan: FiniteDifferencePlan, backend: Any, receiver_count: int) -> tuple[float, float]:
+def _times(plan: FiniteDifferencePlan, backend: Backend, receiver_count: int) -> tuple[float, float]:
     """Return the seconds of a step, and of a record of this many receivers."""
     solver = FiniteDifferenceSolver(plan, uniform_simulation(plan), backend)
     fill_with_noise(solver)
@@ -301,7 +304,7 @@ def _times(plan: FiniteDifferencePlan, backend: Any, receiver_count: int) -> tup
     return step, record
 
 
-def _sample_points(plan: FiniteDifferencePlan, backend: Any) -> int:
+def _sample_points(plan: FiniteDifferencePlan, backend: Backend) -> int:
     """Return a number of points that is representative of this device and needs at most a third of its free memory."""
     room = backend.free_memory() // 3
     return max(1, min(backend.sample_points, room * plan.point_count // plan.memory_bytes(backend)))

@@ -9,13 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from lithowave.mesh.grid import BlockPartition, Grid, NodeRanges
 from lithowave.solvers.finite_difference.law import FIELDS, VELOCITIES, state_arrays
 from lithowave.solvers.finite_difference.tiles import common, whole_lines
+
+if TYPE_CHECKING:
+    from lithowave.parallel.halo import Halo
 
 Step = tuple[int, int, int]
 
@@ -95,7 +98,7 @@ class FieldMessage:
     strides of the field arrays, in elements, along x, y, z. width : cells around the rank's grid in the arrays.
     """
 
-    def __init__(self, halo: Any, kernels: Any, subdomain: Subdomain, strides: Sequence[int], width: int) -> None:
+    def __init__(self, halo: Halo, kernels: Any, subdomain: Subdomain, strides: Sequence[int], width: int) -> None:
         self.kernels, self.subdomain, self.strides, self.width = kernels, subdomain, strides, width
         sent, sends = self._table(subdomain.boxes_sent())
         received, receives = self._table(subdomain.boxes_received())

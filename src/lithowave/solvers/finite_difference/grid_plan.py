@@ -39,7 +39,7 @@ import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -52,6 +52,9 @@ from lithowave.solvers.finite_difference.law import LAWS, VELOCITIES, LawFields
 from lithowave.solvers.finite_difference.points import HALF_WIDTH
 from lithowave.solvers.finite_difference.tiles import around, line_shift, whole_lines
 from lithowave.solvers.interface import Schedule
+
+if TYPE_CHECKING:
+    from lithowave.backends.interface import Backend
 
 SOFT_SHIFT = 2.0  # alpha over pi f_0 in soft ground
 SOFT_REFLECTION = 1e-6  # default theoretical reflection there: a larger damping compensates the larger alpha
@@ -348,7 +351,7 @@ class LayerSmoothing:
     """
 
     def __init__(
-        self, plan: GridPlan, backend: Any, kernels: Any, exchange: Callable[[dict[str, Any]], None] | None
+        self, plan: GridPlan, backend: Backend, kernels: Any, exchange: Callable[[dict[str, Any]], None] | None
     ) -> None:
         self.smoothing, self.backend, self.kernels, self._exchange = smoothing_of(plan), backend, kernels, exchange
         self._graphs: dict[int, Callable[[], None]] = {}

@@ -68,6 +68,7 @@ from lithowave.solvers.finite_difference.points import HALF_WIDTH, NEAR_FACE, Bl
 from lithowave.solvers.finite_difference.snapshot_grids import select_snapshot_grid
 
 if TYPE_CHECKING:
+    from lithowave.backends.interface import Array
     from lithowave.description.simulation import Simulation
 
 
@@ -116,7 +117,7 @@ def _find(
     """Compute the rows z and ratio (n, MOST) of `find_interfaces`."""
     x, y = positions[:, 0], positions[:, 1]
 
-    def logarithms(row: Any, level: np.ndarray) -> np.ndarray:
+    def logarithms(row: Array, level: np.ndarray) -> np.ndarray:
         shape = [-1] + [1] * (level.ndim - 1)
         kappa, mu, _ = medium.moduli(x[row].reshape(shape), y[row].reshape(shape), np.clip(level, *limits))
         return np.log(np.stack([kappa + 4.0 / 3.0 * mu, mu]))
@@ -485,7 +486,7 @@ def _dips(simulation: Simulation, spacing: float, positions: np.ndarray, level: 
 class _Turned:
     """A medium with an axis (0, 1) and z exchanged."""
 
-    medium: Any
+    medium: Medium
     axis: int
 
     def moduli(self, *place: np.ndarray) -> tuple[np.ndarray, ...]:

@@ -187,7 +187,7 @@ FIELDS = VELOCITIES + STRESSES
 STAGGER = {field.name: field.stagger for field in STATE}
 
 
-def state_arrays(fields: Mapping[str, Any]) -> tuple[Any, ...]:
+def state_arrays(fields: Mapping[str, Any]) -> tuple[object, ...]:
     """Return the arrays of `FIELDS` in this order, without memory variables."""
     return tuple(fields[name] for name in FIELDS)
 

@@ -46,6 +46,7 @@ from lithowave.solvers.finite_difference.grid_plan import PLANES, column_shift
 from lithowave.solvers.finite_difference.law import LAWS, VELOCITIES, Field, LawFields
 
 if TYPE_CHECKING:
+    from lithowave.backends.interface import Backend
     from lithowave.description.simulation import Simulation
     from lithowave.solvers.finite_difference.grid_plan import GridPlan
 
@@ -251,7 +252,7 @@ class GridMaterial:
     plan : grid and storage. simulation : material. ranks : ranks that agree on the quantization.
     """
 
-    def __init__(self, plan: GridPlan, simulation: Simulation, backend: Any, ranks: Ranks) -> None:
+    def __init__(self, plan: GridPlan, simulation: Simulation, backend: Backend, ranks: Ranks) -> None:
         self.fields = plan.law_fields
         elastic = unrelaxed_simulation(simulation)
 
@@ -294,7 +295,7 @@ class GridMaterial:
         self.relaxation = backend.upload(table), backend.scalar(attenuation.largest / LAST_CODE)
         self.grids = grids
 
-    def law(self, memory: Sequence[Any]) -> tuple[Any, ...]:
+    def law(self, memory: Sequence[Any]) -> tuple[object, ...]:
         """Return the argument `law` of kernels, for these arrays of memory variables; none without attenuation."""
         if self.relaxation is None:
             return self.moduli

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,8 +11,11 @@ from lithowave.mesh.grid import AXES, Grid
 from lithowave.solvers.finite_difference.law import STAGGER, STRESSES, VELOCITIES
 from lithowave.solvers.interface import SnapshotGrid
 
+if TYPE_CHECKING:
+    from lithowave.solvers.interface import SnapshotSelection
 
-def select_snapshot_grid(grid: Grid, selection: Any) -> SnapshotGrid:
+
+def select_snapshot_grid(grid: Grid, selection: SnapshotSelection) -> SnapshotGrid:
     """Return the nodes of the domain (without layers) for a snapshot selection.
 
     A plane is at the requested coordinate, also between nodes; a stride selects each n-th node along the other axes.

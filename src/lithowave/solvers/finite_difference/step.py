@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -40,6 +40,10 @@ from lithowave.solvers.finite_difference.plan import FiniteDifferencePlan, pass_
 from lithowave.solvers.finite_difference.points import PointStencil
 from lithowave.solvers.finite_difference.sources import MomentList, SourceList
 from lithowave.solvers.finite_difference.tiles import around
+
+if TYPE_CHECKING:
+    from lithowave.backends.interface import Backend
+    from lithowave.description.sources import PointSource
 
 UNIT = ((0, 0, 1), (0, 1, 0), (1, 0, 0))  # unit steps (k, j, i) along x, y, z
 TANGENTS = ((1, 2), (0, 2), (0, 1))  # the axes t and u for the normal n
@@ -149,7 +153,7 @@ def box_table(boxes: Sequence[NodeRanges]) -> np.ndarray:
     return np.array(boxes, np.int64).reshape(-1, 6)
 
 
-def closures(plan: Any, backend: Any, boxes: Sequence[NodeRanges]) -> list[tuple[ClosedFace, tuple[Any, ...]]]:
+def closures(plan: Any, backend: Backend, boxes: Sequence[NodeRanges]) -> list[tuple[ClosedFace, tuple[Any, ...]]]:
     """Return the closed faces in some boxes of a grid, with their changes and tuples of their lengths."""
     upload = backend.upload
     return [
@@ -177,7 +181,7 @@ class StepRegions:
     """
 
     def __init__(
-        self, plan: Any, backend: Any, stencil: PointStencil, material: Any, sources: Sequence[Any],
+        self, plan: Any, backend: Backend, stencil: PointStencil, material: Any, sources: Sequence[PointSource],
         columns: SourceColumns,
     ) -> None:  # fmt: skip
         self._plan, self._backend, self._stencil, self._material = plan, backend, stencil, material
@@ -336,7 +340,7 @@ class Step:
     """
 
     def __init__(
-        self, plan: FiniteDifferencePlan, backend: Any, material: GridMaterial, stencil: PointStencil,
+        self, plan: FiniteDifferencePlan, backend: Backend, material: GridMaterial, stencil: PointStencil,
         sources: Sequence, columns: SourceColumns,
     ) -> None:  # fmt: skip
         self.plan, self.backend, self.material = plan, backend, material
@@ -364,7 +368,7 @@ class Step:
         found = {name: field(plan.padded_shape()) for name in FIELDS}
         return found | {name: field(plan.memory_shape()) for name in plan.law_fields.memory}
 
-    def law(self, f: Fields) -> tuple[Any, ...]:
+    def law(self, f: Fields) -> tuple[object, ...]:
         """Return the argument `law` of kernels that change the stresses of a set of fields."""
         return self.material.law([f[name] for name in self.plan.law_fields.memory])
 
@@ -395,7 +399,7 @@ class Step:
                 face.inward, *_axes(face.axis), self.ratio,
             )  # fmt: skip
 
-    def stress_arguments(self, f: Fields, boxes: np.ndarray) -> tuple[Any, ...]:
+    def stress_arguments(self, f: Fields, boxes: np.ndarray) -> tuple[object, ...]:
         """Return the arguments of the kernel `update_stress`."""
         return (
             *state_arrays(f), self.law(f), self.ratio, *self.coefficients, self.backend.threads, boxes,
@@ -437,7 +441,7 @@ class Step:
                 face.shape, face.inward, *_axes(face.axis), self.ratio,
             )  # fmt: skip
 
-    def velocity_arguments(self, f: Fields, boxes: np.ndarray) -> tuple[Any, ...]:
+    def velocity_arguments(self, f: Fields, boxes: np.ndarray) -> tuple[object, ...]:
         """Return the arguments of the kernel `update_velocity`."""
         return (
             *state_arrays(f), self.material.arrays["density"], self.ratio, *self.coefficients, self.backend.threads,

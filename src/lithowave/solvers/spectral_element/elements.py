@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from lithowave.solvers.spectral_element.layers import ALIGNED, DAMPED, dependenc
 from lithowave.solvers.spectral_element.materials import GRAVITY_VALUES, ElementMaterials, gravity_values
 from lithowave.solvers.spectral_element.partition import color_greedily
 from lithowave.solvers.spectral_element.relaxation import COMPONENTS, carrier_count, distinct_moduli, recursion
+
+if TYPE_CHECKING:
+    from lithowave.backends.interface import Backend
 
 PART = 4096  # blocks whose points are compared at a time
 LAUNCHES, LEAST_BLOCKS, GROWTH = 3, 30_000, 1.4  # of a group on a GPU: see `division`
@@ -174,7 +177,7 @@ class ElementGroup:
     members: np.ndarray
     places: np.ndarray
 
-    def arguments(self, displacement: Any, momentum: Any, points: Any, shared: int) -> tuple[Any, ...]:
+    def arguments(self, displacement: Any, momentum: Any, points: Any, shared: int) -> tuple[object, ...]:
         """Return the arguments of `add_forces`."""
         return (
             displacement, momentum, points, self.moduli, self.geometry, self.memory, self.filters,
@@ -256,7 +259,7 @@ class ElementTables:
     indices, materials, maps.
     """
 
-    def __init__(self, backend: Any, kernels: Any, plan: Any) -> None:
+    def __init__(self, backend: Backend, kernels: Any, plan: Any) -> None:
         self.backend, self.kernels, self.plan = backend, kernels, plan
         self.arrangement: ElementLayout = kernels.arrangement
         self._slots: list[np.ndarray] = []

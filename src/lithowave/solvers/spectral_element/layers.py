@@ -87,7 +87,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -98,6 +98,9 @@ from lithowave.mesh.arrays import distinct
 from lithowave.mesh.extrusion import outward_steps
 from lithowave.solvers.common.warnings import GROWTH_TOLERANCE
 from lithowave.solvers.spectral_element.gll import gll_positions
+
+if TYPE_CHECKING:
+    from lithowave.parallel.ranks import Ranks
 
 POWER = 0.6  # damping is inversely proportional to this power of the distance from the outer side
 KAPPA_POWER = 2  # kappa - 1 increases with this power of the depth
@@ -235,7 +238,7 @@ class LayerDamping:
         return 1.0 - np.max(friction, axis=0, initial=0.0)
 
 
-def layer_damping(layer: AbsorbingLayer, mesh: Any, materials: Any, degree: int, ranks: Any) -> LayerDamping:
+def layer_damping(layer: AbsorbingLayer, mesh: Any, materials: Any, degree: int, ranks: Ranks) -> LayerDamping:
     """Return the damping of the layers from the materials of their elements (collective call)."""
     damping = LayerDamping({}, {}, {}, {}, layer.matched)
     reflection = layer.reflection if layer.matched else DAMPED_REFLECTION
@@ -364,7 +367,7 @@ class Stretching:
         return found
 
 
-def active_axes(numbers: np.ndarray, masks: np.ndarray, count: int, border: Any, ranks: Any) -> np.ndarray:
+def active_axes(numbers: np.ndarray, masks: np.ndarray, count: int, border: Any, ranks: Ranks) -> np.ndarray:
     """Return the active axes of points (count,), those of all their elements (collective call).
 
     numbers : indices of points [element, k, j, i]. masks : active axes of each element, the sum of 1 for x, 2 for y and
@@ -440,7 +443,7 @@ def _beginnings(layer: Any, mesh: Any, elements: np.ndarray) -> np.ndarray:
     return count
 
 
-def growing_wave_warnings(masks: np.ndarray, materials: Any, ranks: Any) -> list[str]:
+def growing_wave_warnings(masks: np.ndarray, materials: Any, ranks: Ranks) -> list[str]:
     """Return a warning for each anisotropic material in the layer whose waves may grow there (collective call).
 
     masks : active axes of the elements of this rank.

@@ -49,7 +49,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -65,6 +65,11 @@ from lithowave.errors import InputError
 from lithowave.physics import VOIGT_PAIRS, isotropic_stiffness, lame_moduli, voigt_average
 from lithowave.solvers.spectral_element.gll import gll_points, gll_positions, gll_weights, shape_functions
 from lithowave.solvers.spectral_element.relaxation import Losses
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from lithowave.media.medium import Medium
 
 SHORTEST = 1e-6  # m, of an interval
 SMALLEST = 1e-6  # share of an interval, from which a layer is present
@@ -83,7 +88,7 @@ class AveragedLayers:
 
     mesh: Any
     degree: int
-    medium: Any
+    medium: Medium
     lossy: Any
     layers: Any
     first: np.ndarray
@@ -177,7 +182,7 @@ GRAVITY_VALUES = 5  # at a point: h (3), N/m^3, p, N/m^4, and q, m^2/N
 PART = 1024
 
 
-def gravity_values(plan: Any, elements: np.ndarray, dtype: Any) -> np.ndarray:
+def gravity_values(plan: Any, elements: np.ndarray, dtype: npt.DTypeLike) -> np.ndarray:
     """Return h, p and q at the points of some elements, (elements, 5, k, j, i)."""
     n = plan.degree + 1
     found = np.empty((len(elements), GRAVITY_VALUES, n, n, n), dtype)
@@ -362,7 +367,8 @@ def materials_of(properties: list[Any], number: np.ndarray, losses: Losses | Non
 
 
 def sampled_materials(
-    medium: Any, positions: Any, elements: int, points: int, dtype: Any, body: Any = None, lossy: Any = None,
+    medium: Medium, positions: Any, elements: int, points: int, dtype: npt.DTypeLike, body: Any = None,
+    lossy: Any = None,
     layers: tuple[np.ndarray, ...] = (),
 ) -> ElementMaterials:  # fmt: skip
     """Return values of a medium at every point of every element.
@@ -503,7 +509,8 @@ def _speeds_and_softness(rows: np.ndarray) -> Iterator[np.ndarray]:
 
 
 def sampled_transverse_materials(
-    medium: Any, positions: Any, chosen: np.ndarray, strongest: tuple[np.ndarray, float], points: int, dtype: Any,
+    medium: Medium, positions: Any, chosen: np.ndarray, strongest: tuple[np.ndarray, float], points: int,
+    dtype: npt.DTypeLike,
     body: Any = None, lossy: Any = None, layers: tuple[np.ndarray, ...] = (),
     axes: Callable[[np.ndarray, np.ndarray], np.ndarray] = vertical, averaged: AveragedLayers | None = None,
 ) -> ElementMaterials:  # fmt: skip

@@ -39,7 +39,7 @@ Memory variables of the points at which an absorbing layer begins, on a device.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -62,6 +62,10 @@ from lithowave.physics import TENSOR_PAIRS, stiffness_tensor, tensor_components
 from lithowave.solvers.spectral_element.element_statistics import point_masses
 from lithowave.solvers.spectral_element.gll import gll_points, gll_weights, shape_derivatives
 from lithowave.solvers.spectral_element.layers import DAMPED, active_axes
+
+if TYPE_CHECKING:
+    from lithowave.backends.interface import Backend
+    from lithowave.parallel.ranks import Ranks
 
 PART = 1024  # faces that are integrated at a time
 
@@ -214,7 +218,7 @@ class CoupledPairs:
 
     @classmethod
     def allocate(
-        cls, backend: Any, interface: Any, matrices: np.ndarray, some: np.ndarray, layer: bool
+        cls, backend: Backend, interface: Any, matrices: np.ndarray, some: np.ndarray, layer: bool
     ) -> CoupledPairs:
         """Return some of the pairs, at rest. layer : whether they are in an absorbing layer."""
         count = int(np.count_nonzero(some))
@@ -229,12 +233,12 @@ class CoupledPairs:
         """Number of pairs."""
         return len(self.fluid_points)
 
-    def downloaded(self, backend: Any) -> np.ndarray:
+    def downloaded(self, backend: Backend) -> np.ndarray:
         """Return the state of each pair: p before, and in a layer the part of the coupling, (pairs, 4 or 8)."""
         parts = [self.history, self.coupled] if self.coupled.size else [self.history]
         return np.concatenate([backend.download(one)[: self.count] for one in parts], axis=1)
 
-    def restore(self, backend: Any, values: np.ndarray) -> None:
+    def restore(self, backend: Backend, values: np.ndarray) -> None:
         """Set the state from that of `downloaded`."""
         if self.count:
             backend.assign(self.history, np.ascontiguousarray(values[:, :4]))
@@ -270,7 +274,7 @@ class NumberedPoints:
     interface: Interface = field(default_factory=Interface)
 
 
-def number_media(mesh: HexahedralMesh, fluid: np.ndarray, degree: int, ranks: Any) -> NumberedPoints:
+def number_media(mesh: HexahedralMesh, fluid: np.ndarray, degree: int, ranks: Ranks) -> NumberedPoints:
     """Number the points of a mesh with fluid elements, fluid (elements,); collective call."""
     if ranks.largest(float(fluid.any())) == 0.0:
         numbers, count = number_points(mesh.elements, degree)
@@ -284,7 +288,7 @@ def number_media(mesh: HexahedralMesh, fluid: np.ndarray, degree: int, ranks: An
     return NumberedPoints(numbers, count, border, interface)
 
 
-def with_separate_vertices(mesh: HexahedralMesh, fluid: np.ndarray, ranks: Any) -> tuple[HexahedralMesh, int]:
+def with_separate_vertices(mesh: HexahedralMesh, fluid: np.ndarray, ranks: Ranks) -> tuple[HexahedralMesh, int]:
     """Return the mesh with a second copy of its vertices for fluid elements, and what it adds to a global index."""
     count = len(mesh.vertices)
     ids = np.arange(count)
@@ -313,7 +317,7 @@ def partners(keys: np.ndarray, offset: int) -> np.ndarray:
     return row[place[1]]
 
 
-def with_partners(entities: Entities, offset: int, ranks: Any) -> tuple[Entities, dict[int, np.ndarray]]:
+def with_partners(entities: Entities, offset: int, ranks: Ranks) -> tuple[Entities, dict[int, np.ndarray]]:
     """Return the entities and those at their places in the other medium that other ranks have, with element -1; and
     the indices of those shared with each other rank (collective call)."""
     if ranks.size == 1:
@@ -370,7 +374,7 @@ class EntityPoints:
 
 def _interface(
     mesh: HexahedralMesh, numbers: np.ndarray, count: int, entities: Entities, points: EntityPoints, offset: int,
-    border: SharedPoints, ranks: Any,
+    border: SharedPoints, ranks: Ranks,
 ) -> Interface:  # fmt: skip
     """Return the pairs of points on the faces between the media (collective call)."""
     partner = partners(entities.keys, offset)
@@ -389,7 +393,7 @@ def _interface(
     return Interface(solid[order], fluid[order], area[fluid[order]], faces)
 
 
-def refuse_oblique_interfaces(mesh: HexahedralMesh, points: NumberedPoints, masks: np.ndarray, ranks: Any) -> None:
+def refuse_oblique_interfaces(mesh: HexahedralMesh, points: NumberedPoints, masks: np.ndarray, ranks: Ranks) -> None:
     """Refuse interfaces in an absorbing layer whose normal has a component along an active axis (see `coupling`).
 
     points : of the mesh. masks : active axes of the elements, see `ElementKind.layer`. Collective call.
@@ -527,7 +531,7 @@ class LayerMemory:
     filters: Any
 
     @classmethod
-    def allocate(cls, backend: Any, points: LayerPoints) -> LayerMemory:
+    def allocate(cls, backend: Backend, points: LayerPoints) -> LayerMemory:
         """Return zero memory variables on the device of a backend."""
         count, filters, _ = points.filters.shape
         return cls(
@@ -535,17 +539,17 @@ class LayerMemory:
             backend.upload(points.point, np.int64), backend.upload(points.filters),
         )  # fmt: skip
 
-    def arguments(self) -> tuple[Any, ...]:
+    def arguments(self) -> tuple[object, ...]:
         """Return the arguments of `unstretch` after the momentum."""
         return self.stretched, self.memory, self.point, self.filters
 
-    def downloaded(self, backend: Any) -> np.ndarray:
+    def downloaded(self, backend: Backend) -> np.ndarray:
         """Return the variables of each point, (points, 3 + 3 filters)."""
         memory = backend.download(self.memory)
         columns = memory.shape[1] * memory.shape[2]
         return np.concatenate([backend.download(self.stretched), memory.reshape(len(memory), columns)], axis=1)
 
-    def restore(self, backend: Any, values: np.ndarray) -> None:
+    def restore(self, backend: Backend, values: np.ndarray) -> None:
         """Set the variables from those of `downloaded`."""
         if len(self.numbers):
             backend.assign(self.stretched, np.ascontiguousarray(values[:, :3]))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,6 +13,10 @@ from lithowave.solvers.spectral_element.layers import LINE_VALUES
 from lithowave.solvers.spectral_element.media import face_points
 from lithowave.solvers.spectral_element.relaxation import COMPONENTS as STRESSES
 from lithowave.solvers.spectral_element.relaxation import carrier_count
+
+if TYPE_CHECKING:
+    from lithowave.backends.interface import Backend
+    from lithowave.description.simulation import Simulation
 
 KEY = 8  # bytes
 COMPONENTS = 4  # of a point in an array: x, y, z, and the mass
@@ -87,7 +91,7 @@ def state_bytes(plan: Any) -> int:
     return motion + damped + layer_state_bytes(plan) + relaxation
 
 
-def array_bytes(plan: Any, backend: Any) -> int:
+def array_bytes(plan: Any, backend: Backend) -> int:
     """Return the bytes of the state, of points, moduli and maps in the blocks of a device, and of the damping.
 
     Without a backend no slot of a block is empty.
@@ -169,7 +173,7 @@ def setup_bytes(plan: Any) -> int:
     return largest // plan.value_bytes * PACKED_PART
 
 
-def sampling_bytes(plan: Any, simulation: Any) -> int:
+def sampling_bytes(plan: Any, simulation: Simulation) -> int:
     """Return the bytes of the locations of receivers, of the points of snapshots, and of the surface with peaks.
 
     A location has polynomials in double precision and on the device, and moduli if stress is read.

@@ -26,6 +26,9 @@ from lithowave.mesh.partition import Rectangle, bisect_grid, face_neighbors, par
 from lithowave.solvers.common.kernels import Launch
 
 if TYPE_CHECKING:
+    from lithowave.backends.interface import Backend
+    from lithowave.parallel.halo import Halo
+    from lithowave.parallel.ranks import Ranks
     from lithowave.solvers.spectral_element.layers import AbsorbingLayer
 
 
@@ -74,7 +77,7 @@ class SharedMomenta:
     backend, kernels : objects of the run. plan : plan with the shared points. halo : halo exchange with other ranks.
     """
 
-    def __init__(self, backend: Any, kernels: Any, plan: Any, halo: Any) -> None:
+    def __init__(self, backend: Backend, kernels: Any, plan: Any, halo: Halo) -> None:
         self.kernels, border = kernels, plan.border
         sizes = {rank: 3 * len(points) for rank, points in border.with_rank.items()}
         self.message = halo.message(sizes, sizes)
@@ -162,7 +165,7 @@ def element_parts(
     return partition_graph(face_neighbors(number_faces(mesh.elements)[0]), weights, parts)
 
 
-def scatter_mesh(mesh: HexahedralMesh | None, part: np.ndarray | None, ranks: Any) -> HexahedralMesh:
+def scatter_mesh(mesh: HexahedralMesh | None, part: np.ndarray | None, ranks: Ranks) -> HexahedralMesh:
     """Distribute to each rank its part of a mesh that only the root has. part : (m,), of each element, on the root."""
     pieces: list[Any] = [None] * ranks.size
     if mesh is not None and part is not None:

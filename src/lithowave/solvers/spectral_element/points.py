@@ -230,7 +230,7 @@ class HexahedralSamples(Samples):
 
     def _prepare_fluid(
         self, solver: Any, locations: PointLocations, columns: np.ndarray, lists: tuple[Any, ...]
-    ) -> tuple[Any, ...]:
+    ) -> tuple[object, ...]:
         """Upload the arguments of the kernel `sample_fluid`, and begin to keep the rates of its elements.
 
         locations : of all columns of the output. columns : those in fluids. lists : arguments of `sample`.

@@ -40,7 +40,7 @@ import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -49,6 +49,9 @@ from lithowave.rheology import RelaxationBody
 from lithowave.solvers.elements.plan import negative_moduli
 from lithowave.solvers.spectral_element.element_statistics import is_affine, map_coefficients
 from lithowave.solvers.spectral_element.gll import determinant, gll_points, gll_weights, jacobian_matrix
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 Point = tuple[int, int, int]
 
@@ -262,7 +265,7 @@ def carry(
 
 
 def distinct_moduli(
-    mesh: Any, materials: Any, degree: int, elements: np.ndarray, number: int, dtype: Any,
+    mesh: Any, materials: Any, degree: int, elements: np.ndarray, number: int, dtype: npt.DTypeLike,
     affine: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
     """Return the distinct Y_j kappa - 2/3 Y_j mu and Y_j mu, Pa, of the points of a set, (distinct, points, 2 n), and
