@@ -32,7 +32,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
@@ -55,12 +55,30 @@ THINNEST = 0.05
 """Thickness of a layer in grid spacings below which a smaller spacing is not a remedy."""
 
 
-def grid_warnings(plan: Any, simulation: Simulation) -> list[str]:
+class GridDiscretization(Protocol):
+    """What the warnings use of a finite-difference plan."""
+
+    @property
+    def grid(self) -> LayeredGrid: ...
+
+
+class LayeredGrid(Protocol):
+    """Part of a grid with absorbing layers. whole : the global grid."""
+
+    @property
+    def spacing(self) -> float: ...
+    @property
+    def layers(self) -> Sequence[tuple[int, int]]: ...
+    @property
+    def whole(self) -> LayeredGrid: ...
+
+
+def grid_warnings(plan: GridDiscretization, simulation: Simulation) -> list[str]:
     """Return the warnings of a finite-difference plan about the model."""
     return [*averaged_layers(simulation, plan.grid.spacing), *growing_waves(plan, simulation)]
 
 
-def growing_waves(plan: Any, simulation: Simulation) -> Iterator[str]:
+def growing_waves(plan: GridDiscretization, simulation: Simulation) -> Iterator[str]:
     """Yield a warning for each anisotropic medium in which waves may grow in the absorbing layers of a plan."""
     for medium in backward_media(simulation, [axis for axis in range(3) if any(plan.grid.whole.layers[axis])]):
         yield (

@@ -21,7 +21,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -58,7 +58,7 @@ SMALLEST_SIZE = 3  # cubes
 SIZES = {"cpu": (16, 16, 16), "cuda": (43, 43, 42)}  # cubes of twelve elements
 LOCAL_SIZES = {"cpu": (14, 14, 14), "cuda": (42, 42, 42)}
 
-Record = dict[str, Any]
+Record = dict[str, object]
 Shape = tuple[int, int, int]
 
 __all__ = ["CASES", "OPTIONS", "ORDERS", "SMALLEST_SIZE", "USUAL_CASES", "make_tasks"]
@@ -164,7 +164,8 @@ def described(case: str, counts: Shape, order: int, backend: Backend, file: Path
     `local`."""
     x, y, z = (SIZE * count for count in counts)
     medium, material = {"vp": VP, "vs": VS, "rho": RHO}, {}
-    solver: dict[str, Any] = {"method": "discontinuous_galerkin", "order": order, "local_time_steps": file is not None}
+    local = file is not None
+    solver: dict[str, object] = {"method": "discontinuous_galerkin", "order": order, "local_time_steps": local}
     if file is not None:
         solver["mesh"] = {"file": file}
         material["groups"] = {"rock": medium, "body": medium | {"vp": FASTER * VP, "vs": FASTER * VS}}

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from itertools import product
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -42,7 +42,9 @@ from lithowave.solvers.discontinuous_galerkin.reference import (
 )
 
 if TYPE_CHECKING:
-    from lithowave.backends.interface import DeviceBackend
+    import numpy.typing as npt
+
+    from lithowave.backends.interface import Array, DeviceBackend
     from lithowave.solvers.common.kernels import Arguments
 
 PACKAGE = "lithowave.solvers.discontinuous_galerkin"
@@ -119,7 +121,7 @@ def defines(
     }  # fmt: skip
 
 
-def variants() -> Iterator[tuple[str, dict[str, Any], tuple[int, int]]]:
+def variants() -> Iterator[tuple[str, dict[str, str | int], tuple[int, int]]]:
     """Yield every program that a run may compile: file, defines, minimum compute capability."""
     for precision, real in (("single", "float"), ("double", "double")):
         yield PointKernels.file, {"REAL": real} | LAYOUT, (0, 0)
@@ -130,7 +132,7 @@ def variants() -> Iterator[tuple[str, dict[str, Any], tuple[int, int]]]:
 
 def programs(
     precision: str, order: int, layer: bool, mechanisms: int
-) -> Iterator[tuple[str, dict[str, Any], dict[str, str]]]:
+) -> Iterator[tuple[str, dict[str, str | int], dict[str, str]]]:
     """Yield the sources for isotropic media with local time steps: file, definitions, generated headers.
 
     mechanisms : of attenuation; 0 without it. Some may not be required, if no element has such neighbors.
@@ -141,7 +143,7 @@ def programs(
         yield ELEMENT_FILE, definitions, generated_headers(definitions)
 
 
-def generated_headers(definitions: dict[str, Any]) -> dict[str, str]:
+def generated_headers(definitions: dict[str, str | int]) -> dict[str, str]:
     """Return `reference.cuh` for the order in the definitions of a source."""
     return {"reference.cuh": reference_header(int(definitions["ORDER"]))} if "ORDER" in definitions else {}
 
@@ -174,7 +176,7 @@ def _table(name: str, matrix: np.ndarray) -> str:
     return f"struct {name} {{ " + " ".join(f"static {part}" for part in entries) + " };"
 
 
-def _numbers(kind: str, name: str, values: Any) -> str:
+def _numbers(kind: str, name: str, values: npt.ArrayLike) -> str:
     listed = ", ".join(repr(value) for value in np.asarray(values).tolist())
     return f"constexpr {kind} {name}[] = {{{listed}}};"
 
@@ -190,7 +192,7 @@ class ElementKernels:
         shape = block_shape(order, backend.precision, anisotropic, mixed, layer, mechanisms)
         self.backend, self.split, self.modes = backend, shape.split, mode_count(order - 1)
         self.shared_bytes = shared_bytes(backend.precision, shape)
-        self.terms: Any = ()
+        self.terms: tuple[Array, ...] = ()
 
     def reserve(self, blocks: int) -> None:
         """Allocate what a step of this number of blocks requires."""

@@ -27,7 +27,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import partial
 from math import factorial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -54,6 +54,8 @@ if TYPE_CHECKING:
     from lithowave.backends.interface import Backend
     from lithowave.description.simulation import Simulation
     from lithowave.description.sources import PointSource
+    from lithowave.solvers.discontinuous_galerkin.clusters import ClusteredPlan
+    from lithowave.solvers.discontinuous_galerkin.tables import ElementTables
 
 PAIRS = 128  # pairs of an element and a source whose responses are computed at a time
 MANY = 200  # number of sources above which only those with receivers within NEAR elements are spread
@@ -104,7 +106,8 @@ class SourceList:
     """
 
     def __init__(
-        self, backend: Backend, plan: Any, tables: Any, sources: Sequence[PointSource], spread: SpreadSources,
+        self, backend: Backend, plan: ClusteredPlan, tables: ElementTables, sources: Sequence[PointSource],
+        spread: SpreadSources,
         found: SharedLocations, cluster: int, outer: bool = False,
     ) -> None:  # fmt: skip
         self.cluster, self.outer = cluster, outer
@@ -119,7 +122,7 @@ class SourceList:
         begin = np.flatnonzero(np.append(True, (np.diff(element) != 0) | (np.diff(column) != 0))[: len(order)])
         ends, parts = np.append(begin, len(order)), _whole_elements(element[begin])
 
-        def respond(index: slice) -> tuple[tuple[Any, ...], dict[str, Entries]]:
+        def respond(index: slice) -> tuple[tuple[object, ...], dict[str, Entries]]:
             pairs = parts[index.start]
             rows = order[ends[pairs.start] : ends[pairs.stop]]
             first, columns = begin[pairs] - ends[pairs.start], column[begin[pairs]]
@@ -141,7 +144,7 @@ class SourceList:
         self._table = AmplitudeTable(backend, amplitudes, len(acting) * amplitudes.terms)
         self.row = AmplitudeRow(backend, [self._table])
 
-    def arguments(self) -> Iterator[tuple[str, tuple[Any, ...]]]:
+    def arguments(self) -> Iterator[tuple[str, tuple[object, ...]]]:
         """Yield names of arrays, and the arguments of `inject` after each."""
         for name, lists in self._lists.items():
             if lists[0].size:
@@ -178,17 +181,17 @@ def _uploaded(backend: Backend, entries: Sequence[Entries]) -> tuple[object, ...
     return tuple(backend.upload(array, dtype) for array, dtype in arrays)
 
 
-def _chosen(plan: Any, tables: Any, element: np.ndarray, cluster: int, outer: bool) -> np.ndarray:
+def _chosen(plan: ClusteredPlan, tables: ElementTables, element: np.ndarray, cluster: int, outer: bool) -> np.ndarray:
     return (plan.clustering.cluster[element] == cluster) & (tables.outer[element] == outer)
 
 
-def spread_of(plan: Any, simulation: Simulation) -> SpreadSources:
+def spread_of(plan: ClusteredPlan, simulation: Simulation) -> SpreadSources:
     """Return the points that represent the sources: all are spread, or of many those with receivers near."""
     reach = np.inf if len(simulation.acquisition.sources) <= MANY else NEAR
     return spread_sources(simulation, plan.bounds[2][1], reach, RADIUS, partial(surroundings, plan))
 
 
-def surroundings(plan: Any, positions: np.ndarray) -> np.ndarray:
+def surroundings(plan: ClusteredPlan, positions: np.ndarray) -> np.ndarray:
     """Return the slowest and fastest wave velocity, m/s, and edge of the cube that twelve elements would fill, m, at
     positions; see `locations.Surroundings`."""
     places = locate_points(plan.mesh, positions)
@@ -226,7 +229,7 @@ class Responses:
     of the step of the elements, s.
     """
 
-    def __init__(self, plan: Any, tables: Any, element: np.ndarray, step: float) -> None:
+    def __init__(self, plan: ClusteredPlan, tables: ElementTables, element: np.ndarray, step: float) -> None:
         self.plan, self.tables = plan, tables
         self.own, self.first, self.index = np.unique(element, return_index=True, return_inverse=True)
         self.element, self.reference = element, make_reference(plan.order)
@@ -337,7 +340,7 @@ class Responses:
 class SourceSums:
     """Totals of the sources of a list; see `Placement`."""
 
-    def __init__(self, plan: Any) -> None:
+    def __init__(self, plan: ClusteredPlan) -> None:
         self._plan = plan
         constant = basis_values(plan.order, np.full((1, 3), 0.25))[0, 0]
         self._mean = constant / 6.0  # integral of the constant basis function over the reference tetrahedron

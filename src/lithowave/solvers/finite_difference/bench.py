@@ -14,7 +14,7 @@ import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -41,7 +41,7 @@ SMALLEST_SIZE = 40  # points
 LAYER_WORDS = {"cuda": 12, "cpu": 12 + 2 * (3 + 5) + 4}
 NOISY_PLANES = 8  # on a GPU only every n-th plane is initialized with noise, which spreads: filling all planes is slow
 
-Record = dict[str, Any]
+Record = dict[str, object]
 Shape = tuple[int, int, int]
 
 
@@ -200,7 +200,7 @@ class FiniteDifferenceTask:
             changes["material.attenuation"] = {"band": [2e-4 / step, 2e-2 / step]}
         return simulation.with_overrides(changes if interior else changes | self._acquisition(*sides, step))
 
-    def _acquisition(self, x: float, y: float, z: float, step: float) -> dict[str, Any]:
+    def _acquisition(self, x: float, y: float, z: float, step: float) -> dict[str, object]:
         """Return the sources, receivers and outputs in a domain with these sides, m, and for this time step, s."""
         pulse = {"gaussian": {"sigma": 20 * step, "delay": 100 * step}}
         return {
@@ -222,7 +222,7 @@ def pass_count(solver: FiniteDifferenceSolver) -> int:
     return 2 if isinstance(solver.scheme, TwoPasses) else 1
 
 
-def scattered(count: int, x: float, y: float) -> Iterator[dict[str, Any]]:
+def scattered(count: int, x: float, y: float) -> Iterator[dict[str, object]]:
     """Yield receivers that cover the surface of a box uniformly, none of them on a grid point."""
     for number in range(count):
         place = [x * (0.7548776662 * number % 1), y * (0.5698402910 * number % 1), 0.0]

@@ -54,7 +54,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -69,7 +69,9 @@ from lithowave.solvers.finite_difference.snapshot_grids import select_snapshot_g
 
 if TYPE_CHECKING:
     from lithowave.backends.interface import Array
+    from lithowave.description.receivers import Receiver
     from lithowave.description.simulation import Simulation
+    from lithowave.description.sources import PointSource
 
 
 REACH = 5.0  # cells along z from a source within which an interface changes its weights
@@ -428,7 +430,9 @@ def interface_warnings(simulation: Simulation, grid: Grid) -> list[str]:
     ]
 
 
-def _near_warning(simulation: Simulation, grid: Grid, points: Sequence[tuple[str, Any]], kind: Kind) -> list[str]:
+def _near_warning(
+    simulation: Simulation, grid: Grid, points: Sequence[tuple[str, PointSource | Receiver]], kind: Kind
+) -> list[str]:
     """Return the warning about points, labels and positions, beside an interface."""
     if not points:
         return []
@@ -494,7 +498,10 @@ class _Turned:
         return tuple(self.medium.moduli(*_exchanged(list(place), self.axis)))
 
 
-def _exchanged(values: list[Any], axis: int) -> list[Any]:
+T = TypeVar("T")
+
+
+def _exchanged(values: list[T], axis: int) -> list[T]:
     values[axis], values[2] = values[2], values[axis]
     return values
 

@@ -19,7 +19,7 @@ import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -48,19 +48,20 @@ from lithowave.solvers.finite_difference.tiles import (
 )
 
 if TYPE_CHECKING:
-    from lithowave.backends.interface import Array, DeviceBackend
+    from lithowave.backends.interface import Array, DeviceArray, DeviceBackend
     from lithowave.solvers.common.kernels import Arguments
+    from lithowave.solvers.finite_difference.law import Fields
 
 # Scales (low, step) of the codes of each material array; None if the arrays hold values.
 Scales = dict[str, tuple[float, float]] | None
 
 
-def address(array: Any) -> int:
+def address(array: DeviceArray) -> int:
     """Return the address of an array in device memory."""
     return array.data.ptr if hasattr(array.data, "ptr") else array.ctypes.data
 
 
-def element_strides(array: Any) -> tuple[int, ...]:
+def element_strides(array: Array) -> tuple[int, ...]:
     """Return the strides of an array in elements."""
     return tuple(step // array.itemsize for step in array.strides)
 
@@ -70,7 +71,7 @@ def blob(packed: bytes) -> np.ndarray:
     return np.frombuffer(packed, np.uint8)
 
 
-def pack_layout(field: Any, halo: int) -> np.ndarray:
+def pack_layout(field: Array, halo: int) -> np.ndarray:
     """Return `Layout` of stencil.cuh."""
     planes, rows, columns = (count - 2 * halo for count in field.shape)
     plane, pitch, _ = element_strides(field)
@@ -115,13 +116,13 @@ def pack_scales(scales: Scales, *names: str) -> np.ndarray:
     return blob(struct.pack(f"{len(values)}f", *values))
 
 
-def moduli_of(law: Sequence[Any], fields: LawFields) -> dict[str, Any]:
+def moduli_of(law: Sequence[Array], fields: LawFields) -> Fields:
     """Return the moduli in the argument `law` of a kernel by name."""
     first = len(fields.memory) + 3 if fields.mechanisms else 0
     return dict(zip(fields.moduli, law[first:], strict=False))
 
 
-def pack_law(law: Sequence[Any], fields: LawFields, scales: Scales, after: Sequence[Any] = ()) -> np.ndarray:
+def pack_law(law: Sequence[Array], fields: LawFields, scales: Scales, after: Sequence[Array] = ()) -> np.ndarray:
     """Return `Law` of law.cuh: the moduli in the order of the table, then their scales, and `Memory` with attenuation.
 
     law : argument of the kernels. after : arrays for the updated memory variables; default: those in `law`.
@@ -138,7 +139,7 @@ def pack_law(law: Sequence[Any], fields: LawFields, scales: Scales, after: Seque
     return np.concatenate([pack_fields(moduli), pack_scales(scales, *fields.moduli), pointers, blob(packed)])
 
 
-def pack_fields(fields: Sequence[Any]) -> np.ndarray:
+def pack_fields(fields: Sequence[Array]) -> np.ndarray:
     """Return a structure of pointers to arrays, as `Fields` of point_kernels.cu."""
     return blob(struct.pack(f"{len(fields)}Q", *map(address, fields)))
 
@@ -148,11 +149,11 @@ def signed(step: float) -> int:
     return (int(step) + 2**63) % 2**64 - 2**63
 
 
-def pack_face(field: Any, named: Arguments) -> tuple[np.ndarray, tuple[int, int]]:
+def pack_face(field: Array, named: Arguments) -> tuple[np.ndarray, tuple[int, int]]:
     """Return `Face` of boundary_kernels.cu, and the rows and columns of the face."""
     strides = element_strides(field)
 
-    def offset(steps: Any) -> int:
+    def offset(steps: Sequence[int]) -> int:
         return sum(signed(step) * stride for step, stride in zip(steps, strides, strict=True))
 
     normal = next(axis for axis in range(3) if named["shape"][axis] == 1)
@@ -167,7 +168,7 @@ def pack_face(field: Any, named: Arguments) -> tuple[np.ndarray, tuple[int, int]
     return blob(packed), (rows, columns)
 
 
-def pack_box(field: Any, named: Arguments) -> tuple[np.ndarray, tuple[int, int, int]]:
+def pack_box(field: Array, named: Arguments) -> tuple[np.ndarray, tuple[int, int, int]]:
     """Return `Box` of boundary_kernels.cu, and its columns, rows and planes."""
     plane, pitch, _ = element_strides(field)
     x, x_end, y, y_end, z, z_end = named["box"]
@@ -259,7 +260,7 @@ def ring_layout(
     raise ValueError(f"no tiles of the {law.name} law fit into shared memory: order {order}, {precision} precision")
 
 
-def index_type(field: Any, law: LawFields) -> str:
+def index_type(field: Array, law: LawFields) -> str:
     """Return the type of indices into a field or the memory variables of a law: 64 bits for 2^32 or more elements."""
     elements = field.shape[0] * element_strides(field)[0] * max(1, law.mechanisms)
     return "unsigned" if elements < 2**32 else "unsigned long long"
@@ -271,8 +272,9 @@ def pack_coefficients(named: Arguments, dtype: np.dtype) -> np.ndarray:
 
 
 def tensor_map(
-    backend: DeviceBackend, array: Any, halo: int, size: tuple[int, int], beyond: bool = False, whole_lines: bool = True
-) -> np.ndarray:
+    backend: DeviceBackend, array: Array, halo: int, size: tuple[int, int], beyond: bool = False,
+    whole_lines: bool = True,
+) -> np.ndarray:  # fmt: skip
     """Return a tensor map of boxes of this size that begins at the first column of points, with zeros for the halo.
 
     beyond : True if columns after the last one are needed, as for the material. whole_lines : see
@@ -281,12 +283,12 @@ def tensor_map(
     return backend.tensor_map(array[:, :, halo:] if beyond else array[:, :, halo:-halo], 0, size, whole_lines)
 
 
-def columns_before(field: Any, halo: int) -> int:
+def columns_before(field: Array, halo: int) -> int:
     """Return the columns by which the first memory line of a field begins before its first point."""
     return (address(field) + halo * field.itemsize) % LINE // field.itemsize
 
 
-def place_of_material(field: Any, halo: int, size: tuple[int, int], shift: int) -> tuple[int, int] | None:
+def place_of_material(field: Array, halo: int, size: tuple[int, int], shift: int) -> tuple[int, int] | None:
     """Return a column and a row at which the kernels read the material of all tiles that do not touch the far ends of a
     grid whose columns of material are all equal; None if the grid is too small.
 
@@ -312,12 +314,12 @@ class GridUpdate:
         self.equal_columns = equal_columns
         self.boxes = ring_boxes(kernel, law)
         self.material_item = 2 if scales else backend.dtype.itemsize
-        self._kept: dict[tuple, tuple[TileLayout, dict[str, Any]]] = {}
+        self._kept: dict[tuple, tuple[TileLayout, Arguments]] = {}
 
     def __call__(self, *arguments: object) -> None:
         self.into({}, *arguments)
 
-    def into(self, outputs: dict[str, Any], *arguments: object) -> None:
+    def into(self, outputs: Fields, *arguments: object) -> None:
         """Perform the call, but write the results to `outputs` and leave the inputs unchanged."""
         named = named_arguments(ARGUMENTS, self.kernel, arguments)
         boxes = named.pop("boxes")
@@ -335,8 +337,8 @@ class GridUpdate:
         program.launch(self.kernel, (len(kept["tiles"]),), (how.inside.threads,), named | outputs | kept, shared)
 
     def _arrange(
-        self, named: Arguments, boxes: np.ndarray, outputs: dict[str, Any]
-    ) -> tuple[TileLayout, dict[str, Any]]:
+        self, named: Arguments, boxes: np.ndarray, outputs: Fields
+    ) -> tuple[TileLayout, Arguments]:
         field, halo = named["vx"], self.order // 2
         shift, shape = columns_before(field, halo), tuple(count - 2 * halo for count in field.shape[::-1])
         ranges = {
@@ -368,7 +370,7 @@ class GridUpdate:
             kept |= {"maps": self._maps(how, how.inside, named), "edge_maps": self._maps(how, how.edge, named)}
         return how, kept | {"tiles": self.backend.upload(tiles, np.int32)}
 
-    def _place_of_material(self, how: TileLayout, field: Any, shift: int) -> tuple[int, int] | None:
+    def _place_of_material(self, how: TileLayout, field: Array, shift: int) -> tuple[int, int] | None:
         shapes = how.inside, how.edge
         size = max(one.columns for one in shapes) + 16 // self.material_item, max(one.rows for one in shapes) + 1
         return place_of_material(field, self.order // 2, size, shift)
@@ -467,16 +469,16 @@ class OnePass:
         self.shape = pass_shape(law)
         self.margin = 16 // backend.dtype.itemsize
         self.material_unit = 8 if scales else self.margin  # elements in 16 bytes
-        self._kept: dict[tuple, dict[str, Any]] = {}
+        self._kept: dict[tuple, Arguments] = {}
 
     def __call__(
         self,
-        old: dict[str, Any],
-        new: dict[str, Any],
-        material: dict[str, Any],
-        law: Sequence[Any],
-        ratio: Any,
-        coefficients: Any,
+        old: Fields,
+        new: Fields,
+        material: Fields,
+        law: Sequence[Array],
+        ratio: np.floating,
+        coefficients: Sequence[np.ndarray],
         box: Boxes,
     ) -> None:
         """Advance from velocities and the stresses after them in `old` to those of the next step in `new`."""
@@ -540,8 +542,8 @@ class OnePass:
         return self.shape.slots * slot + kept + -(-barriers // 128) * 128
 
     def _arrange(
-        self, old: dict[str, Any], material: dict[str, Any], law: np.ndarray, coefficients: Any, box: Boxes
-    ) -> dict[str, Any]:
+        self, old: Fields, material: Fields, law: np.ndarray, coefficients: Sequence[np.ndarray], box: Boxes
+    ) -> Arguments:
         field = old["vx"]
         arrays, boxes = old | material, self._boxes()
         maps = [
@@ -600,7 +602,7 @@ STAGED_BYTES = 8 * (54 * 8 + 6 * 4)  # of `StagedMoments`
 COPY_BLOCKS, COPY_THREADS = 64, 256  # blocks per box that is sent to another rank
 
 
-def variants() -> Iterator[tuple[str, dict[str, Any], tuple[int, int]]]:
+def variants() -> Iterator[tuple[str, dict[str, str | int], tuple[int, int]]]:
     """Yield every program that a run may compile: file, defines, minimum compute capability."""
     storage = (("single", 0), ("single", 1), ("double", 0))
     elastic = itertools.product(storage, LAWS.values(), (2, 4, 6, 8))
@@ -638,7 +640,7 @@ class SmallKernels(KernelLauncher):
         depths = named["node_change"].shape[0]
         self.launch("boundary_kernels.cu", kernel, (columns, rows, depths), named, BLOCK)
 
-    def _material(self, named: Arguments) -> dict[str, Any]:
+    def _material(self, named: Arguments) -> dict[str, np.ndarray]:
         """Return the structures of the material arguments of a call."""
         if "law" in named:
             return {"law": pack_law(named["law"], self.law, self.scales)}

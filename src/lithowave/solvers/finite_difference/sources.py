@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import numpy as np
 
@@ -43,6 +43,8 @@ from lithowave.solvers.interface import FORCE, MOMENT, Placement, Schedule
 if TYPE_CHECKING:
     from lithowave.backends.interface import Backend
     from lithowave.description.sources import PointSource
+    from lithowave.solvers.finite_difference.grid_plan import GridPlan
+    from lithowave.solvers.finite_difference.medium import GridMaterial
 
 BRICK = 8  # nodes along each axis
 
@@ -214,7 +216,46 @@ def bricks_of(
 REACH = NEAR_FACE + HALF_WIDTH  # cells from an end of the grid within which weights of a force may be omitted
 
 
-def add_sources(placement: Placement, solver: Any, sources: Sequence[PointSource]) -> None:
+L_co = TypeVar("L_co", covariant=True)
+
+
+class PlacingSolver(Protocol):
+    """What `add_sources` uses of a `FiniteDifferenceSolver`."""
+
+    @property
+    def plan(self) -> GridPlan: ...
+    @property
+    def stencil(self) -> PointStencil: ...
+    @property
+    def step(self) -> PlacingStep: ...
+
+
+class PlacingStep(Protocol):
+    """The material of a step, and its sources by kind."""
+
+    @property
+    def material(self) -> GridMaterial: ...
+    @property
+    def regions(self) -> PlacingRegions: ...
+
+
+class PlacingRegions(Protocol):
+    """The regions in which moment tensors and forces act."""
+
+    @property
+    def stress(self) -> PlacingRegion[MomentList]: ...
+    @property
+    def velocity(self) -> PlacingRegion[SourceList]: ...
+
+
+class PlacingRegion(Protocol[L_co]):
+    """A region with its sources."""
+
+    @property
+    def sources(self) -> L_co: ...
+
+
+def add_sources(placement: Placement, solver: PlacingSolver, sources: Sequence[PointSource]) -> None:
     """Add the moment tensors and forces of the sources that change points of this rank."""
     kinds = [source.force is not None for source in sources]
     moments, forces = (np.flatnonzero(np.array(kinds, bool) == kind) for kind in (False, True))
@@ -255,7 +296,7 @@ def held(stencil: PointStencil, name: str, nodes: np.ndarray) -> np.ndarray:
     return found
 
 
-def _near_end(stencil: PointStencil, position: Any) -> bool:
+def _near_end(stencil: PointStencil, position: Sequence[float]) -> bool:
     """True if weights of a force may have been omitted at an end of the grid."""
     whole = stencil.grid.whole
     for axis, letter in enumerate(AXES):

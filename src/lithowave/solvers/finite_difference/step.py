@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -44,6 +44,8 @@ from lithowave.solvers.finite_difference.tiles import around
 if TYPE_CHECKING:
     from lithowave.backends.interface import Backend
     from lithowave.description.sources import PointSource
+    from lithowave.solvers.finite_difference.grid_plan import GridPlan
+    from lithowave.solvers.finite_difference.law import Fields
 
 UNIT = ((0, 0, 1), (0, 1, 0), (1, 0, 0))  # unit steps (k, j, i) along x, y, z
 TANGENTS = ((1, 2), (0, 2), (0, 1))  # the axes t and u for the normal n
@@ -135,7 +137,7 @@ class Region:
     """
 
     boxes: np.ndarray
-    closed: list[tuple[ClosedFace, tuple[Any, ...]]]
+    closed: list[tuple[ClosedFace, tuple[object, ...]]]
     sources: SourceList | MomentList
 
     @property
@@ -153,7 +155,9 @@ def box_table(boxes: Sequence[NodeRanges]) -> np.ndarray:
     return np.array(boxes, np.int64).reshape(-1, 6)
 
 
-def closures(plan: Any, backend: Backend, boxes: Sequence[NodeRanges]) -> list[tuple[ClosedFace, tuple[Any, ...]]]:
+def closures(
+    plan: GridPlan, backend: Backend, boxes: Sequence[NodeRanges]
+) -> list[tuple[ClosedFace, tuple[object, ...]]]:
     """Return the closed faces in some boxes of a grid, with their changes and tuples of their lengths."""
     upload = backend.upload
     return [
@@ -181,7 +185,8 @@ class StepRegions:
     """
 
     def __init__(
-        self, plan: Any, backend: Backend, stencil: PointStencil, material: Any, sources: Sequence[PointSource],
+        self, plan: GridPlan, backend: Backend, stencil: PointStencil, material: GridMaterial,
+        sources: Sequence[PointSource],
         columns: SourceColumns,
     ) -> None:  # fmt: skip
         self._plan, self._backend, self._stencil, self._material = plan, backend, stencil, material
@@ -329,7 +334,6 @@ def rectangles(mask: np.ndarray) -> list[NodeRanges]:
 PACKAGE = "lithowave.solvers.finite_difference"
 KERNELS = ("kernels",)
 
-Fields = dict[str, Any]
 
 
 class Step:
@@ -454,7 +458,7 @@ class Step:
             inject = getattr(self.kernels, sources.kernel)
             inject(state_arrays(f), *sources.arguments(), self.row.array)
 
-    def _layer_arguments(self, kind: str) -> list[Any]:
+    def _layer_arguments(self, kind: str) -> list[object]:
         return [a for memory, profile in zip(self.memory[kind], self.profiles, strict=True) for a in (memory, *profile)]
 
 
@@ -629,7 +633,7 @@ def _view(velocities: Fields, stresses: Fields) -> Fields:
 
 
 def make_scheme(
-    step: Step, message: FieldMessage | None, forces: Sequence[Any]
+    step: Step, message: FieldMessage | None, forces: Sequence[PointSource]
 ) -> TwoPasses | OneSweep | OnePassScheme:
     """Return the scheme of the plan. forces : positions of the forces, m."""
     box, _ = pass_box(step.plan, step.backend, forces)

@@ -28,7 +28,7 @@ import itertools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -66,7 +66,7 @@ LAYER_POINT_WORDS = 2 * 3 + 2 * 3 + 2  # with the index, of 8 bytes
 RELAXATION_WORDS = 2 + 2 * COMPONENTS  # of a mechanism at a point
 MAP_WORDS = {"affine": 9, "trilinear": 21, "triquadratic": 78}
 
-Record = dict[str, Any]
+Record = dict[str, object]
 Shape = tuple[int, int, int]
 
 
@@ -155,7 +155,7 @@ def described(case: str, counts: Shape, degree: int, backend: Backend, determini
     """Return the simulation of a case: a box of this many elements without sources and receivers."""
     x, y, z = (SIZE * count for count in counts)
     medium = {"vp": VP, "vs": 0.0 if case == "fluid" else VS, "rho": RHO}
-    material: dict[str, Any] = {}
+    material: dict[str, object] = {}
     if "attenuating" in case:
         medium |= {"qp": QUALITY, "qs": QUALITY}
         material = {"attenuation": {"band": BAND}}

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -96,7 +96,7 @@ def shared_carriers(degree: int, kind: ElementKind) -> int:
     return count if 4 * count < (degree + 1) ** 3 else 0
 
 
-def variants() -> Iterator[tuple[str, dict[str, Any], tuple[int, int]]]:
+def variants() -> Iterator[tuple[str, dict[str, str | int], tuple[int, int]]]:
     """Yield every program that a run may compile, with 3 mechanisms: file, defines, minimum compute capability."""
     for precision, real in (("single", "float"), ("double", "double")):
         yield PointKernels.file, {"REAL": real}, (0, 0)
@@ -129,7 +129,7 @@ def _kind_variants(degree: int) -> Iterator[tuple[ElementKind, bool]]:
 
 def programs(
     precision: str, degree: int, kinds: Sequence[ElementKind], deterministic: bool
-) -> Iterator[tuple[str, dict[str, Any], dict[str, str]]]:
+) -> Iterator[tuple[str, dict[str, str | int], dict[str, str]]]:
     """Yield the sources for kinds of elements: file, definitions, generated headers."""
     yield PointKernels.file, {}, {}
     for kind in kinds:

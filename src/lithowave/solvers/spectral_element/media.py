@@ -39,7 +39,7 @@ Memory variables of the points at which an absorbing layer begins, on a device.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -64,10 +64,77 @@ from lithowave.solvers.spectral_element.gll import gll_points, gll_weights, shap
 from lithowave.solvers.spectral_element.layers import DAMPED, active_axes
 
 if TYPE_CHECKING:
-    from lithowave.backends.interface import Backend
+    from collections.abc import Callable
+
+    from lithowave.backends.interface import Array, Backend
     from lithowave.parallel.ranks import Ranks
+    from lithowave.solvers.interface import Schedule
+    from lithowave.solvers.spectral_element.element_statistics import ElementStatistics
+    from lithowave.solvers.spectral_element.layers import AbsorbingLayer, Stretching
+    from lithowave.solvers.spectral_element.materials import ElementMaterials
 
 PART = 1024  # faces that are integrated at a time
+
+
+class NumberedPlan(Protocol):
+    """What the parts of a solver use of a `SpectralElementPlan`."""
+
+    @property
+    def mesh(self) -> HexahedralMesh: ...
+    @property
+    def degree(self) -> int: ...
+    @property
+    def numbers(self) -> np.ndarray: ...
+    @property
+    def total_points(self) -> int: ...
+    @property
+    def element_count(self) -> int: ...
+    @property
+    def value_bytes(self) -> int: ...
+    @property
+    def coefficients(self) -> np.ndarray: ...
+    @property
+    def materials(self) -> ElementMaterials: ...
+    @property
+    def faces(self) -> dict[str, np.ndarray]: ...
+    @property
+    def layer(self) -> AbsorbingLayer | None: ...
+    @property
+    def layer_masks(self) -> np.ndarray: ...
+    @property
+    def stretching(self) -> Stretching: ...
+    @property
+    def coupled(self) -> np.ndarray: ...
+    @property
+    def element_statistics(self) -> ElementStatistics: ...
+    @property
+    def schedule(self) -> Schedule: ...
+    @property
+    def ranks(self) -> Ranks: ...
+    @property
+    def border(self) -> SharedPoints: ...
+    @property
+    def interface(self) -> Interface: ...
+    @property
+    def moves(self) -> np.ndarray: ...
+    @property
+    def bounds(self) -> tuple[tuple[float, float], ...] | None: ...
+    @property
+    def has_fluids(self) -> bool: ...
+    @property
+    def damped_point_count(self) -> int: ...
+    @property
+    def shared(self) -> int: ...
+    @property
+    def deterministic(self) -> bool: ...
+    @property
+    def mechanisms(self) -> int: ...
+    def axes_at(self, positions: np.ndarray) -> np.ndarray | None: ...
+    def in_mesh(self, positions: np.ndarray) -> np.ndarray: ...
+    def in_layer(self, positions: np.ndarray, margins: bool = False) -> np.ndarray: ...
+    def slowest(self, some: slice | np.ndarray) -> np.ndarray: ...
+    def fastest(self, some: slice | np.ndarray) -> np.ndarray: ...
+    def layer_friction(self, elements: np.ndarray) -> np.ndarray: ...
 
 
 @dataclass(frozen=True)
@@ -143,7 +210,9 @@ def face_points(numbers: np.ndarray, faces: np.ndarray) -> np.ndarray:
     return np.concatenate(found)
 
 
-def absorbing_matrices(mesh: Any, numbers: np.ndarray, faces: np.ndarray, impedance: Any) -> Damping:
+def absorbing_matrices(
+    mesh: HexahedralMesh, numbers: np.ndarray, faces: np.ndarray, impedance: Callable[..., np.ndarray]
+) -> Damping:
     """Return the sum of Z dA over the faces that meet at each point: C of the damping, kg/s.
 
     impedance : function (elements, point indices (points, 3) as k, j, i, unit normals) -> Z (elements, points, 3, 3).
@@ -154,7 +223,9 @@ def absorbing_matrices(mesh: Any, numbers: np.ndarray, faces: np.ndarray, impeda
         members = faces[faces[:, 1] == face, 0]
         places, _ = face_places(face, degree)
 
-        def integrate(part: slice, face: int = face, members: np.ndarray = members, places: np.ndarray = places) -> Any:
+        def integrate(
+            part: slice, face: int = face, members: np.ndarray = members, places: np.ndarray = places
+        ) -> tuple[np.ndarray, np.ndarray]:
             some = members[part]
             area = face_areas(mesh.element_nodes(some), face, degree)
             size = np.linalg.norm(area, axis=-1)
@@ -184,7 +255,7 @@ def absorbing_matrices(mesh: Any, numbers: np.ndarray, faces: np.ndarray, impeda
     return Damping(point, total)
 
 
-def coupling_matrices(plan: Any, damping: Damping) -> np.ndarray:
+def coupling_matrices(plan: NumberedPlan, damping: Damping) -> np.ndarray:
     """Return E = (1 + G)^-1 - 1 (pairs, 4, 4), G = dt / 2 C M^-1, of the pairs of a plan.
 
     damping : that of all points, see `media.make_damping`.
@@ -210,15 +281,15 @@ class CoupledPairs:
     """
 
     fluid_points: np.ndarray
-    history: Any
-    coupled: Any
-    solid: Any
-    fluid: Any
-    matrix: Any
+    history: Array
+    coupled: Array
+    solid: Array
+    fluid: Array
+    matrix: Array
 
     @classmethod
     def allocate(
-        cls, backend: Backend, interface: Any, matrices: np.ndarray, some: np.ndarray, layer: bool
+        cls, backend: Backend, interface: Interface, matrices: np.ndarray, some: np.ndarray, layer: bool
     ) -> CoupledPairs:
         """Return some of the pairs, at rest. layer : whether they are in an absorbing layer."""
         count = int(np.count_nonzero(some))
@@ -426,7 +497,7 @@ def refuse_oblique_interfaces(mesh: HexahedralMesh, points: NumberedPoints, mask
 NO_BEGINNINGS = np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0), np.zeros((0, 3))
 
 
-def make_damping(plan: Any) -> Damping:
+def make_damping(plan: NumberedPlan) -> Damping:
     """Return G = dt / 2 M^-1 C at the points of absorbing faces; a layer has none, but ends at points at rest.
 
     On the faces of a fluid, v . n = P / (rho c): C of its points has the component xx only, the area over rho c.
@@ -453,7 +524,7 @@ def make_damping(plan: Any) -> Damping:
     return Damping(sides.point, half * sides.matrix / plan.element_statistics.mass[sides.point, None])
 
 
-def _of_all_ranks(damping: Damping, plan: Any) -> Damping:
+def _of_all_ranks(damping: Damping, plan: NumberedPlan) -> Damping:
     """Add the contributions of other ranks at shared points: a face may belong only to another rank."""
     if plan.ranks.size == 1:
         return damping
@@ -475,7 +546,7 @@ class LayerPoints:
     filters: np.ndarray
 
 
-def layer_points(plan: Any) -> list[LayerPoints]:
+def layer_points(plan: NumberedPlan) -> list[LayerPoints]:
     """Return the points at which layers along one, two and three axes begin (collective call).
 
     Elsewhere all elements of a point have the same stretching, by which they divide their forces.
@@ -525,10 +596,10 @@ class LayerMemory:
     """
 
     numbers: np.ndarray
-    stretched: Any
-    memory: Any
-    point: Any
-    filters: Any
+    stretched: Array
+    memory: Array
+    point: Array
+    filters: Array
 
     @classmethod
     def allocate(cls, backend: Backend, points: LayerPoints) -> LayerMemory:
