@@ -8,7 +8,6 @@ quantitative comparison of time signals, Geophys. J. Int. 178, 813-825, normaliz
 from __future__ import annotations
 
 from importlib.util import find_spec
-from typing import Any
 
 import numpy as np
 
@@ -23,7 +22,7 @@ WEAK = 0.01
 """Amplitude of a receiver relative to the largest one, below which its relative misfit says little."""
 
 
-def relative_l2(traces: np.ndarray, reference: np.ndarray, axis: int | tuple[int, ...] | None = None) -> Any:
+def relative_l2(traces: np.ndarray, reference: np.ndarray, axis: int | tuple[int, ...] | None = None) -> np.ndarray:
     """Return sqrt(sum (u - r)^2) / sqrt(sum r^2), dimensionless.
 
     Parameters

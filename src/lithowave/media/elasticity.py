@@ -264,7 +264,7 @@ def allowed(name: str) -> str:
     return f"allowed: {low:g} to {with_unit(high, DIMENSIONS[name])}{fluid}"
 
 
-def _moduli(value: Any) -> Any:
+def _moduli(value: object) -> object:
     items = value.tolist() if hasattr(value, "tolist") else value
     expected = (
         f"expected {MODULI_COUNT} moduli in Pa: the upper triangle, by rows, of the 6 x 6 matrix in the order "

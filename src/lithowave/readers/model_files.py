@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -67,7 +66,7 @@ class ArrayModel:
     models : its blocks, with copies of the arrays.
     """
 
-    def __init__(self, value: Any) -> None:
+    def __init__(self, value: object) -> None:
         """Read a Dataset or a dictionary of arrays.
 
         Raises
@@ -77,19 +76,19 @@ class ArrayModel:
         self.models: Models = models_of(_entries(value), LABEL)
 
 
-def is_dataset(value: Any) -> bool:
+def is_dataset(value: object) -> bool:
     """True for an xarray Dataset."""
     return all(hasattr(value, name) for name in ("data_vars", "variables", "attrs"))
 
 
-def is_array_mapping(value: Any) -> bool:
+def is_array_mapping(value: object) -> bool:
     """True for a dictionary with arrays of a gridded model."""
     if not isinstance(value, Mapping) or is_dataset(value):
         return False
     return any(isinstance(value.get(name), (np.ndarray, list, tuple)) for name in ("vp", "vs", "rho"))
 
 
-def _entries(value: Any) -> ArrayFile:
+def _entries(value: object) -> ArrayFile:
     if is_dataset(value):
         found = {
             str(name): ArrayEntry(
