@@ -30,7 +30,7 @@ from lithowave.backends.kernel_cache import njit
 
 if TYPE_CHECKING:
     from numba.core.base import BaseContext
-    from numba.core.typing import Context
+    from numba.core.typing.context import Context
     from numba.core.typing.templates import Signature
 
     from lithowave.backends.rounding import Typed

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numba.core.base import BaseContext
-    from numba.core.typing import Context
+    from numba.core.typing.context import Context
     from numba.core.typing.templates import Signature
 
     from lithowave.backends.rounding import Typed

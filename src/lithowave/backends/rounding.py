@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from numba.core.base import BaseContext
-    from numba.core.typing import Context
+    from numba.core.typing.context import Context
     from numba.core.typing.templates import Signature
 
     Typed = tuple[Signature, Callable[..., ir.Value]]  # what a function that generates code returns to Numba

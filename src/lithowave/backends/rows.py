@@ -26,7 +26,7 @@ from numba.extending import intrinsic
 
 if TYPE_CHECKING:
     from numba.core.base import BaseContext
-    from numba.core.typing import Context
+    from numba.core.typing.context import Context
     from numba.core.typing.templates import Signature
 
     from lithowave.backends.rounding import Typed

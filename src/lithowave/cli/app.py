@@ -51,10 +51,10 @@ from lithowave.run.time_limit import RESUME_STATUS, defer
 from lithowave.version import __version__
 
 if TYPE_CHECKING:
-    from click import Context
+
+    from contextlib import AbstractContextManager
 
     from lithowave.description.simulation import Simulation
-    from lithowave.description.survey import Survey
     from lithowave.json_types import Entries
     from lithowave.run.check import CheckReport
     from lithowave.shots.checking import SurveyReport
@@ -68,7 +68,7 @@ BUG_REPORT_HINT = (
 class Commands(TyperGroup):
     """The group of commands, which prints errors for users without a traceback."""
 
-    def invoke(self, ctx: Context) -> object:
+    def invoke(self, ctx: typer.Context) -> object:
         """Run the command and convert exceptions to a message and an exit status."""
         from lithowave.cli.printing import printed_warnings
 
@@ -189,7 +189,7 @@ def check(
 
 
 def _print_check(
-    file: Path, simulation: Simulation | Survey, overrides: Entries, *, measure: bool = True, ranks: int | None = None,
+    file: Path, simulation: Simulation, overrides: Entries, *, measure: bool = True, ranks: int | None = None,
     as_json: bool = False,
 ) -> None:  # fmt: skip
     """Print the requirements of a run or a survey; exit with status 1 if it would fail."""
@@ -263,7 +263,7 @@ def run(
         print_report(folder)
 
 
-def _run_simulation(simulation: Simulation | Survey, overwrite: bool, place: str | Path | None) -> Path:
+def _run_simulation(simulation: Simulation, overwrite: bool, place: AbstractContextManager[None]) -> Path:
     """Run a simulation without a survey, display its progress, and return its folder."""
     from lithowave.cli.progress import print_run_summary, progress_display, report_partial_results, with_interruption
     from lithowave.run.launch import run_simulation

@@ -28,9 +28,9 @@ from lithowave.media.medium import (
 from lithowave.readers.surfaces import Surface
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
+    pass
 
-Top = float | Callable[..., npt.ArrayLike]
+Top = float | Callable[..., np.ndarray]
 
 PROPERTIES = ("vp", "vs", "rho", "qp", "qs")
 
@@ -52,7 +52,7 @@ TINY = 1e-9
 class FunctionTop:
     """A function z(x, y) as the top of layer ``index``; its results are checked."""
 
-    function: Callable[..., npt.ArrayLike]
+    function: Callable[..., np.ndarray]
     index: int
 
     def __call__(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:

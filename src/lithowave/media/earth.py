@@ -173,7 +173,9 @@ class PlacedPerturbation:
             found[key.partition("_")[0]] = factor * found["vs"]
         return found
 
-    def _cells(self, x: np.ndarray, y: np.ndarray, z: np.ndarray) -> tuple[list[np.ndarray], np.ndarray]:
+    def _cells(
+        self, x: np.ndarray, y: np.ndarray, z: np.ndarray
+    ) -> tuple[list[tuple[np.ndarray, np.ndarray]], np.ndarray]:
         """Return the cells of the grid around points, and True for the points inside the grid.
 
         Points above z = 0, in a topography, have the values at z = 0, unless the grid has higher ones.

@@ -475,7 +475,7 @@ class ElasticProperties(DescriptionModel):
         if self.stiffness is not None:
             return stiffness_from_moduli(self.stiffness)
         if not self.is_anisotropic:
-            return isotropic_stiffness(*lame_moduli(self.vp, self.vs, self.rho))
+            return isotropic_stiffness(*lame_moduli(self.vp, self.vs, self.rho))  # type: ignore[type-var]
         given = self.anisotropy
         return thomsen_stiffness(
             self.vp, self.vs, self.rho, given.epsilon, given.delta, given.gamma, given.axis

@@ -39,7 +39,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import TYPE_CHECKING
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -291,7 +291,7 @@ def replaced(path: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[IO[bytes]]:
+def replacing(path: Path) -> Iterator[h5py.File]:
     """Create an HDF5 file as `creating` does, which replaces `path` at the end of the block: see `replaced`."""
     with replaced(path) as temporary, laying_out(temporary) as file:
         yield file

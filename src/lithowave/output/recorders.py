@@ -425,7 +425,7 @@ class SeismogramRecorder(Recorder):
 
     def __init__(
         self,
-        writer: SeismogramWriter,
+        writer: SeismogramWriter | NullWriter,
         schedule: Schedule,
         output: Output,
         receiver_count: int,
@@ -580,7 +580,8 @@ class SnapshotRecorder(Recorder):
     """Recorder of fields on a plane or in the volume at some steps, the first at time 0."""
 
     def __init__(
-        self, writer: SnapshotWriter, snapshot: SnapshotGrid, fields: tuple[str, ...], steps: SnapshotSteps,
+        self, writer: SnapshotWriter | PartWriter | NullWriter, snapshot: SnapshotGrid, fields: tuple[str, ...],
+        steps: SnapshotSteps,
         jobs: ImmediateJobs | None = None,
     ) -> None:  # fmt: skip
         self.writer, self.snapshot, self.fields, self.steps = writer, snapshot, fields, steps

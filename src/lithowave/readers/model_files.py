@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING, TypeGuard
 
 import numpy as np
 
@@ -20,6 +21,10 @@ from lithowave.readers.geographic_model import is_geographic, read_geographic_mo
 from lithowave.readers.gridded_model import GriddedModel, blocks_of, local_model, read_text_model
 from lithowave.readers.sw4 import is_rfile, is_sfile, read_rfile, read_sfile
 from lithowave.readers.text import is_text
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+    import xarray
 
 Models = tuple[GriddedModel, ...]
 """The blocks of a model from the top down; most formats have one."""
@@ -66,7 +71,7 @@ class ArrayModel:
     models : its blocks, with copies of the arrays.
     """
 
-    def __init__(self, value: object) -> None:
+    def __init__(self, value: xarray.Dataset | Mapping[str, npt.ArrayLike]) -> None:
         """Read a Dataset or a dictionary of arrays.
 
         Raises
@@ -76,7 +81,7 @@ class ArrayModel:
         self.models: Models = models_of(_entries(value), LABEL)
 
 
-def is_dataset(value: object) -> bool:
+def is_dataset(value: object) -> TypeGuard[xarray.Dataset]:
     """True for an xarray Dataset."""
     return all(hasattr(value, name) for name in ("data_vars", "variables", "attrs"))
 
@@ -88,7 +93,7 @@ def is_array_mapping(value: object) -> bool:
     return any(isinstance(value.get(name), (np.ndarray, list, tuple)) for name in ("vp", "vs", "rho"))
 
 
-def _entries(value: object) -> ArrayFile:
+def _entries(value: xarray.Dataset | Mapping[str, npt.ArrayLike]) -> ArrayFile:
     if is_dataset(value):
         found = {
             str(name): ArrayEntry(

@@ -772,7 +772,7 @@ class NearestMedium:
         self, x: np.ndarray, y: np.ndarray, z: np.ndarray, *within: np.ndarray
     ) -> tuple[tuple[np.ndarray, ...], np.ndarray]:
         """Return the moduli of transverse isotropy and rho at points; see `EarthMedium.love`."""
-        return self.medium.love(*self._inside(x, y, z), *within)
+        return self.medium.love(*self._inside(x, y, z), *within)  # type: ignore[attr-defined]
 
     def _inside(self, x: np.ndarray, y: np.ndarray, z: np.ndarray) -> tuple[np.ndarray, ...]:
         return np.clip(x, *self.x), np.clip(y, *self.y), np.clip(z, *self.z)

@@ -50,8 +50,6 @@ from lithowave.parallel.ranks import Ranks
 from lithowave.solvers.common.warnings import surface_heights
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from lithowave.description.domain import Domain
     from lithowave.description.simulation import Simulation
     from lithowave.description.sources import PointSource

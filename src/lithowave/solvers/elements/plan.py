@@ -51,8 +51,8 @@ if TYPE_CHECKING:
     from lithowave.description.sources import PointSource
     from lithowave.media.elasticity import ElasticProperties
     from lithowave.solvers.common.reports import Summary
-    from lithowave.solvers.elements.locations import Mesh
-    from lithowave.solvers.interface import SnapshotSelection
+    from lithowave.solvers.elements.locations import FluidMaterials, Mesh
+    from lithowave.solvers.interface import Schedule, SnapshotSelection
 
 
 @dataclass(frozen=True)
@@ -67,10 +67,15 @@ class ElementTask:
     order: int
     backend: Backend
 
-    plan: ClassVar[ElementPlan]
     method: ClassVar[str]
     order_name: ClassVar[str]
     cells: ClassVar[str] = ""
+
+    if TYPE_CHECKING:
+
+        @property
+        def plan(self) -> ElementPlan:
+            """Plan of the measured elements."""
 
     @property
     def name(self) -> str:
@@ -142,7 +147,8 @@ class ElementPlan:
     """
 
     mesh: Mesh
-    ranks: Ranks
+    value_bytes: int
+    surface_spacing: float
     domain: Domain
     face_kinds: dict[str, str] | None
     mesh_file: str | None
@@ -156,6 +162,20 @@ class ElementPlan:
     inside_tolerance: ClassVar[float]
     locate_points: ClassVar[Callable[..., PointLocations]]
     gather_statistics: ClassVar[Callable[..., Any]]
+
+    if TYPE_CHECKING:  # attributes or properties of the plans of the methods
+
+        @property
+        def ranks(self) -> Ranks: ...
+        @property
+        def schedule(self) -> Schedule: ...
+        @property
+        def materials(self) -> FluidMaterials: ...
+        @property
+        def layer(self) -> object: ...
+        @property
+        def bounds(self) -> tuple[tuple[float, float], ...] | None: ...
+        def points_per_wavelength(self) -> float | None: ...
 
     @property
     def element_count(self) -> int:
