@@ -19,7 +19,7 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from lithowave.backends import make_backend
 from lithowave.description.simulation import Simulation
@@ -32,13 +32,16 @@ from lithowave.run.progress import rate_key
 from lithowave.solvers import METHODS, load_bench_cases
 from lithowave.solvers.interface import BenchTask
 
+if TYPE_CHECKING:
+    from lithowave.backends.interface import Backend
+    from lithowave.json_types import Entries as Record
+
 DEFAULT = "default"
 """Case of entire runs at their defaults, by all methods."""
 
 RUN_CASES = ("full", "run")
 """Cases whose rates include absorbing layers."""
 
-Record = dict[str, Any]
 Shape = tuple[int, int, int]
 
 
@@ -53,7 +56,7 @@ def run_benchmarks(
     methods: Iterable[str] | None = None,
     json_path: str | Path | None = None,
     report: Callable[[str], None] | None = None,
-    **options: Any,
+    **options: object,
 ) -> list[Record]:
     """Measure each case, size, order or degree, and precision; return one record for each.
 
@@ -105,7 +108,7 @@ def run_benchmarks(
 
 
 def run_default(
-    methods: Sequence[str], sizes: Sequence[Shape] | None, devices: Sequence[Any], json_path: str | Path | None
+    methods: Sequence[str], sizes: Sequence[Shape] | None, devices: Sequence[Backend], json_path: str | Path | None
 ) -> list[Record]:
     """Measure all variants of the default case by each method; return one record for each.
 
@@ -113,7 +116,7 @@ def run_default(
     """
     records: list[Record] = []
     for device, method in itertools.product(devices, methods):
-        rates: dict[Any, tuple[str, float]] = {}
+        rates: dict[object, tuple[str, float]] = {}
         for size, variant in itertools.product(sizes or [SIZES[device.name]], VARIANTS):
             found = measure_variant(method, variant, size, device)
             kind = variant == "attenuating", found.get("law")
@@ -124,7 +127,7 @@ def run_default(
     return records
 
 
-def default_entries(found: Record, case: str, rate: float, device: Any) -> Record:
+def default_entries(found: Record, case: str, rate: float, device: Backend) -> Record:
     """Return the entries of a record of the default case on the ideal loop, with the rate of the kernels of a case, and
     on its origin."""
     ideal = found["ideal_updates"] / rate
@@ -134,7 +137,7 @@ def default_entries(found: Record, case: str, rate: float, device: Any) -> Recor
     }  # fmt: skip
 
 
-def kernel_rate(method: str, device: Any, attenuating: bool, law: str | None) -> tuple[str, float]:
+def kernel_rate(method: str, device: Backend, attenuating: bool, law: str | None) -> tuple[str, float]:
     """Return the case and the rate, points or elements per second, of the kernels of a run at its defaults."""
     case, options = RATE_CASES[method, attenuating]
     own = load_bench_cases(method)
@@ -144,7 +147,7 @@ def kernel_rate(method: str, device: Any, attenuating: bool, law: str | None) ->
     return case, rate
 
 
-def _require_only_default(cases: Sequence[str], options: Mapping[str, Any]) -> None:
+def _require_only_default(cases: Sequence[str], options: Mapping[str, object]) -> None:
     if len(cases) > 1:
         raise InputError("--case", f"{DEFAULT} is combined with other cases", f"allowed: {DEFAULT} alone")
     if options:
@@ -162,7 +165,7 @@ def choose_methods(
     methods: Iterable[str] | None,
     cases: Sequence[str] | None,
     sizes: Sequence[Shape] | None,
-    options: Mapping[str, Any],
+    options: Mapping[str, object],
 ) -> list[str]:
     """Return the methods to measure: `methods`, or by default all methods that support the cases and options.
 
@@ -279,7 +282,7 @@ def complete(task: BenchTask, rate: float, bandwidth: dict[str, float], measured
     }
 
 
-def _origin(backend: Any) -> Record:
+def _origin(backend: Backend) -> Record:
     """Return the entries of a record on its origin."""
     return {
         "versions": package_versions() | backend.facts().get("cuda", {}),
@@ -296,7 +299,7 @@ DURATIONS = {"cpu": 2.0, "cuda": 6.0}  # s
 RECEIVERS = 300
 PHASES = 5  # in a record: the longest
 
-RATE_CASES: dict[tuple[str, bool], tuple[str, dict[str, Any]]] = {
+RATE_CASES: dict[tuple[str, bool], tuple[str, dict[str, object]]] = {
     ("finite_difference", False): ("interior", {}),
     ("finite_difference", True): ("interior", {"attenuation": "coarse"}),
     ("spectral_element", False): ("affine", {}),
@@ -308,7 +311,7 @@ RATE_CASES: dict[tuple[str, bool], tuple[str, dict[str, Any]]] = {
 
 
 def default_simulation(
-    method: str, variant: str, size: tuple[float, float, float], duration: float, compute: dict[str, Any]
+    method: str, variant: str, size: tuple[float, float, float], duration: float, compute: dict[str, object]
 ) -> Simulation:
     """Return the simulation of a variant. size : of the domain along x, y, z, km. compute : entries of this section."""
     x, y, z = (1e3 * side for side in size)
@@ -339,7 +342,7 @@ def default_simulation(
     })  # fmt: skip
 
 
-def measure_variant(method: str, variant: str, size: tuple[float, float, float], device: Any) -> dict[str, Any]:
+def measure_variant(method: str, variant: str, size: tuple[float, float, float], device: Backend) -> Record:
     """Run a variant twice in this process, and return the entries of the second run for its record.
 
     The first run reads or compiles kernels; the second one is that of a notebook or a survey. size : see

@@ -14,10 +14,13 @@ from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from lithowave.errors import LithowaveError
 from lithowave.version import __version__
+
+if TYPE_CHECKING:
+    from lithowave.json_types import Entries
 
 REQUIRED = (
     "numpy",
@@ -55,7 +58,7 @@ SECONDS = 10.0
 TEXT = {"encoding": "utf-8", "errors": "replace"}  # encoding of the output of other programs
 
 
-def run_diagnostics() -> dict[str, Any]:
+def run_diagnostics() -> Entries:
     """Collect the state of this machine.
 
     Returns
@@ -101,7 +104,7 @@ def installed(package: str) -> str | None:
         return None
 
 
-def examine_lithowave() -> dict[str, Any]:
+def examine_lithowave() -> Entries:
     """Return version, folder and commit of lithowave."""
     from lithowave.output.run_folder import source_commit
 
@@ -109,16 +112,16 @@ def examine_lithowave() -> dict[str, Any]:
     return {"version": __version__, "commit": source_commit(), "folder": folder}
 
 
-def usable_backends(gpu: dict[str, Any]) -> list[str]:
+def usable_backends(gpu: Entries) -> list[str]:
     """Return the backends that work on this machine."""
     return ["cpu", "cuda"] if gpu["kernels"] and not gpu["kernels"]["error"] else ["cpu"]
 
 
-def examine_processor() -> dict[str, Any]:
+def examine_processor() -> Entries:
     """Return processor, cores, vector units, and the result of compiling and caching a kernel with Numba."""
     from lithowave.backends.cpu import processor_name, usable_cores
 
-    found: dict[str, Any] = {
+    found: Entries = {
         "name": processor_name(),
         "cores": os.cpu_count(),
         "usable_cores": usable_cores(),
@@ -136,7 +139,7 @@ def examine_processor() -> dict[str, Any]:
     return found
 
 
-def examine_compiler() -> dict[str, Any]:
+def examine_compiler() -> Entries:
     """Compile and run a small parallel kernel."""
     import numba
 
@@ -183,7 +186,7 @@ def vector_units() -> list[str]:
     return [name for name in VECTOR_UNITS if features.get(name.replace("_", "."), features.get(name))]
 
 
-def examine_memory() -> dict[str, Any]:
+def examine_memory() -> Entries:
     """Return the main memory, bytes."""
     from lithowave.backends.cpu import free_memory
 
@@ -191,7 +194,7 @@ def examine_memory() -> dict[str, Any]:
     return {"total_bytes": total, "free_bytes": free_memory()}
 
 
-def examine_devices() -> dict[str, Any]:
+def examine_devices() -> Entries:
     """Return the NVIDIA devices according to the driver and to CuPy, and the result of a kernel on the first device."""
     return {"devices": driver_devices(), "cupy": cupy_state(), "kernels": kernel_state()}
 
@@ -204,7 +207,7 @@ def driver_devices() -> list[dict[str, str]]:
     return [dict(zip(keys, row, strict=True)) for row in rows if len(row) == len(keys)]
 
 
-def cupy_state() -> dict[str, Any] | None:
+def cupy_state() -> Entries | None:
     """Return the versions and devices that CuPy reaches, or the reason for none; None without CuPy."""
     if find_spec("cupy") is None:
         return None
@@ -224,11 +227,11 @@ def cupy_state() -> dict[str, Any] | None:
         return {"error": f"{type(error).__name__}: {error}"}
 
 
-def kernel_state() -> dict[str, Any] | None:
+def kernel_state() -> Entries | None:
     """Return the first device and the error, if any, of a kernel on it; None without CuPy."""
     if find_spec("cupy") is None:
         return None
-    found: dict[str, Any] = {"name": None, "capability": None, "free_bytes": None, "error": ""}
+    found: Entries = {"name": None, "capability": None, "free_bytes": None, "error": ""}
     try:
         found.update(try_kernel())
     except Exception as error:  # any failure is a result to report
@@ -236,7 +239,7 @@ def kernel_state() -> dict[str, Any] | None:
     return found
 
 
-def try_kernel() -> dict[str, Any]:
+def try_kernel() -> Entries:
     """Compile and run a small kernel."""
     import numpy as np
 
@@ -255,7 +258,7 @@ def try_kernel() -> dict[str, Any]:
     }  # fmt: skip
 
 
-def examine_mpi() -> dict[str, Any]:
+def examine_mpi() -> Entries:
     """Return the MPI library of mpi4py, the first launcher in PATH, and whether they belong together.
 
     ``library`` : name of the library, queried in a separate process, since a broken MPI may hang or abort. ``same_mpi``
@@ -310,7 +313,7 @@ def launcher_version(text: str) -> str | None:
     return lines[0] if lines else None
 
 
-def available_transports(gpu: dict[str, Any]) -> dict[str, Any]:
+def available_transports(gpu: Entries) -> Entries:
     """Return the transports between devices on this machine, in the order in which a run prefers them.
 
     ``nccl`` : version of the NCCL of CuPy, None without NCCL. ``ways`` : the usable ones of ``peer`` (within a
@@ -336,7 +339,7 @@ def output_of(program: str, *arguments: str) -> str:
     return done.stdout
 
 
-def diagnostics_lines(found: dict[str, Any]) -> Iterator[tuple[str, str]]:
+def diagnostics_lines(found: Entries) -> Iterator[tuple[str, str]]:
     """Yield the diagnostics as (name, text), formatted for printing."""
     from lithowave.output.files import readable_size
 
@@ -376,7 +379,7 @@ def diagnostics_lines(found: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield "PROBLEM", text
 
 
-def _mpi_lines(mpi: dict[str, Any]) -> Iterator[tuple[str, str]]:
+def _mpi_lines(mpi: Entries) -> Iterator[tuple[str, str]]:
     if mpi["mpi4py"]:
         yield "MPI of mpi4py", mpi["library"] or f"cannot be used: {mpi['error']}"
     if not mpi["mpiexec"]:
@@ -393,7 +396,7 @@ def _mpi_lines(mpi: dict[str, Any]) -> Iterator[tuple[str, str]]:
     yield "mpiexec", text
 
 
-def _transport_text(found: dict[str, Any]) -> str:
+def _transport_text(found: Entries) -> str:
     if not found["ways"]:
         return "no CUDA device: ranks communicate by MPI in main memory"
     count, ways = found["device_count"], found["ways"]
@@ -410,7 +413,7 @@ def _transport_text(found: dict[str, Any]) -> str:
     )
 
 
-def _device_lines(gpu: dict[str, Any]) -> Iterator[tuple[str, str]]:
+def _device_lines(gpu: Entries) -> Iterator[tuple[str, str]]:
     from lithowave.output.files import readable_size
 
     for device in gpu["devices"]:

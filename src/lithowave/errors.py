@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from shlex import quote
-from typing import Any
+from typing import Protocol
 
 OVERWRITE = "--overwrite, in Python overwrite=True"
 """Remedy in messages about existing results."""
@@ -93,10 +93,19 @@ class SelfCheckError(LithowaveError):
         )
 
 
+class PartialResult(Protocol):
+    """The result of a run or a survey, complete or not."""
+
+    @property
+    def directory(self) -> Path: ...
+    @property
+    def complete(self) -> bool: ...
+
+
 class Interruption(BaseException):
     """The base class of exceptions of a run, or of a survey, that a signal has ended; see `RunInterrupted`."""
 
-    def __init__(self, signal_name: str, result: Any, checkpoint: Path | None = None) -> None:
+    def __init__(self, signal_name: str, result: PartialResult, checkpoint: Path | None = None) -> None:
         self.signal_name, self.result, self.checkpoint = signal_name, result, checkpoint
         super().__init__(signal_name, result, checkpoint)
 
@@ -130,7 +139,7 @@ class RunKeyboardInterrupt(Interruption, KeyboardInterrupt):
     """
 
 
-def interruption(signal_name: str, result: Any, checkpoint: Path | None = None) -> Interruption:
+def interruption(signal_name: str, result: PartialResult, checkpoint: Path | None = None) -> Interruption:
     """Return the exception of a run or a survey that a signal has ended; see `RunInterrupted`."""
     kind = RunKeyboardInterrupt if signal_name == "SIGINT" else RunInterrupted
     return kind(signal_name, result, checkpoint)

@@ -25,7 +25,7 @@ Aki & Richards (2002), Quantitative Seismology, section 4.3: the plane dips to t
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -52,7 +52,10 @@ def tensor_components(tensor: np.ndarray) -> np.ndarray:
     return tensor[..., first, second]
 
 
-def lame_moduli(vp: Any, vs: Any, rho: Any) -> tuple[Any, Any]:
+N = TypeVar("N", float, np.ndarray)
+
+
+def lame_moduli(vp: N, vs: N, rho: N) -> tuple[N, N]:
     """Return lambda = rho vp^2 - 2 mu and mu = rho vs^2, Pa, from vp, vs (m/s) and rho (kg/m^3)."""
     mu = rho * vs**2
     return rho * vp**2 - 2.0 * mu, mu
@@ -70,7 +73,7 @@ def isotropic_stiffness(lam: ArrayLike, mu: ArrayLike) -> np.ndarray:
     return matrix
 
 
-def voigt_average(stiffness: np.ndarray) -> tuple[Any, Any]:
+def voigt_average(stiffness: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return kappa and mu (...), Pa, of the isotropic (Voigt) average of stiffnesses (..., 6, 6) in either order.
 
     kappa = C_iijj / 9, mu = (3 C_ijij - C_iijj) / 30, summed over i and j.

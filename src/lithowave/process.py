@@ -14,7 +14,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from lithowave.json_types import Entries
 
 
 @contextmanager
@@ -64,7 +67,7 @@ class Phases:
             self.peak_bytes[name] = peak_bytes()
             self._inner = before[0] + elapsed[0], before[1] + elapsed[1]
 
-    def table(self) -> list[dict[str, Any]]:
+    def table(self) -> list[Entries]:
         """Return the phases: name, wall_s, cpu_s and peak_bytes of each."""
         return [
             {"name": name, "wall_s": round(seconds, 6), "cpu_s": round(self.cpu_seconds[name], 6),
@@ -104,7 +107,7 @@ def phase(name: str) -> Iterator[None]:
         yield
 
 
-def start_of_process() -> list[dict[str, Any]]:
+def start_of_process() -> list[Entries]:
     """Return the time since the start of this process as a phase of `Phases.table`; none if the system does not report
     it."""
     try:

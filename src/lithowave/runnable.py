@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lithowave.description.simulation import Simulation as Description
 
@@ -33,7 +33,7 @@ class Simulation(Description):
 
         return check_simulation(self) if self.survey is None else check_survey(self)
 
-    def run(self, **keywords: Any) -> Result | SurveyResult:
+    def run(self, **keywords: object) -> Result | SurveyResult:
         """Run the simulation, or all shots of its survey.
 
         Parameters

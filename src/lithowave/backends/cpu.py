@@ -11,12 +11,15 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
 from types import ModuleType, SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from lithowave.backends.interface import HostMirror, PendingCopy
 from lithowave.forks import refuse_fork
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 PAGE = 4096  # bytes; caches of the first level select a set of lines by the position in a page
 FIELD_SHIFT = 5 * 64  # bytes between the positions of two fields in their pages: an odd number of cache lines
@@ -46,25 +49,27 @@ class CpuBackend:
         self.threads = set_threads(threads, processes)
         self._fields = 0  # number of fields created
 
-    def kernels(self, package: str, *modules: str, **sizes: Any) -> SimpleNamespace:
+    def kernels(self, package: str, *modules: str, **sizes: object) -> SimpleNamespace:
         """Return the kernels of a solver package, collected from its modules by name.
 
         They support all sizes, except for those that a module's ``make_kernels(**sizes)`` returns by name.
         """
-        found: dict[str, Any] = {}
+        found: dict[str, object] = {}
         for module in modules:
             names = vars(importlib.import_module(f"{package}.{module}"))
             found |= names | (names["make_kernels"](**sizes) if "make_kernels" in names else {})
         return SimpleNamespace(**{name: kernel for name, kernel in found.items() if not name.startswith("_")})
 
-    def compile_ahead(self, package: str, **sizes: Any) -> None:
+    def compile_ahead(self, package: str, **sizes: object) -> None:
         """Do nothing: kernels are compiled by their first calls."""
 
-    def zeros(self, shape: int | tuple[int, ...], dtype: Any = None) -> np.ndarray:
+    def zeros(self, shape: int | tuple[int, ...], dtype: npt.DTypeLike | None = None) -> np.ndarray:
         """Return an array of zeros; default type: the precision of the run."""
         return np.zeros(shape, dtype or self.dtype)
 
-    def field(self, shape: tuple[int, int, int], halo: int, dtype: Any = None, shift: int = 0) -> np.ndarray:
+    def field(
+        self, shape: tuple[int, int, int], halo: int, dtype: npt.DTypeLike | None = None, shift: int = 0
+    ) -> np.ndarray:
         """Return an array of zeros (z, y, x); default type: the precision of the run. `shift` is for devices whose
         memory lines the kernels read as a whole.
 
@@ -84,7 +89,7 @@ class CpuBackend:
         """Return the memory of a `field` of this shape, bytes."""
         return math.prod(shape) * self.dtype.itemsize
 
-    def upload(self, array: np.ndarray, dtype: np.dtype | None = None) -> np.ndarray:
+    def upload(self, array: npt.ArrayLike, dtype: npt.DTypeLike | None = None) -> np.ndarray:
         """Return the array on this device; default type: the precision of the run."""
         return np.ascontiguousarray(array, dtype or self.dtype)
 
@@ -92,7 +97,7 @@ class CpuBackend:
         """Return the array in main memory, without a copy."""
         return array
 
-    def assign(self, array: np.ndarray, host: Any) -> None:
+    def assign(self, array: np.ndarray, host: npt.ArrayLike) -> None:
         """Assign ``array[...] = host`` in device order."""
         array[...] = host
 
@@ -129,7 +134,7 @@ class CpuBackend:
         """Return the bytes of memory that a run can allocate now."""
         return free_memory()
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, object]:
         """Return the entries of run.json on the device."""
         return {"backend": self.name, "device": self.device, "precision": self.precision, "threads": self.threads}
 

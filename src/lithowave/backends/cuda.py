@@ -1,10 +1,8 @@
-"""The CUDA backend: arrays on an NVIDIA device, and kernels compiled at run time.
+"""The CUDA backend: arrays on an NVIDIA device, kernels compiled at run time, one main stream.
 
-Descriptors for the copy engine (TMA, compute capability 9.0 and above), which copies boxes of a field.
-
-CUDA kernels that are compiled, loaded, and launched with arguments bound by name.
-
-The CUDA backend: arrays on an NVIDIA device, kernels compiled at run time, one main stream.
+It contains descriptors for the copy engine (TMA, compute capability 9.0 and above), which copies boxes of a field
+(`tensor_map`), kernels that are compiled, loaded, and launched with arguments bound by name (`Program`), graphs of
+launches (`CapturedGraph`), and the backend.
 """
 
 from __future__ import annotations
@@ -17,7 +15,7 @@ import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from types import MappingProxyType, SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -56,13 +54,22 @@ from lithowave.backends.interface import PendingCopy
 from lithowave.errors import KernelBuildError, ResourceError, SelfCheckError
 from lithowave.process import no_collection
 
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    import numpy.typing as npt
+    from cupy.cuda import Event, Graph, MemoryPointer, Stream
+
+    from lithowave.backends.cuda_source import Bound
+    from lithowave.backends.interface import DeviceArray
+
 BYTES, ALIGNMENT = 128, 64
 TYPES = {"uint16": 1, "float32": 7, "float64": 8}  # CUtensorMapDataType
 NO_PROMOTION, PROMOTION_128B = 0, 2  # CUtensorMapL2promotion
 LARGEST_BOX = 256
 
 
-def tensor_map(array: Any, first_column: int, box: tuple[int, int], whole_lines: bool = True) -> np.ndarray:
+def tensor_map(array: DeviceArray, first_column: int, box: tuple[int, int], whole_lines: bool = True) -> np.ndarray:
     """Return the descriptor of a 3-D tiled map over a field (z, y, x): 128 bytes, passed to a kernel by value.
 
     Elements outside the map are read as zero; coordinates count from element (0, 0, first_column).
@@ -94,7 +101,7 @@ def tensor_map(array: Any, first_column: int, box: tuple[int, int], whole_lines:
 
 
 def map_geometry(
-    array: Any, first_column: int, box: tuple[int, int]
+    array: DeviceArray, first_column: int, box: tuple[int, int]
 ) -> tuple[int, tuple[int, ...], tuple[int, ...]]:
     """Return the address, sizes (x, y, z) in elements and strides (y, z) in bytes of a map; see `tensor_map`."""
     if array.ndim != 3 or array.dtype.name not in TYPES or array.strides[2] != array.itemsize:
@@ -110,7 +117,7 @@ def map_geometry(
     return address, (array.shape[2] - first_column, array.shape[1], array.shape[0]), pitches
 
 
-def _encoder() -> Any:
+def _encoder() -> Callable[..., int]:
     encode = getattr(driver_library(), "cuTensorMapEncodeTiled", None)
     if encode is None:
         raise ResourceError("the NVIDIA driver has no tensor maps: it is older than CUDA 12. Update it.")
@@ -155,7 +162,7 @@ class Program:
         name: str,
         grid: tuple[int, ...],
         block: tuple[int, ...],
-        arguments: Mapping[str, Any],
+        arguments: Mapping[str, object],
         shared_bytes: int = 0,
     ) -> None:
         """Queue a kernel; do nothing if the grid is empty.
@@ -194,7 +201,7 @@ class Program:
         self._kernels[name] = _Kernel(name, function, self._signatures[name], self._backend.driver)
         return self._kernels[name]
 
-    def _passed(self, kernel: str, parameter: Parameter, value: Any) -> Any:
+    def _passed(self, kernel: str, parameter: Parameter, value: Bound) -> Bound:
         """Return the value for a kernel: the address of an array on the device, numbers and structs unchanged."""
         if not parameter.is_pointer:
             return value
@@ -206,12 +213,12 @@ class Program:
 class _Kernel:
     """A loaded kernel."""
 
-    def __init__(self, name: str, function: int, parameters: list[Parameter], driver: Any) -> None:
+    def __init__(self, name: str, function: int, parameters: list[Parameter], driver: ModuleType) -> None:
         self.name, self.function, self.parameters = name, function, parameters
         self._driver, self._sizes = driver, parameter_sizes(function)
         self._shared_bytes = PLAIN_SHARED_BYTES
 
-    def packed(self, values: list[Any]) -> tuple[ctypes.Array, Any]:
+    def packed(self, values: Sequence[Bound]) -> tuple[ctypes.Array, ctypes.Array]:
         """Return the addresses of the values, as cuLaunchKernel requires them, and the storage of the values."""
         parts = [value.tobytes() for value in values]
         if self._sizes is not None and [len(part) for part in parts] != self._sizes:
@@ -242,7 +249,7 @@ class CapturedGraph:
 
     def __init__(self, function: Callable[[], None], backend: CudaBackend) -> None:
         self._function, self._backend, self._stream = function, backend, backend.stream
-        self._graph: Any = None
+        self._graph: Graph | None = None
         self._launches: int | None = None  # of the first call
 
     def __call__(self) -> None:
@@ -260,7 +267,7 @@ class CapturedGraph:
         self._function()
         return self._backend.launch_count - before
 
-    def _captured(self) -> Any:
+    def _captured(self) -> Graph:
         with device_errors(), self._stream, no_collection():
             self._stream.begin_capture()
             try:
@@ -332,8 +339,8 @@ class CudaBackend:
             self._runtime.setDevice(number)
             self.device_count: int = self._runtime.getDeviceCount()
             self.stream = self._main = self.cupy.cuda.Stream(non_blocking=True)
-            self._second: Any = None
-            self._streams: dict[str, Any] = {}  # for copies of temporary arrays, and of `side_by_side`
+            self._second: Stream | None = None
+            self._streams: dict[str, Stream] = {}  # for copies of temporary arrays, and of `side_by_side`
             found = self._runtime.getDeviceProperties(self._runtime.getDevice())
         self.device: str = found["name"].decode()
         self.identity = "{:x}:{:x}:{:x}".format(*(found.get(f"pci{part}ID", 0) for part in ("Domain", "Bus", "Device")))
@@ -348,11 +355,11 @@ class CudaBackend:
 
     # ------------------------------------------------------------------------------------------------ kernels
 
-    def kernels(self, package: str, *_modules: str, **sizes: Any) -> SimpleNamespace:
+    def kernels(self, package: str, *_modules: str, **sizes: object) -> SimpleNamespace:
         """Return the kernels of a solver package for these sizes, from ``make_kernels`` of its module ``launches``."""
         return importlib.import_module(f"{package}.launches").make_kernels(self, **sizes)
 
-    def compile_ahead(self, package: str, **sizes: Any) -> None:
+    def compile_ahead(self, package: str, **sizes: object) -> None:
         """Begin to compile the sources that ``programs(precision, **sizes)`` of the package's module ``launches``
         yields, as (file, definitions, generated headers), in threads; later calls of `program` wait for them."""
         for file, defines, generated in importlib.import_module(f"{package}.launches").programs(
@@ -419,12 +426,12 @@ class CudaBackend:
             for side in sides:
                 self._follow(main, side)
 
-    def _follow(self, later: Any, earlier: Any) -> None:
+    def _follow(self, later: Stream, earlier: Stream) -> None:
         event = self.cupy.cuda.Event(disable_timing=True)
         event.record(earlier)
         later.wait_event(event)
 
-    def mirror(self, array: Any) -> PinnedHostMirror:
+    def mirror(self, array: DeviceArray) -> PinnedHostMirror:
         """Return a page-locked image of the array in main memory."""
         return PinnedHostMirror(self, array)
 
@@ -441,7 +448,7 @@ class CudaBackend:
         return Peers(self)
 
     def tensor_map(
-        self, array: Any, first_column: int, box: tuple[int, int], whole_lines: bool = True
+        self, array: DeviceArray, first_column: int, box: tuple[int, int], whole_lines: bool = True
     ) -> np.ndarray:
         """Return a descriptor for the copy engine; see `lithowave.backends.cuda.tensor_map`."""
         return tensor_map(array, first_column, box, whole_lines)
@@ -452,12 +459,14 @@ class CudaBackend:
 
     # ------------------------------------------------------------------------------------------------- arrays
 
-    def zeros(self, shape: int | tuple[int, ...], dtype: Any = None) -> Any:
+    def zeros(self, shape: int | tuple[int, ...], dtype: npt.DTypeLike | None = None) -> DeviceArray:
         """Return an array of zeros; default type: the precision of the run."""
         shape, dtype = _tuple(shape), np.dtype(dtype or self.dtype)
         return self.cupy.ndarray(shape, dtype, self._zeroed(math.prod(shape) * dtype.itemsize))
 
-    def field(self, shape: tuple[int, int, int], halo: int, dtype: Any = None, shift: int = 0) -> Any:
+    def field(
+        self, shape: tuple[int, int, int], halo: int, dtype: npt.DTypeLike | None = None, shift: int = 0
+    ) -> DeviceArray:
         """Return zeros (z, y, x) with rows padded so that the first element after the halo is `shift` elements behind
         an address that is aligned to 128 bytes; 0 <= shift < 128 bytes.
 
@@ -480,14 +489,14 @@ class CudaBackend:
         """Return the device memory of a `field` of this shape, including padding, bytes."""
         return padded_layout(shape, halo, self.dtype.itemsize, self.dtype.itemsize)[2]
 
-    def upload(self, host: Any, dtype: Any = None) -> Any:
+    def upload(self, host: npt.ArrayLike, dtype: npt.DTypeLike | None = None) -> DeviceArray:
         """Return the array on the device; default type: the precision of the run."""
         host = np.ascontiguousarray(host, dtype or self.dtype)
         array = self.cupy.ndarray(host.shape, host.dtype, self._allocate(host.nbytes))
         self._copy_and_wait(array, host, True)
         return array
 
-    def download(self, array: Any) -> np.ndarray:
+    def download(self, array: DeviceArray) -> np.ndarray:
         """Return a copy in main memory, after all work queued so far is complete."""
         host = np.empty(array.shape, array.dtype)
         poison(host)
@@ -495,7 +504,7 @@ class CudaBackend:
         require_arrival(host)
         return host
 
-    def assign(self, array: Any, host: Any) -> None:
+    def assign(self, array: DeviceArray, host: npt.ArrayLike) -> None:
         """Assign ``array[...] = host`` in stream order; the host continues and may change its array. `host` may also be
         an array on the device with the same layout."""
         if isinstance(host, self.array_type):
@@ -512,7 +521,7 @@ class CudaBackend:
             copy(self._runtime, array, staged, True, self.stream.ptr)
             event.record(self.stream)
 
-    def fetch(self, array: Any, temporary: bool = False) -> PendingCopy:
+    def fetch(self, array: DeviceArray, temporary: bool = False) -> PendingCopy:
         """Start a copy to main memory, after the work queued so far.
 
         temporary : True if nothing changes the array later: it is copied on a stream of its own, while later work of
@@ -535,31 +544,31 @@ class CudaBackend:
             self._unfinished.add(event, array, host)
         return PendingCopy(host, lambda: self._arrived(event, host))
 
-    def _copy_stream(self) -> Any:
+    def _copy_stream(self) -> Stream:
         """Return the stream of temporary arrays, whose next work begins after the work queued so far."""
         stream = self._new_stream("copies")
         self._follow(stream, self.stream)
         return stream
 
-    def _new_stream(self, name: str, priority: int = 0) -> Any:
+    def _new_stream(self, name: str, priority: int = 0) -> Stream:
         """Return the stream with this name, which the first call creates. priority : the lowest number is served first.
         """
         if name not in self._streams:
             self._streams[name] = self.cupy.cuda.Stream(non_blocking=True, priority=priority)
         return self._streams[name]
 
-    def _copy_and_wait(self, array: Any, host: np.ndarray, to_device: bool) -> None:
+    def _copy_and_wait(self, array: DeviceArray, host: np.ndarray, to_device: bool) -> None:
         with device_errors(), self.stream:
             copy(self._runtime, array, host, to_device, self.stream.ptr)
             self.stream.synchronize()
 
-    def _zeroed(self, size: int) -> Any:
+    def _zeroed(self, size: int) -> MemoryPointer:
         memory = self._allocate(size)
         with device_errors():
             memory.memset_async(0, size, self.stream)
         return memory
 
-    def _allocate(self, size: int) -> Any:
+    def _allocate(self, size: int) -> MemoryPointer:
         with device_errors(size), self.stream:
             return self.cupy.cuda.alloc(max(1, size))
 
@@ -590,7 +599,7 @@ class CudaBackend:
             seconds = self.cupy.cuda.get_elapsed_time(begin, end) * 1e-3
         return {"copy": 2 * size * repeats / seconds}
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, object]:
         """Return the entries of run.json on the device."""
         versions = {"capability": "{}.{}".format(*self.capability), **cuda_versions(self.cupy)}
         return {"backend": self.name, "device": self.device, "precision": self.precision, "cuda": versions}
@@ -605,7 +614,7 @@ class CudaBackend:
                 stream.synchronize()
             self._unfinished.clear()
 
-    def _arrived(self, event: Any, host: np.ndarray) -> None:
+    def _arrived(self, event: Event, host: np.ndarray) -> None:
         with device_errors():
             self._runtime.setDevice(self.number)  # in each thread that waits
             event.synchronize()

@@ -1,11 +1,11 @@
-"""Copies between main memory and a CUDA device, row by row if an array on the device is padded.
+"""Copies between main memory and a CUDA device, and device memory into which other processes of this machine write.
 
-Only the copies of the CUDA runtime are used: kernels of CuPy would need to be compiled with CUDA's headers first.
+Copies are row by row if an array on the device is padded. Only the copies of the CUDA runtime are used: kernels of CuPy
+would need to be compiled with CUDA's headers first.
 
-Device memory into which other processes of this machine write with copy engines, without kernels.
-
-The other processes open an exported block through CUDA's interprocess handles. A writer copies its data and then a
-number into a flag after them, on one stream; the reader's stream waits until the flag has that number.
+Other processes write with copy engines, without kernels. They open an exported block through CUDA's interprocess
+handles. A writer copies its data and then a number into a flag after them, on one stream; the reader's stream waits
+until the flag has that number.
 """
 
 from __future__ import annotations
@@ -15,13 +15,20 @@ import itertools
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from lithowave.backends.cuda_driver import device_errors, driver_library
 from lithowave.backends.interface import HostMirror, PendingCopy
 from lithowave.errors import ResourceError, SelfCheckError
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+    from cupy.cuda import Event, PinnedMemoryPointer, Stream
+
+    from lithowave.backends.interface import DeviceArray
 
 SMALLEST = 4096
 PAGE = 4096
@@ -31,7 +38,7 @@ PIECE_BYTES, PIECES = 8 << 20, 3  # of a `PiecewiseCopy`: they remain in the cac
 MOST_BUFFERS = 32  # per size; if more are in use, the host waits for the device
 
 
-def copy(runtime: Any, array: Any, host: np.ndarray, to_device: bool, stream: int) -> None:
+def copy(runtime: ModuleType, array: DeviceArray, host: np.ndarray, to_device: bool, stream: int) -> None:
     """Start a copy between an array on the device, possibly strided, and a contiguous one in main memory."""
     if array.size == 0:
         return
@@ -50,7 +57,7 @@ def copy(runtime: Any, array: Any, host: np.ndarray, to_device: bool, stream: in
         place += width * rows
 
 
-def copy_on_device(runtime: Any, array: Any, source: Any, stream: int) -> None:
+def copy_on_device(runtime: ModuleType, array: DeviceArray, source: DeviceArray, stream: int) -> None:
     """Start a copy between two arrays on the device, possibly strided, of the same shape, strides and type."""
     if (array.shape, array.strides, array.dtype) != (source.shape, source.strides, source.dtype):
         raise ValueError("copies on the device are between arrays with the same layout")
@@ -112,17 +119,28 @@ def _marked(host: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
     return words[:: PAGE // host.itemsize], words[-1:]
 
 
+class CudaDevice(Protocol):
+    """What copies use of `CudaBackend`. number : index of the device. stream : of the work queued now."""
+
+    cupy: ModuleType
+    number: int
+    stream: Stream
+
+    def upload(self, host: npt.ArrayLike, dtype: npt.DTypeLike | None = None) -> DeviceArray:
+        """Return the array on the device."""
+
+
 class Unfinished:
     """Arrays that are being copied, and their page-locked buffers: their memory must not be used again before."""
 
     def __init__(self) -> None:
-        self._copies: list[tuple[Any, Any, np.ndarray]] = []
+        self._copies: list[tuple[Event, DeviceArray, np.ndarray]] = []
 
     def release(self) -> None:
         """Release arrays and buffers whose copies are complete."""
         self._copies[:] = [entry for entry in self._copies if not entry[0].done]
 
-    def add(self, event: Any, array: Any, host: np.ndarray) -> None:
+    def add(self, event: Event, array: DeviceArray, host: np.ndarray) -> None:
         """Store an array and its buffer until the event, which was recorded after the copy, is complete."""
         self._copies.append((event, array, host))
 
@@ -139,9 +157,9 @@ class PiecewiseCopy(PendingCopy):
 
     in_pieces = True
 
-    def __init__(self, backend: Any, array: Any, stream: Any) -> None:
+    def __init__(self, backend: CudaDevice, array: DeviceArray, stream: Stream) -> None:
         self.shape, self.size, self._backend, self._stream = array.shape, array.size, backend, stream
-        self._source: Any = array
+        self._source: DeviceArray | None = array
         self._host: np.ndarray | None = None
         self._ready = backend.cupy.cuda.Event(disable_timing=True)
         self._ready.record(backend.stream)
@@ -184,7 +202,7 @@ class PiecewiseCopy(PendingCopy):
                 self._stream.synchronize()  # before the buffers are released
         self._source = None
 
-    def _start(self, first: int, length: int, buffer: Any, event: Any) -> np.ndarray:
+    def _start(self, first: int, length: int, buffer: PinnedMemoryPointer, event: Event) -> np.ndarray:
         """Start the copy of the elements from `first` into a buffer; return its array."""
         cupy, source = self._backend.cupy, self._source
         host = pinned_array(buffer, (min(length, self.size - first),), source.dtype)
@@ -199,11 +217,11 @@ class PiecewiseCopy(PendingCopy):
 class Staging:
     """Page-locked buffers that the device reads while the host continues; each is reused after it has been read."""
 
-    def __init__(self, cuda: Any) -> None:
+    def __init__(self, cuda: ModuleType) -> None:
         self._cuda = cuda
         self._used: dict[int, deque] = {}
 
-    def take(self, shape: tuple[int, ...], dtype: np.dtype) -> tuple[np.ndarray, Any]:
+    def take(self, shape: tuple[int, ...], dtype: np.dtype) -> tuple[np.ndarray, Event]:
         """Return a contiguous array to fill, and the event to record on the stream after the copy from the array."""
         size = dtype.itemsize * int(np.prod(shape))
         room = max(SMALLEST, 1 << (size - 1).bit_length())
@@ -221,7 +239,7 @@ class Staging:
 class PinnedHostMirror(HostMirror):
     """Page-locked `lithowave.backends.interface.HostMirror`, whose copies overlap with other work."""
 
-    def __init__(self, backend: Any, array: Any) -> None:
+    def __init__(self, backend: CudaDevice, array: DeviceArray) -> None:
         self._backend, self._array = backend, array
         self._cuda = backend.cupy.cuda
         self._buffer = self._cuda.alloc_pinned_memory(max(1, array.nbytes))
@@ -245,7 +263,7 @@ class PinnedHostMirror(HostMirror):
             copy(self._cuda.runtime, self._array, self.host, True, self._backend.stream.ptr)
 
 
-def pinned_array(buffer: Any, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+def pinned_array(buffer: PinnedMemoryPointer, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
     """Return an array in a page-locked buffer, which exists as long as the array."""
     return np.frombuffer(buffer, dtype, int(np.prod(shape))).reshape(shape)
 
@@ -261,7 +279,7 @@ class ExportedBlock:
     address : of its first byte. handle : with which other processes open it.
     """
 
-    def __init__(self, backend: Any, size: int) -> None:
+    def __init__(self, backend: CudaDevice, size: int) -> None:
         self._runtime = backend.cupy.cuda.runtime
         with device_errors(size):
             self.address: int = self._runtime.malloc(max(1, size))
@@ -277,7 +295,7 @@ class ExportedBlock:
 class Peers:
     """Copies into blocks that other processes have exported, and the flags that announce them."""
 
-    def __init__(self, backend: Any) -> None:
+    def __init__(self, backend: CudaDevice) -> None:
         self._backend, self._runtime = backend, backend.cupy.cuda.runtime
         self._driver = driver_library()
         self._wait_value = getattr(self._driver, "cuStreamWaitValue32_v2", None)
@@ -320,7 +338,7 @@ class Peers:
         self._opened = []
 
 
-def can_export(backend: Any) -> bool:
+def can_export(backend: CudaDevice) -> bool:
     """Return True if other processes can write into memory of this device."""
     with suppress(ResourceError):
         ExportedBlock(backend, 4).free()

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from types import ModuleType
-from typing import Any
+from typing import Protocol
 
 from lithowave import forks
 from lithowave.errors import MissingPackageError, ResourceError
@@ -24,6 +24,13 @@ DEVICE_LOST_HINT = (
     "lithowave restart. If this happens again, look for device errors (nvidia-smi -q, dmesg | grep -i xid) "
     "or set compute.backend: cpu."
 )
+
+
+class DriverError(Protocol):
+    """An error of the driver or of the CUDA runtime. status : its number."""
+
+    @property
+    def status(self) -> int: ...
 
 
 def require_device() -> ModuleType:
@@ -52,7 +59,7 @@ def require_device() -> ModuleType:
     return cupy
 
 
-def _refuse_fork(error: Any) -> None:
+def _refuse_fork(error: DriverError) -> None:
     """Raise an `InputError` if an error shows that this process was forked from one that had used the driver."""
     if forks.parents and error.status == NOT_INITIALIZED:
         forks.unusable.add(forks.CUDA)
@@ -108,7 +115,7 @@ def cuda_versions(cupy: ModuleType) -> dict[str, str | None]:
     }
 
 
-def _unreachable(runtime: Any, error: Any) -> str:
+def _unreachable(runtime: ModuleType, error: DriverError) -> str:
     if error.status == NO_DEVICE:
         return _no_device()
     if error.status != INSUFFICIENT_DRIVER:
@@ -154,7 +161,7 @@ def device_errors(asked: int = 0) -> Iterator[None]:
         raise ResourceError(text) from error
 
 
-def _out_of_memory(runtime: Any, asked: int) -> str:
+def _out_of_memory(runtime: ModuleType, asked: int) -> str:
     free = 0
     with suppress(runtime.CUDARuntimeError):
         free = runtime.memGetInfo()[0]

@@ -21,12 +21,19 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from lithowave.backends.cpu import usable_cores
 from lithowave.errors import KernelBuildError, MissingPackageError, ResourceError
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from lithowave.backends.interface import DeviceArray
+
+    Bound = DeviceArray | np.ndarray | np.generic  # an argument of a kernel: an array, the bytes of a struct, a number
 
 COMMENTS = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 ATTRIBUTES = r"(?:__\w+__\s*\((?:[^()]|\([^()]*\))*\)\s*)*"  # __launch_bounds__(...), __cluster_dims__(...)
@@ -102,8 +109,8 @@ def _parameter(text: str, kernel: str) -> Parameter:
 
 
 def bind(
-    name: str, parameters: Sequence[Parameter], arguments: Mapping[str, Any], dtype: np.dtype
-) -> list[Any]:
+    name: str, parameters: Sequence[Parameter], arguments: Mapping[str, object], dtype: np.dtype
+) -> list[Bound]:
     """Return the values of a kernel's parameters, in order, converted to the types of the kernel.
 
     Parameters
@@ -124,7 +131,9 @@ def bind(
     return [_value(name, parameter, arguments, types) for parameter in parameters]
 
 
-def _value(kernel: str, parameter: Parameter, arguments: Mapping[str, Any], types: Mapping[str, Any]) -> Any:
+def _value(
+    kernel: str, parameter: Parameter, arguments: Mapping[str, object], types: Mapping[str, npt.DTypeLike]
+) -> Bound:
     try:
         value = arguments[parameter.name]
     except KeyError:
@@ -136,7 +145,7 @@ def _value(kernel: str, parameter: Parameter, arguments: Mapping[str, Any], type
         raise TypeError(f"kernel {kernel}: argument {parameter.name}: {error}") from None
 
 
-def _array(value: Any, ctype: str, types: Mapping[str, Any]) -> Any:
+def _array(value: object, ctype: str, types: Mapping[str, npt.DTypeLike]) -> Bound:
     wanted = np.dtype(types[ctype[:-1]]) if ctype[:-1] in types else None  # structs have a layout of their own
     if isinstance(value, np.generic) or not hasattr(value, "dtype"):
         raise TypeError(f"{ctype} needs an array{f' of {wanted}' if wanted else ''}, not {type(value).__name__}")
@@ -145,7 +154,7 @@ def _array(value: Any, ctype: str, types: Mapping[str, Any]) -> Any:
     return value
 
 
-def _number(value: Any, ctype: str, types: Mapping[str, Any]) -> np.generic:
+def _number(value: object, ctype: str, types: Mapping[str, npt.DTypeLike]) -> np.generic:
     wanted = np.dtype(types[ctype])
     if np.ndim(value) != 0 or not isinstance(value, (int, float, np.number, np.bool_)):
         raise TypeError(f"{ctype} needs a number, not {type(value).__name__}")
@@ -156,7 +165,7 @@ def _number(value: Any, ctype: str, types: Mapping[str, Any]) -> np.generic:
     return wanted.type(value)
 
 
-def _struct(value: Any, ctype: str, _types: Mapping[str, Any]) -> np.ndarray:
+def _struct(value: object, ctype: str, _types: Mapping[str, npt.DTypeLike]) -> np.ndarray:
     if isinstance(value, np.void) or (isinstance(value, np.ndarray) and value.dtype.kind == "V"):
         value = value.tobytes()
     if isinstance(value, (bytes, bytearray, memoryview)):

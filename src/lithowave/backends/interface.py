@@ -1,6 +1,7 @@
-"""The backends: what solvers and runs use of a device on which arrays are stored and kernels run.
+"""The interface of backends: what solvers and runs use of a device on which arrays are stored and kernels run.
 
-Copies between devices and main memory, possibly in progress.
+It contains the arrays of a device, the two protocols of backends, and copies between devices and main memory that may
+be in progress.
 """
 
 from __future__ import annotations
@@ -8,12 +9,100 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from types import SimpleNamespace
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-Array = Any
-"""An array of a backend: of NumPy on a CPU, of CuPy on a CUDA device."""
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+
+class Array(Protocol):
+    """An array of a backend: of NumPy on a CPU, of CuPy on a CUDA device.
+
+    Indices are integers, slices and arrays; what an index returns is a number or an array, as in NumPy.
+    """
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    @property
+    def strides(self) -> tuple[int, ...]: ...
+    @property
+    def dtype(self) -> np.dtype: ...
+    @property
+    def ndim(self) -> int: ...
+    @property
+    def size(self) -> int: ...
+    @property
+    def itemsize(self) -> int: ...
+    @property
+    def nbytes(self) -> int: ...
+    def __len__(self) -> int: ...
+    def __getitem__(self, index: Any, /) -> Any: ...
+    def __setitem__(self, index: Any, value: Any, /) -> None: ...
+
+
+class DeviceMemory(Protocol):
+    """Memory of a CUDA device, from some byte on. ptr : its address. mem : the memory from its first byte on."""
+
+    @property
+    def ptr(self) -> int: ...
+    @property
+    def mem(self) -> DeviceMemory: ...
+    def __add__(self, count: int, /) -> DeviceMemory: ...
+
+
+class DeviceArray(Array, Protocol):
+    """An array of CuPy. data : its memory, from the first element on."""
+
+    @property
+    def data(self) -> DeviceMemory: ...
+
+
+class Stream(Protocol):
+    """A queue of work of a CUDA device. ptr : its handle."""
+
+    @property
+    def ptr(self) -> int: ...
+
+
+class Program(Protocol):
+    """The kernels of a source file, compiled for one set of definitions."""
+
+    def launch(
+        self, kernel: str, grid: tuple[int, ...], block: tuple[int, ...], arguments: Mapping[str, object],
+        shared_bytes: int = 0,
+    ) -> None:  # fmt: skip
+        """Launch a kernel, with its arguments by name."""
+
+
+class ExportedMemory(Protocol):
+    """Memory of a device into which other processes can write. handle : with which they open it."""
+
+    address: int
+    handle: bytes
+
+    def free(self) -> None:
+        """Release the memory."""
+
+
+class PeerAccess(Protocol):
+    """Access to memory that other processes have exported; the work is queued in the present stream."""
+
+    def open(self, handle: bytes) -> int:
+        """Return the address of exported memory in this process."""
+
+    def put(self, target: int, source: int, size: int) -> None:
+        """Copy `size` bytes to an address."""
+
+    def raise_flag(self, address: int, value: int) -> None:
+        """Write a number after all copies queued so far."""
+
+    def wait_flag(self, address: int, value: int) -> None:
+        """Let later work wait for this number, or a larger one."""
+
+    def close(self) -> None:
+        """Close the memory of other processes."""
 
 
 class Backend(Protocol):
@@ -40,16 +129,18 @@ class Backend(Protocol):
     aligned_columns: int
     sample_points: int
 
-    def kernels(self, package: str, *modules: str, **sizes: Any) -> SimpleNamespace:
+    def kernels(self, package: str, *modules: str, **sizes: object) -> SimpleNamespace:
         """Return the kernels of a solver package for these sizes; modules : those with CPU kernels."""
 
-    def compile_ahead(self, package: str, **sizes: Any) -> None:
+    def compile_ahead(self, package: str, **sizes: object) -> None:
         """Begin to compile the kernels of a package that a run needs, if a device compiles them before they run."""
 
-    def zeros(self, shape: int | tuple[int, ...], dtype: Any = None) -> Array:
+    def zeros(self, shape: int | tuple[int, ...], dtype: npt.DTypeLike | None = None) -> Array:
         """Return an array of zeros; default type: the precision of the run."""
 
-    def field(self, shape: tuple[int, int, int], halo: int, dtype: Any = None, shift: int = 0) -> Array:
+    def field(
+        self, shape: tuple[int, int, int], halo: int, dtype: npt.DTypeLike | None = None, shift: int = 0
+    ) -> Array:
         """Return zeros (z, y, x), with rows padded and placed as the kernels of a device read them."""
 
     def field_strides(self, shape: tuple[int, int, int], halo: int) -> tuple[int, int, int]:
@@ -58,13 +149,13 @@ class Backend(Protocol):
     def field_bytes(self, shape: tuple[int, int, int], halo: int) -> int:
         """Return the memory of a `field` of this shape, padding included, bytes."""
 
-    def upload(self, array: Any, dtype: Any = None) -> Array:
+    def upload(self, array: npt.ArrayLike, dtype: npt.DTypeLike | None = None) -> Array:
         """Return the array on this device; default type: the precision of the run."""
 
     def download(self, array: Array) -> np.ndarray:
         """Return the array in main memory, after all work queued so far is complete."""
 
-    def assign(self, array: Array, host: Any) -> None:
+    def assign(self, array: Array, host: npt.ArrayLike) -> None:
         """Assign ``array[...] = host`` in device order."""
 
     def fetch(self, array: Array, temporary: bool = False) -> PendingCopy:
@@ -91,7 +182,7 @@ class Backend(Protocol):
     def free_memory(self) -> int:
         """Return the bytes of the device's memory that a run could allocate now."""
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, object]:
         """Return the entries of run.json on the device; ``threads`` on a CPU."""
 
     def peak_facts(self, rate: float) -> dict[str, float]:
@@ -120,9 +211,11 @@ class DeviceBackend(Backend, Protocol):
     capability: tuple[int, int]
     multiprocessors: int
     spared_multiprocessors: int
-    stream: Any
+    stream: Stream
 
-    def program(self, package: str, file: str, defines: Any, generated: Mapping[str, str] = ...) -> Any:
+    def program(
+        self, package: str, file: str, defines: Mapping[str, str | int], generated: Mapping[str, str] = ...
+    ) -> Program:
         """Return the program of a source file, compiled once per set of definitions."""
 
     def tensor_map(
@@ -133,10 +226,10 @@ class DeviceBackend(Backend, Protocol):
     def can_export(self) -> bool:
         """Return True if other processes can write into memory of this device."""
 
-    def export(self, size: int) -> Any:
+    def export(self, size: int) -> ExportedMemory:
         """Return zeroed memory of this many bytes into which other processes can write."""
 
-    def peers(self) -> Any:
+    def peers(self) -> PeerAccess:
         """Return the access to memory that other processes have exported."""
 
 

@@ -1,33 +1,33 @@
-"""Numba's cache of compiled kernels on disk, safe for processes that compile at the same time.
+"""Compilation of kernels by Numba, and their cache on disk.
 
-Numba numbers the files of a function's variants (other types, other constants of a closure) and stores an index of
-them. Two processes that compile different variants at once can choose the same number, and the index then maps one
-variant to the code of the other: a kernel of another order or precision would run without an error. Here the content
-of a file determines its name, and there is no index.
+It contains files of the cache that are safe for processes that compile at the same time (`VariantFiles`), compilation
+without the machine code that is never executed (`generated_once`), and processes that compile kernels while the first
+run on a machine prepares its mesh (`start`).
+
+**Files.** Numba numbers the files of a function's variants (other types, other constants of a closure) and stores an
+index of them. Two processes that compile different variants at once can choose the same number, and the index then maps
+one variant to the code of the other: a kernel of another order or precision would run without an error. Here the
+content of a file determines its name, and there is no index.
 
 Numba reads a compiled kernel again until the file that defines it changes, even if a function that the kernel calls has
 changed in another file. Here the name of a file depends on the code and the constants of all functions that the kernel
 reaches. Numba's own key contains the bytes of pickled closures, which differ between a process in which Python compiles
 a module and one that loads its compiled form: kernels would be compiled twice.
 
-Compilation of kernels without the machine code that is never executed.
-
-Numba compiles a kernel with a parallel loop as four libraries, each of which contains the preceding one: the body of
-the loop, two functions that call it, and the kernel. It generates machine code for each of them, but only that of the
-last library is stored and executed. For kernels with many arrays this is most of the compile time, since LLVM's
-optimization of addresses (loop strength reduction) takes seconds for each loop. Without that optimization kernels of
-finite differences are slower by a factor of 1.7, so it must not be disabled.
+**Machine code.** Numba compiles a kernel with a parallel loop as four libraries, each of which contains the preceding
+one: the body of the loop, two functions that call it, and the kernel. It generates machine code for each of them, but
+only that of the last library is stored and executed. For kernels with many arrays this is most of the compile time,
+since LLVM's optimization of addresses (loop strength reduction) takes seconds for each loop. Without that optimization
+kernels of finite differences are slower by a factor of 1.7, so it must not be disabled.
 
 Numba also generates machine code, and functions that convert arguments from Python, for each function that a kernel
 calls, although the kernel contains its own copy. The optimized code that is linked into the kernel does not depend on
 them. The garbage collector, which the many objects of the compiler would start again and again, waits until the kernel
 is compiled.
 
-Processes that compile CPU kernels while the first run on a machine prepares its mesh.
-
-Numba compiles in one thread of a process. The processes compile the kernels listed in ``signatures.json``, those that
-take longest first, unless another process has begun to do so (see `kernel_cache`), and store them in the cache. A run
-thus compiles only kernels that it needs before one of these processes begins with them.
+**Processes.** Numba compiles in one thread of a process. The processes compile the kernels listed in
+``signatures.json``, those that take longest first, unless another process has begun to do so (see `claim`), and store
+them in the cache. A run thus compiles only kernels that it needs before one of these processes begins with them.
 `benchmarks/record_signatures.py` writes the list: kernels with the types of their arguments, as in the default run of
 each method. Kernels that are missing in it are compiled by the run.
 """
@@ -42,14 +42,14 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from functools import cache, cached_property
 from importlib import import_module
 from pathlib import Path
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import numba
 import numpy as np
@@ -65,10 +65,29 @@ from numba.np import linalg
 
 from lithowave.process import no_collection
 
+if TYPE_CHECKING:
+    from numba.core.base import BaseContext
+    from numba.core.codegen import CodeLibrary
+    from numba.core.compiler import CompileResult
+    from numba.core.event import Event
+
 try:
     import fcntl
 except ImportError:  # Windows: processes may compile the same kernel at the same time
     fcntl = None  # type: ignore[assignment]
+
+VariantKey = tuple[object, object, object]
+"""Types of the arguments, processor, hashes of bytecode and constants."""
+
+
+class ListedKernel(TypedDict):
+    """An entry of ``signatures.json``; see `Selection.listed`."""
+
+    module: str
+    name: str
+    made_for: list | None
+    types: list[str]
+
 
 CONSTANTS = (bool, int, float, complex, str, bytes, type(None), np.generic, np.dtype)
 FOREIGN = ("numba", "numpy", "llvmlite")
@@ -142,13 +161,13 @@ class VariantFiles(IndexDataCacheFile):
     function: Dispatcher | None = None  # the kernel, whose code and options are part of the names
     waits = True  # for other processes that compile a variant; otherwise, `BusyError` is raised
 
-    def save(self, key: Any, data: Any) -> None:
+    def save(self, key: VariantKey, data: object) -> None:
         """Write a variant."""
         name = self._name(key)
         self._save_data(name, data)
         release_claim(self._cache_path, name)
 
-    def load(self, key: Any) -> Any:
+    def load(self, key: VariantKey) -> object:
         """Read a variant; return None if it does not exist, and this process is to compile it."""
         name = self._name(key)
         found = self._read(name)
@@ -156,17 +175,17 @@ class VariantFiles(IndexDataCacheFile):
             found = self._read(name)  # another process has compiled it in the meantime
         return found
 
-    def is_stored(self, key: Any) -> bool:
+    def is_stored(self, key: VariantKey) -> bool:
         """True if a variant exists."""
         return os.path.exists(self._data_path(self._name(key)))
 
-    def _read(self, name: str) -> Any:
+    def _read(self, name: str) -> object:
         try:
             return self._load_data(name)
         except OSError:
             return None
 
-    def _name(self, key: Any) -> str:
+    def _name(self, key: VariantKey) -> str:
         if self.function is not None:
             signature, target, _ = key  # the third part depends on whether Python has compiled or loaded the module
             key = signature, target, code_digest(self.function)
@@ -174,7 +193,7 @@ class VariantFiles(IndexDataCacheFile):
         return self._data_name_pattern.format(number=int(hashlib.sha256(whole.encode()).hexdigest()[:24], 16))
 
 
-def is_stored(kernel: Any, arguments: tuple) -> bool:
+def is_stored(kernel: Dispatcher, arguments: tuple) -> bool:
     """True if a kernel for arguments of these types of Numba is in the cache."""
     target = kernel.targetctx
     target.refresh()
@@ -192,7 +211,7 @@ def code_digest(function: Dispatcher | Callable) -> str:
     return digest.hexdigest()
 
 
-def _pieces(value: Any, visited: set[int]) -> Iterator[str]:
+def _pieces(value: object, visited: set[int]) -> Iterator[str]:
     """Yield texts that describe a value, and the code that it refers to, without addresses and random identities."""
     if isinstance(value, CONSTANTS):
         yield repr(value)
@@ -275,13 +294,13 @@ class FirstCompilation(event.Listener):
     def __init__(self, announce: Callable[[], None]) -> None:
         self.announce, self.announced = announce, False
 
-    def on_start(self, event: Any) -> None:
+    def on_start(self, event: Event) -> None:
         """Call the function at the first compilation of a kernel that is not in the cache."""
         if not self.announced and not isinstance(event.data["dispatcher"]._cache, NullCache):
             self.announced = True
             self.announce()
 
-    def on_end(self, event: Any) -> None:
+    def on_end(self, event: Event) -> None:
         """Do nothing."""
 
 
@@ -331,7 +350,7 @@ class PartOfKernels:
     def _separate(self) -> Dispatcher:
         return numba.jit(**self.function.targetoptions)(self.function.py_func)
 
-    def __call__(self, *arguments: Any) -> Any:
+    def __call__(self, *arguments: object) -> object:
         """Call the function from Python."""
         return self._separate(*arguments)
 
@@ -351,7 +370,7 @@ def generated_once(dispatcher: Dispatcher, stored: bool) -> None:
     if compile_core is None or insert is None or not all(hasattr(owner, name) for owner, name in REPLACED):
         return
 
-    def compile_once(arguments: Any, return_type: Any) -> Any:
+    def compile_once(arguments: Sequence[types.Type], return_type: types.Type | None) -> CompileResult:
         with _inner_libraries_without_machine_code(), no_collection():
             _compiled.append((dispatcher, stored))
             try:
@@ -359,7 +378,7 @@ def generated_once(dispatcher: Dispatcher, stored: bool) -> None:
             finally:
                 _compiled.pop()
 
-    def insert_executable(result: Any) -> None:
+    def insert_executable(result: CompileResult) -> None:
         if isinstance(result.entry_point, PartOfKernels):
             dispatcher.overloads[tuple(result.signature.args)] = result
         else:
@@ -380,20 +399,22 @@ def _inner_libraries_without_machine_code() -> Iterator[None]:
     before = {(owner, name): getattr(owner, name) for owner, name in REPLACED}
     finalize, executable, *_ = before.values()
 
-    def finalize_outer(library: Any) -> None:
+    def finalize_outer(library: CodeLibrary) -> None:
         if _is_inner(library) or getattr(library, "is_part_of_kernels", False):
             library._finalized = True
         else:
             finalize(library)
 
-    def executable_of_outer(context: Any, library: Any, *description: Any) -> Any:
+    def executable_of_outer(context: BaseContext, library: CodeLibrary, *description: object) -> object:
         if _is_part(library):
             library.is_part_of_kernels = True  # it is optimized later, when it is linked into a kernel
             return PartOfKernels(_compiled[-1][0])
         return None if _is_inner(library) else executable(context, library, *description)
 
     def of_outer(create: Callable[..., None]) -> Callable[..., None]:
-        def create_for_outer(context: Any, library: Any, *description: Any, **options: Any) -> None:
+        def create_for_outer(
+            context: BaseContext, library: CodeLibrary, *description: object, **options: object
+        ) -> None:
             if not _is_part(library):
                 create(context, library, *description, **options)
 
@@ -409,11 +430,11 @@ def _inner_libraries_without_machine_code() -> Iterator[None]:
             setattr(owner, name, function)
 
 
-def _is_inner(library: Any) -> bool:
+def _is_inner(library: CodeLibrary) -> bool:
     return any(name in library.name for name in INNER_LIBRARIES)
 
 
-def _is_part(library: Any) -> bool:
+def _is_part(library: CodeLibrary) -> bool:
     """True for the library of a function that is compiled for a kernel and is not stored."""
     function, stored = _compiled[-1]
     return len(_compiled) > 1 and not stored and library.name == function.py_func.__qualname__
@@ -440,7 +461,7 @@ class Selection:
     orders: tuple[int, ...]
     on_device: bool
 
-    def includes(self, entry: dict[str, Any]) -> bool:
+    def includes(self, entry: ListedKernel) -> bool:
         """True if the run may use a kernel of ``signatures.json``."""
         if self.on_device and STEP_MODULES.fullmatch(entry["module"]):
             return False
@@ -490,21 +511,21 @@ def stop_at_exit(process: subprocess.Popen) -> None:
     atexit.register(stop)
 
 
-def loaded(module: str, name: str, made_for: list | None, texts: list[str]) -> tuple[Any, tuple]:
+def loaded(module: str, name: str, made_for: list | None, texts: list[str]) -> tuple[Dispatcher, tuple]:
     """Return a kernel and the types of its arguments; see `Selection.listed`."""
     found = getattr(import_module(module), name)
     kernel = found if made_for is None else kernel_of(found(*made_for))
     return kernel, tuple(type_of(text) for text in texts)
 
 
-def kernel_of(function: Any) -> Dispatcher:
+def kernel_of(function: Dispatcher | Callable) -> Dispatcher:
     """Return a kernel that is stored in the cache: the function, or the one that it calls."""
     cells = [cell.cell_contents for cell in getattr(function, "__closure__", None) or ()]
     dispatchers = [one for one in (function, *cells) if isinstance(one, Dispatcher)]
     return next(one for one in dispatchers if not isinstance(one._cache, NullCache))
 
 
-def type_of(text: str) -> Any:
+def type_of(text: str) -> types.Type:
     """Return the type that a text of ``signatures.json`` describes, which is an expression of `numba.types`."""
     return eval(text, {"__builtins__": {}}, vars(types))
 

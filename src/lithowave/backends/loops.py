@@ -1,14 +1,13 @@
-"""Compilation of CPU kernels: options of Numba that make loops over arrays as fast as those of C.
+"""Compilation of CPU kernels, and threads for the preparation of a run on the host.
 
-Three conditions let Numba vectorize loops: every index and offset is unsigned (no wraparound test), errors follow
-NumPy (no test for division by zero), and functions with loops are always inlined into the parallel kernel, where the
-compiler knows that its arrays do not overlap.
+The options of Numba here make loops over arrays as fast as those of C. Three conditions let Numba vectorize loops:
+every index and offset is unsigned (no wraparound test), errors follow NumPy (no test for division by zero), and
+functions with loops are always inlined into the parallel kernel, where the compiler knows that its arrays do not
+overlap.
 
-Threads for the preparation of a run on the host: functions over parts of arrays.
-
-The threads are those of the CPU kernels. NumPy releases the interpreter lock in its loops. Parts do not depend on the
-number of threads, so that results are bitwise identical for any number. A function for parts must not call a Numba
-kernel that is itself parallel.
+`over_parts` calls functions for parts of arrays in threads. The threads are those of the CPU kernels. NumPy releases
+the interpreter lock in its loops. Parts do not depend on the number of threads, so that results are bitwise identical
+for any number. A function for parts must not call a Numba kernel that is itself parallel.
 """
 
 from __future__ import annotations
@@ -16,11 +15,11 @@ from __future__ import annotations
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextvars import copy_context
 from functools import cache
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from llvmlite import ir
@@ -28,6 +27,13 @@ from numba import get_num_threads, types
 from numba.extending import intrinsic, overload
 
 from lithowave.backends.kernel_cache import njit
+
+if TYPE_CHECKING:
+    from numba.core.base import BaseContext
+    from numba.core.typing.context import Context
+    from numba.core.typing.templates import Signature
+
+    from lithowave.backends.rounding import Typed
 
 U = np.uint64
 # All options except the assumption that infinities and NaN never occur, since instability checks must detect them. A
@@ -49,7 +55,7 @@ shared_row = njit(fastmath=FAST, error_model="numpy")
 
 
 @intrinsic
-def multiply_add(_context: Any, a: Any, b: Any, c: Any) -> Any:
+def multiply_add(_context: Context, a: types.Type, b: types.Type, c: types.Type) -> Typed | None:
     """Return a * b + c, with one rounding on processors that fuse the two operations and two on others.
 
     Vector loops and their remainders use the same instruction. a, b, c : of one floating-point type.
@@ -57,7 +63,9 @@ def multiply_add(_context: Any, a: Any, b: Any, c: Any) -> Any:
     if not (isinstance(a, types.Float) and a == b == c):
         return None
 
-    def generate(_context: Any, builder: ir.IRBuilder, _signature: Any, arguments: Any) -> Any:
+    def generate(
+        _context: BaseContext, builder: ir.IRBuilder, _signature: Signature, arguments: Sequence[ir.Value]
+    ) -> ir.Value:
         real = arguments[0].type
         function = builder.module.declare_intrinsic("llvm.fmuladd", [real], ir.FunctionType(real, [real] * 3))
         return builder.call(function, arguments)
@@ -65,7 +73,7 @@ def multiply_add(_context: Any, a: Any, b: Any, c: Any) -> Any:
     return a(a, b, c), generate
 
 
-def array_count(values: Any) -> int:
+def array_count(values: Sequence[object]) -> int:
     """Return the number of arrays in a tuple, or in the type of a tuple."""
     return sum(getattr(value, "ndim", 0) > 0 for value in values)
 
@@ -81,14 +89,14 @@ def chosen_row(argument: str, bodies: dict[int, Callable]) -> Callable:
     first = next(iter(bodies.values()))
     place = first.__code__.co_varnames.index(argument)
 
-    def stub(*arguments: Any) -> Any:
+    def stub(*arguments: Sequence[object]) -> object:
         return bodies[array_count(arguments[place])](*arguments)
 
     stub.__name__ = stub.__qualname__ = first.__name__
     options = {"fastmath": {}, "error_model": "numpy", "forceinline": True}
 
     @overload(stub, jit_options=options, strict=False)
-    def choose(*arguments: Any) -> Callable:
+    def choose(*arguments: Sequence[object]) -> Callable:
         return bodies[array_count(arguments[place])]
 
     return stub

@@ -6,7 +6,7 @@ Chains of multiply-adds on vectors in registers, and two loops over arrays much 
 from __future__ import annotations
 
 import time
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from llvmlite import ir
@@ -16,6 +16,15 @@ from numba.extending import intrinsic
 
 from lithowave.backends.kernel_cache import njit
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numba.core.base import BaseContext
+    from numba.core.typing.context import Context
+    from numba.core.typing.templates import Signature
+
+    from lithowave.backends.rounding import Typed
+
 CHAINS = 12  # concurrent multiply-adds: enough for two units with a latency of four or five cycles
 BYTES = 64  # of a vector
 STEPS = 2_000_000
@@ -23,10 +32,12 @@ REPEATS = 5
 
 
 @intrinsic
-def chains(_typing: Any, steps: Any, factor: Any) -> Any:
+def chains(_context: Context, steps: types.Type, factor: types.Type) -> Typed:
     """Return the sum of `CHAINS` vectors after this number of steps x = x * factor + factor."""
 
-    def make_code(context: Any, builder: ir.IRBuilder, signature: Any, arguments: Any) -> Any:
+    def make_code(
+        context: BaseContext, builder: ir.IRBuilder, signature: Signature, arguments: Sequence[ir.Value]
+    ) -> ir.Value:
         real = context.get_value_type(signature.args[1])
         lanes = BYTES // (4 if real == ir.FloatType() else 8)
         vector = ir.VectorType(real, lanes)
@@ -50,7 +61,7 @@ def chains(_typing: Any, steps: Any, factor: Any) -> Any:
 
 
 @njit(parallel=True)
-def spin(out: np.ndarray, steps: int, factor: Any) -> None:
+def spin(out: np.ndarray, steps: int, factor: np.floating) -> None:
     """Run one set of chains for each entry of `out`."""
     for n in prange(out.size):
         out[n] = chains(steps, factor)

@@ -1,12 +1,11 @@
-"""CPU kernels over rows of vectors.
+"""Functions of CPU kernels over rows of vectors, whose vector instructions are generated here.
 
-Transposition between values of elements and rows of lanes, in vector instructions, and prefetching.
+`lane_rows` transposes between values of elements and rows of lanes, `matrix_rows` multiplies small sparse matrices and
+many vectors, and `prefetch` loads cache lines ahead.
 
-A row has one value of each of `lanes` elements side by side. The values of an element are contiguous, anywhere in
-memory: they are moved 16 bytes at a time and transposed in registers, which takes a fraction of the instructions of a
-loop over single values.
-
-Products of small sparse matrices and many vectors on the CPU, in vector instructions.
+A row of lanes has one value of each of `lanes` elements side by side. The values of an element are contiguous, anywhere
+in memory: they are moved 16 bytes at a time and transposed in registers, which takes a fraction of the instructions of
+a loop over single values.
 
 A matrix acts on rows of `together` vectors of `lanes` elements, side by side. Unlike compiled loops over lists of
 entries, the sums of a matrix row stay in registers until they are complete, and an entry is loaded once for all
@@ -16,8 +15,8 @@ vectors of a row. Zeros cost nothing.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from llvmlite import ir
@@ -25,15 +24,24 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+if TYPE_CHECKING:
+    from numba.core.base import BaseContext
+    from numba.core.typing.context import Context
+    from numba.core.typing.templates import Signature
+
+    from lithowave.backends.rounding import Typed
+
 CHUNK = 16  # bytes that are moved at a time: the unit of the shuffle instructions of x86-64
 INDEX, BYTE, FLAG = ir.IntType(64), ir.IntType(8), ir.IntType(32)
 
 
 @intrinsic
-def address(_context: Any, array: Any, index: Any) -> Any:
+def address(_context: Context, array: types.Array, index: types.Type) -> Typed:
     """Return the address of an entry of a flat array."""
 
-    def make_code(context: Any, builder: ir.IRBuilder, signature: Any, arguments: Any) -> Any:
+    def make_code(
+        context: BaseContext, builder: ir.IRBuilder, signature: Signature, arguments: Sequence[ir.Value]
+    ) -> ir.Value:
         data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
         return builder.ptrtoint(builder.gep(data, [arguments[1]]), INDEX)
 
@@ -41,10 +49,12 @@ def address(_context: Any, array: Any, index: Any) -> Any:
 
 
 @intrinsic
-def prefetch(_context: Any, place: Any) -> Any:
+def prefetch(_context: Context, place: types.Type) -> Typed:
     """Load the cache line at an address into the second-level cache."""
 
-    def make_code(context: Any, builder: ir.IRBuilder, signature: Any, arguments: Any) -> Any:
+    def make_code(
+        context: BaseContext, builder: ir.IRBuilder, signature: Signature, arguments: Sequence[ir.Value]
+    ) -> ir.Value:
         pointer = builder.inttoptr(arguments[0], BYTE.as_pointer())
         kinds = [BYTE.as_pointer(), FLAG, FLAG, FLAG]
         function = builder.module.declare_intrinsic(
@@ -57,7 +67,7 @@ def prefetch(_context: Any, place: Any) -> Any:
     return types.void(types.uint64), make_code
 
 
-def lane_rows(lanes: int, count: int, stride: int | None = None) -> tuple[Callable[..., Any], ...]:
+def lane_rows(lanes: int, count: int, stride: int | None = None) -> tuple[Callable[..., object], ...]:
     """Return the functions ``gather(out, o, places, offset)``, ``scatter(x, i, places, offset)`` and ``accumulate``,
     with the arguments of `scatter`, for kernels.
 
@@ -70,9 +80,13 @@ def lane_rows(lanes: int, count: int, stride: int | None = None) -> tuple[Callab
     """
     sizes = lanes, count, lanes if stride is None else stride
 
-    def function(name: str) -> Any:
-        def typed(_typing: Any, rows: Any, first: Any, places: Any, offset: Any) -> Any:
-            def make_code(context: Any, builder: ir.IRBuilder, signature: Any, arguments: Any) -> Any:
+    def function(name: str) -> Callable[..., object]:
+        def typed(
+            _context: Context, rows: types.Array, first: types.Type, places: types.Array, offset: types.Type
+        ) -> Typed:
+            def make_code(
+                context: BaseContext, builder: ir.IRBuilder, signature: Signature, arguments: Sequence[ir.Value]
+            ) -> ir.Value:
                 pointers = []
                 for kind, array, index in zip(signature.args[::2], arguments[::2], (arguments[1], None), strict=True):
                     data = context.make_array(kind)(context, builder, array).data
@@ -91,7 +105,7 @@ def lane_rows(lanes: int, count: int, stride: int | None = None) -> tuple[Callab
 class _Transposition:
     """Functions void (real* rows, const i64* places, i64 offset)."""
 
-    def __init__(self, module: ir.Module, real: Any, lanes: int, count: int, stride: int) -> None:
+    def __init__(self, module: ir.Module, real: ir.Type, lanes: int, count: int, stride: int) -> None:
         self.module, self.real, self.lanes, self.count, self.stride = module, real, lanes, count, stride
         self.size = 4 if real == ir.FloatType() else 8
         self.width = CHUNK // self.size
@@ -114,7 +128,7 @@ class _Transposition:
         self.builder.ret_void()
         return made
 
-    def _fill(self, name: str, rows: Any, places: Any, offset: Any) -> None:
+    def _fill(self, name: str, rows: ir.Value, places: ir.Value, offset: ir.Value) -> None:
         builder, shift = self.builder, self.builder.mul(offset, ir.Constant(INDEX, self.size))
         bases = []
         for w in range(self.lanes):
@@ -138,11 +152,11 @@ class _Transposition:
                     value = builder.fadd(builder.load(chunk, align=self.size), value)
                 builder.store(value, chunk, align=self.size)
 
-    def _shuffle(self, a: Any, b: Any, order: list[int]) -> Any:
+    def _shuffle(self, a: ir.Value, b: ir.Value, order: list[int]) -> ir.Value:
         mask = ir.Constant(ir.VectorType(FLAG, len(order)), order)
         return self.builder.shuffle_vector(a, b, mask)
 
-    def _joined(self, chunks: list[Any]) -> list[Any]:
+    def _joined(self, chunks: list[ir.Value]) -> list[ir.Value]:
         """Return vectors 0 <= a < width: the chunks of the lanes a, a + width, a + 2 width, ...."""
         parts = [chunks[a :: self.width] for a in range(self.width)]
         while len(parts[0]) > 1:
@@ -153,7 +167,7 @@ class _Transposition:
             ]
         return [part[0] for part in parts]
 
-    def _split(self, vectors: list[Any]) -> list[Any]:
+    def _split(self, vectors: list[ir.Value]) -> list[ir.Value]:
         """Invert `_joined`."""
         width = self.width
         return [
@@ -161,7 +175,7 @@ class _Transposition:
             for w in range(self.lanes)
         ]
 
-    def _transposed(self, vectors: list[Any]) -> list[Any]:
+    def _transposed(self, vectors: list[ir.Value]) -> list[ir.Value]:
         """Transpose the square matrices in the chunks of `width` vectors: its own inverse."""
         half = self.width // 2
         low = [n // self.width * self.width + n % self.width // 2 for n in range(self.lanes)]
@@ -178,7 +192,7 @@ ROW_INDEX = ir.IntType(64)
 
 def matrix_rows(
     matrix: np.ndarray, lanes: int, stride: int, together: int, adding: bool = False
-) -> Callable[..., Any]:
+) -> Callable[..., object]:
     """Return a function ``rows(out, o, x, i)`` for compiled functions, where ``out`` and ``x`` are flat arrays.
 
     For every row r of the matrix, g < together and w < lanes:
@@ -188,7 +202,9 @@ def matrix_rows(
     content = [np.ascontiguousarray(matrix).tobytes(), repr((matrix.shape, lanes, stride, together, adding)).encode()]
     identity = hashlib.sha256(b"".join(content)).hexdigest()[:32]
 
-    def make_code(context: Any, builder: ir.IRBuilder, signature: Any, arguments: Any) -> Any:
+    def make_code(
+        context: BaseContext, builder: ir.IRBuilder, signature: Signature, arguments: Sequence[ir.Value]
+    ) -> ir.Value:
         out_type, _, x_type, _ = signature.args
         real = context.get_value_type(out_type.dtype)
         function = _Rows(builder.module, real, matrix, lanes, stride, together, adding).function(identity)
@@ -199,7 +215,9 @@ def matrix_rows(
         builder.call(function, pointers)
         return context.get_dummy_value()
 
-    def typed(_typing: Any, out: Any, o: Any, x: Any, i: Any) -> Any:
+    def typed(
+        _context: Context, out: types.Array, o: types.Type, x: types.Array, i: types.Type
+    ) -> Typed:
         return types.void(out, types.uint64, x, types.uint64), make_code
 
     return intrinsic(typed)
@@ -209,7 +227,7 @@ class _Rows:
     """Function void (real* out, const real* x) of a matrix."""
 
     def __init__(
-        self, module: ir.Module, real: Any, matrix: np.ndarray, lanes: int, stride: int, together: int, adding: bool
+        self, module: ir.Module, real: ir.Type, matrix: np.ndarray, lanes: int, stride: int, together: int, adding: bool
     ) -> None:
         self.module, self.real, self.matrix = module, real, matrix
         self.lanes, self.stride, self.together, self.adding = lanes, stride, together, adding
@@ -239,16 +257,16 @@ class _Rows:
         self._loop_over_rows(made)
         return made
 
-    def _table(self, name: str, kind: Any, values: list) -> ir.GlobalVariable:
+    def _table(self, name: str, kind: ir.Type, values: list) -> ir.GlobalVariable:
         table = ir.GlobalVariable(self.module, ir.ArrayType(kind, len(values)), name)
         table.initializer = ir.Constant(table.value_type, [ir.Constant(kind, value) for value in values])
         table.global_constant, table.linkage = True, "internal"
         return table
 
-    def _entry(self, builder: ir.IRBuilder, table: Any, n: Any) -> Any:
+    def _entry(self, builder: ir.IRBuilder, table: ir.Value, n: ir.Value) -> ir.Value:
         return builder.load(builder.gep(table, [ir.Constant(ROW_INDEX, 0), n]))
 
-    def _vectors(self, builder: ir.IRBuilder, base: Any, at: Any) -> list[Any]:
+    def _vectors(self, builder: ir.IRBuilder, base: ir.Value, at: ir.Value) -> list[ir.Value]:
         starts = [builder.add(at, ir.Constant(ROW_INDEX, g * self.lanes)) for g in range(self.together)]
         return [builder.bitcast(builder.gep(base, [start]), self.vector.as_pointer()) for start in starts]
 
@@ -275,8 +293,9 @@ class _Rows:
         builder.ret_void()
 
     def _loop_over_entries(
-        self, builder: ir.IRBuilder, function: ir.Function, x: Any, begin: Any, end: Any, sums: list[Any]
-    ) -> list[Any]:
+        self, builder: ir.IRBuilder, function: ir.Function, x: ir.Value, begin: ir.Value, end: ir.Value,
+        sums: list[ir.Value],
+    ) -> list[ir.Value]:  # fmt: skip
         """Return the sums with all entries of a row; leave the builder after the loop."""
         before = builder.block
         entry, behind = function.append_basic_block("entry_of_row"), function.append_basic_block("behind")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from typer.core import TyperGroup
@@ -50,6 +50,15 @@ from lithowave.parallel.launchers import launched
 from lithowave.run.time_limit import RESUME_STATUS, defer
 from lithowave.version import __version__
 
+if TYPE_CHECKING:
+
+    from contextlib import AbstractContextManager
+
+    from lithowave.description.simulation import Simulation
+    from lithowave.json_types import Entries
+    from lithowave.run.check import CheckReport
+    from lithowave.shots.checking import SurveyReport
+
 BUG_REPORT_HINT = (
     "This is an error in lithowave, not in your input. Please report it to the developers with the lines above, "
     "the simulation file, and the output of `lithowave doctor`."
@@ -59,7 +68,7 @@ BUG_REPORT_HINT = (
 class Commands(TyperGroup):
     """The group of commands, which prints errors for users without a traceback."""
 
-    def invoke(self, ctx: Any) -> Any:
+    def invoke(self, ctx: typer.Context) -> object:
         """Run the command and convert exceptions to a message and an exit status."""
         from lithowave.cli.printing import printed_warnings
 
@@ -180,7 +189,7 @@ def check(
 
 
 def _print_check(
-    file: Path, simulation: Any, overrides: dict[str, Any], *, measure: bool = True, ranks: int | None = None,
+    file: Path, simulation: Simulation, overrides: Entries, *, measure: bool = True, ranks: int | None = None,
     as_json: bool = False,
 ) -> None:  # fmt: skip
     """Print the requirements of a run or a survey; exit with status 1 if it would fail."""
@@ -191,7 +200,7 @@ def _print_check(
 
     with located(file, overrides), announcing_compilation():
         if ranks is not None or simulation.survey is None:
-            report: Any = check_simulation(simulation, measure=measure, ranks=ranks)
+            report: CheckReport | SurveyReport = check_simulation(simulation, measure=measure, ranks=ranks)
         else:
             report = check_survey(simulation, measure=measure)
     if as_json:
@@ -254,7 +263,7 @@ def run(
         print_report(folder)
 
 
-def _run_simulation(simulation: Any, overwrite: bool, place: Any) -> Path:
+def _run_simulation(simulation: Simulation, overwrite: bool, place: AbstractContextManager[None]) -> Path:
     """Run a simulation without a survey, display its progress, and return its folder."""
     from lithowave.cli.progress import print_run_summary, progress_display, report_partial_results, with_interruption
     from lithowave.run.launch import run_simulation

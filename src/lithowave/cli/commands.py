@@ -21,7 +21,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -74,6 +74,9 @@ from lithowave.errors import InputError, Interruption
 
 if TYPE_CHECKING:
     from lithowave.agreement import Agreement, AgreementForecast, AgreementPlan
+    from lithowave.compare.data import DataComparison
+    from lithowave.compare.runs import Comparison
+    from lithowave.json_types import Entries
     from lithowave.run.progress import ProgressCallback
 
 
@@ -319,7 +322,8 @@ def compare(
     if report_path is not None:
         _require_report(report_path, is_observed(reference))
     if is_observed(reference):
-        comparison: Any = compare_data(directory, reference, max_frequency=max_frequency, **options)
+        comparison: Comparison | DataComparison
+        comparison = compare_data(directory, reference, max_frequency=max_frequency, **options)
     else:
         _refuse_data_options(reference, options)
         comparison = compare_runs(directory, reference, max_frequency=max_frequency)
@@ -342,7 +346,7 @@ def _require_report(path: Path, observed: bool) -> None:
         raise InputError("--report", f"{path} is a folder", "expected a file, for example comparison.html")
 
 
-def _refuse_data_options(reference: Path, options: dict[str, Any]) -> None:
+def _refuse_data_options(reference: Path, options: Entries) -> None:
     names = {"min_frequency": "--fmin", "quantity": "--observed-quantity", "channels": "--channel"}
     for key, value in options.items():
         if value not in (None, (), False):
@@ -432,11 +436,11 @@ def tolerance_value(text: str) -> float:
         raise InputError("--tolerance", f"{text!r} is not a number", "expected a fraction or percentage: 2%") from None
 
 
-def solver_settings(texts: Sequence[str]) -> dict[str, dict[str, Any]]:
+def solver_settings(texts: Sequence[str]) -> dict[str, Entries]:
     """Return the entries of ``solver`` for each method from ``METHOD.KEY=VALUE``."""
     from lithowave.description.text import parse_overrides
 
-    settings: dict[str, dict[str, Any]] = {}
+    settings: dict[str, Entries] = {}
     for name, value in parse_overrides(texts).items():
         method, separator, key = name.partition(".")
         if not separator or not key:
@@ -456,7 +460,7 @@ def run_displays(plan: AgreementPlan) -> Iterator[ProgressCallback]:
     displays: dict[str, ProgressCallback] = {}
     with ExitStack() as stack:
 
-        def show(entries: dict[str, Any]) -> None:
+        def show(entries: Entries) -> None:
             name = entries["run"]
             if name not in displays:
                 stack.pop_all().close()

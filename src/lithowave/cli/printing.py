@@ -10,7 +10,7 @@ import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.text import Text
@@ -19,6 +19,7 @@ from lithowave.errors import LithowaveError, LithowaveWarning
 from lithowave.parallel.ranks import SINGLE_RANK, Ranks, make_ranks
 
 if TYPE_CHECKING:
+    from lithowave.json_types import Entries
     from lithowave.run.check import CheckReport
 
 
@@ -28,7 +29,7 @@ ERROR_DELAY = 1.0  # s; time for rank 0 to report an error that all ranks have
 class PipeSafeConsole(Console):
     """A console that stops printing when its pipe is closed, so that the run continues."""
 
-    def print(self, *objects: Any, **options: Any) -> None:
+    def print(self, *objects: object, **options: object) -> None:
         """Print as the original, including its versions that do not catch the error."""
         try:
             super().print(*objects, **options)
@@ -93,7 +94,7 @@ def printed_warnings() -> Iterator[None]:
     with warnings.catch_warnings():
         show_others = warnings.showwarning
 
-        def show(message: Any, category: type[Warning], *place: Any, **more: Any) -> None:
+        def show(message: object, category: type[Warning], *place: object, **more: object) -> None:
             if issubclass(category, LithowaveWarning):
                 _print_marked("warning: ", "bold yellow", str(message))
             else:
@@ -142,7 +143,7 @@ def print_rows(rows: list[tuple[str, str, str]]) -> None:
     out.print(table, soft_wrap=False)
 
 
-def print_diagnostics(found: dict[str, Any]) -> None:
+def print_diagnostics(found: Entries) -> None:
     """Print the results of `lithowave doctor`."""
     from lithowave.doctor import diagnostics_lines
 
@@ -153,7 +154,7 @@ def print_diagnostics(found: dict[str, Any]) -> None:
         print_text("no problems: all requirements of runs on the CPU are met", "green")
 
 
-def print_benchmarks(records: list[dict[str, Any]]) -> None:
+def print_benchmarks(records: list[Entries]) -> None:
     """Print benchmark records as tables, one per method, and the bandwidths to which the rates are compared."""
     if records and records[0]["case"] == "default":
         return print_default_runs(records)
@@ -166,7 +167,7 @@ def print_benchmarks(records: list[dict[str, Any]]) -> None:
         print_text(f"memory bandwidth ({', '.join(names)}): {', '.join(parts)}")
 
 
-def print_default_runs(records: list[dict[str, Any]]) -> None:
+def print_default_runs(records: list[Entries]) -> None:
     """Print the records of the default case as a table, and the longest phases of each run."""
     head = ("method", "variant", "domain, km", "precision", "time step, ms", "of limit", "loop, s", "ideal loop, s",
             "efficiency", "command, s", "longest phases, s")  # fmt: skip
@@ -190,12 +191,12 @@ def _print_columns(rows: list[tuple[str, ...]]) -> None:
         print_text(line.rstrip(), "bold" if number == 0 else "")
 
 
-def _benchmark_unit(record: dict[str, Any]) -> str:
+def _benchmark_unit(record: Entries) -> str:
     """Return the unit of a rate in the singular: point, element."""
     return record["unit"].partition("/")[0].removesuffix("s")
 
 
-def _benchmark_head(record: dict[str, Any]) -> tuple[str, ...]:
+def _benchmark_head(record: Entries) -> tuple[str, ...]:
     unit, accuracy = _benchmark_unit(record), "order" if "order" in record else "degree"
     names = ("case", "size", accuracy, "precision", "threads", f"million {unit}s/s", f"B/{unit}", "limit", "of limit")
     if "dof_rate" in record:
@@ -203,7 +204,7 @@ def _benchmark_head(record: dict[str, Any]) -> tuple[str, ...]:
     return *names, "LTS gain" if unit == "element" else "of kernels"
 
 
-def _benchmark_row(record: dict[str, Any]) -> tuple[str, ...]:
+def _benchmark_row(record: Entries) -> tuple[str, ...]:
     beside, unknowns = record.get("fraction_of_bare_kernels"), record.get("dof_rate")
     digits = 1 if _benchmark_unit(record) == "point" else 3
     last = "" if beside is None else f"{beside:.0%}"
@@ -223,12 +224,12 @@ def _benchmark_row(record: dict[str, Any]) -> tuple[str, ...]:
     )
 
 
-def json_text(value: Any) -> str:
+def json_text(value: object) -> str:
     """Return the JSON text of plain values; infinite values and NaN become null."""
     return json.dumps(_finite(value), indent=2, default=str)
 
 
-def _finite(value: Any) -> Any:
+def _finite(value: object) -> object:
     if isinstance(value, dict):
         return {str(name): _finite(entry) for name, entry in value.items()}
     if isinstance(value, (list, tuple)):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from shlex import quote
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import typer
 from rich.console import Console
@@ -20,6 +20,9 @@ from lithowave.run.check import duration_text
 from lithowave.run.progress import ProgressCallback, efficiency_line, rate_key, rate_text
 from lithowave.run.status import Result, begin_text, line_text, rate_of, state_text
 from lithowave.run.time_limit import exit_status
+
+if TYPE_CHECKING:
+    from lithowave.json_types import Entries
 
 Outcome = TypeVar("Outcome")
 
@@ -34,7 +37,7 @@ def progress_display(heading: str, interval: float = 5.0) -> Iterator[ProgressCa
     display = ProgressBar(heading, out) if out.is_terminal else ProgressLines(heading, interval)
     lost = False
 
-    def show(entries: dict[str, Any]) -> None:
+    def show(entries: Entries) -> None:
         nonlocal lost
         if not lost:
             try:
@@ -56,7 +59,7 @@ class ProgressLines:
         self.heading, self.interval = heading, interval
         self.next: float | None = None
 
-    def __call__(self, entries: dict[str, Any]) -> None:
+    def __call__(self, entries: Entries) -> None:
         now, begins = time.monotonic(), self.next is None
         if not (begins or now >= self.next or entries["step"] == entries["steps"]):
             return
@@ -82,7 +85,7 @@ class ProgressBar:
             auto_refresh=False,
         )
 
-    def __call__(self, entries: dict[str, Any]) -> None:
+    def __call__(self, entries: Entries) -> None:
         if self.task is None:
             self.progress.console.print(begin_text(self.heading, entries))
             self.progress.start()
@@ -98,7 +101,7 @@ class ProgressBar:
             self.progress.stop()
 
 
-def with_interruption(run: Callable[..., Outcome], *arguments: Any, **keywords: Any) -> Outcome:
+def with_interruption(run: Callable[..., Outcome], *arguments: object, **keywords: object) -> Outcome:
     """Call a function that runs a simulation or a survey; return the result, complete or not, also after a signal."""
     try:
         return run(*arguments, **keywords)
@@ -148,7 +151,7 @@ def print_run_summary(result: Result) -> None:
     print_text(f"next:    lithowave plot {folder}")
 
 
-def print_phases(directory: Path, before: list[dict[str, Any]]) -> None:
+def print_phases(directory: Path, before: list[Entries]) -> None:
     """Print the times of the phases of a complete run, their shares of the total, and the largest memory until then.
 
     before : phases of the process before the run.

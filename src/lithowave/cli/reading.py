@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from lithowave.description.simulation import Simulation
 from lithowave.description.solver import METHODS as METHOD_KEYS
@@ -14,6 +14,9 @@ from lithowave.description.text import Document, nearest, parse_overrides, parse
 from lithowave.errors import InputError
 from lithowave.output.files import PRECISIONS
 from lithowave.solvers import METHODS, load_bench_cases
+
+if TYPE_CHECKING:
+    from lithowave.json_types import Entries, ReadEntries
 
 ORDERS = tuple(sorted({order for keys in METHOD_KEYS.values() if keys.accuracy == "order" for order in keys.smallest}))
 DEGREES = tuple(RECOMMENDED_POINTS_BY_DEGREE)
@@ -28,8 +31,8 @@ COUNTED = {"finite_difference": "points", "spectral_element": "elements", "disco
 
 
 def read_simulation(
-    file: Path, changes: Sequence[str] | None, options: Mapping[str, Any] | None = None
-) -> tuple[Simulation, dict[str, Any]]:
+    file: Path, changes: Sequence[str] | None, options: ReadEntries | None = None
+) -> tuple[Simulation, Entries]:
     """Return the simulation of a file, with entries replaced by ``--set`` and other options, and these entries."""
     overrides = parse_overrides(changes or [])
     overrides |= {key: value for key, value in (options or {}).items() if value is not None}
@@ -37,7 +40,7 @@ def read_simulation(
 
 
 @contextmanager
-def located(file: Path, overrides: Mapping[str, Any]) -> Iterator[None]:
+def located(file: Path, overrides: ReadEntries) -> Iterator[None]:
     """Add to an InputError raised inside the block the file and line of the entry that it names."""
     try:
         yield
@@ -92,7 +95,7 @@ def plot_model(directory: Path | None, file: Path | None, changes: Sequence[str]
         return model_figure(simulation, Path(f"{file.stem}_model.png"))
 
 
-def benchmark_choices(lists: Mapping[str, Sequence[str] | None], single: Mapping[str, Any]) -> dict[str, Any]:
+def benchmark_choices(lists: Mapping[str, Sequence[str] | None], single: ReadEntries) -> Entries:
     """Return the arguments of `lithowave.bench.run_benchmarks`, checked, without those that were not given.
 
     Parameters
@@ -123,7 +126,7 @@ def benchmark_choices(lists: Mapping[str, Sequence[str] | None], single: Mapping
     return chosen | {"sizes": shapes}
 
 
-def _refuse_unknown_choices(chosen: Mapping[str, Any]) -> None:
+def _refuse_unknown_choices(chosen: ReadEntries) -> None:
     from lithowave.bench import DEFAULT
 
     cases = [*(case for method in METHODS for case in load_bench_cases(method).CASES), DEFAULT]
@@ -150,7 +153,7 @@ def _refuse_unknown_choices(chosen: Mapping[str, Any]) -> None:
                 )
 
 
-def _sizes(texts: Sequence[str], chosen: Mapping[str, Any]) -> list[tuple[int, int, int]]:
+def _sizes(texts: Sequence[str], chosen: ReadEntries) -> list[tuple[int, int, int]]:
     """Return the sizes for the first selected method, at least its minimum."""
     from lithowave.bench import choose_methods
 

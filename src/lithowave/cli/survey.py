@@ -6,7 +6,7 @@ import os
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from shlex import quote
-from typing import Any
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -19,6 +19,11 @@ from lithowave.run.status import FINISHED, run_state
 from lithowave.run.time_limit import exit_status
 from lithowave.shots import SurveyResult, restart_survey, run_shot, run_survey, state_of
 from lithowave.shots.tasks import dask_client, stop_with_parent
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
+    from lithowave.json_types import Entries
 
 ARRAY = "SLURM_ARRAY_TASK_ID"
 
@@ -85,7 +90,7 @@ def restart_shots(directory: Path, backend: str | None, threads: int | None, sch
     print_survey_summary(result)
 
 
-def _executor(scheduler: str | None) -> AbstractContextManager[Any]:
+def _executor(scheduler: str | None) -> AbstractContextManager[Executor | None]:
     """Return a context with the client of a Dask scheduler, or None."""
     return nullcontext() if scheduler is None else dask_client(scheduler)
 
@@ -113,7 +118,7 @@ def refuse_profile(profile: bool) -> None:
         raise InputError("--profile", "the description has a survey", allowed, "add --shot N, or omit --profile")
 
 
-def print_shot_event(entries: dict[str, Any]) -> None:
+def print_shot_event(entries: Entries) -> None:
     """Print that a shot has started or ended."""
     name = f"shot {entries['shot']} of {entries['shots']}"
     if entries["event"] == "begin":
@@ -157,7 +162,7 @@ def print_survey_summary(result: SurveyResult) -> None:
     raise typer.Exit(1)
 
 
-def plot_shots(directory: Path, output: Path | None, options: dict[str, Any]) -> None:
+def plot_shots(directory: Path, output: Path | None, options: Entries) -> None:
     """Draw the figures of all finished shots, each into the folder of the shot, or into a folder of the same name in
     `output`."""
     from lithowave.figures import plot_run

@@ -12,11 +12,11 @@ its start and free of noise. The instrument response is not removed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -28,6 +28,12 @@ from lithowave.output.attributes import UNITS
 from lithowave.output.geometry import radial_direction
 from lithowave.output.observed import ObservedTrace, joined, nanoseconds, read_observed
 from lithowave.output.seismograms import QUANTITIES, Seismograms, load_seismograms
+
+if TYPE_CHECKING:
+    from obspy import Trace
+    from pandas import DataFrame
+
+    from lithowave.json_types import Entries
 
 SHORTEST_STRETCH, STRETCH_FRACTION = 10, 0.05
 """Constant samples within a record that count as a filled gap: number, and fraction of the record."""
@@ -385,7 +391,7 @@ class DataComparison:
         """Names of the stations."""
         return [station.name for station in self.stations]
 
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self) -> list[Entries]:
         """Return one dictionary per station, for tables and JSON."""
         rows = []
         for station in self.stations:
@@ -395,7 +401,7 @@ class DataComparison:
             rows.append(row)
         return rows
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Entries:
         """Return all results except the traces, as plain values for JSON."""
         return {
             "run": self.label_run,
@@ -411,7 +417,7 @@ class DataComparison:
             "notes": list(self.notes),
         }
 
-    def to_pandas(self) -> Any:
+    def to_pandas(self) -> DataFrame:
         """Return the misfits as a pandas DataFrame with the station as index.
 
         Raises
@@ -452,7 +458,8 @@ class DataComparison:
 
 
 def compare_data(
-    run: str | Path, observed: Any, *, quantity: str | None = None, origin_time: str | None = None,
+    run: str | Path, observed: str | Path | Iterable[Trace], *, quantity: str | None = None,
+    origin_time: str | None = None,
     min_frequency: float | None = None, max_frequency: float | None = None, start: float | None = None,
     end: float | None = None, max_shift: float | None = None, channels: Sequence[str] = (), rotate: bool = False,
 ) -> DataComparison:  # fmt: skip
@@ -511,7 +518,9 @@ def compare_data(
     )  # fmt: skip
 
 
-def _loaded(run: str | Path, observed: Any) -> tuple[Seismograms, list[ObservedTrace], list[str]]:
+def _loaded(
+    run: str | Path, observed: str | Path | Iterable[Trace]
+) -> tuple[Seismograms, list[ObservedTrace], list[str]]:
     """Return the seismograms of the run, along true North, the observed traces, and notes on both."""
     seismograms = load_seismograms(run)
     traces, notes = read_observed(observed)

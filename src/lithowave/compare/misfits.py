@@ -8,7 +8,7 @@ quantitative comparison of time signals, Geophys. J. Int. 178, 813-825, normaliz
 from __future__ import annotations
 
 from importlib.util import find_spec
-from typing import Any
+from typing import overload
 
 import numpy as np
 
@@ -23,7 +23,13 @@ WEAK = 0.01
 """Amplitude of a receiver relative to the largest one, below which its relative misfit says little."""
 
 
-def relative_l2(traces: np.ndarray, reference: np.ndarray, axis: int | tuple[int, ...] | None = None) -> Any:
+@overload
+def relative_l2(traces: np.ndarray, reference: np.ndarray) -> float: ...
+@overload
+def relative_l2(traces: np.ndarray, reference: np.ndarray, axis: int | tuple[int, ...]) -> np.ndarray: ...
+def relative_l2(
+    traces: np.ndarray, reference: np.ndarray, axis: int | tuple[int, ...] | None = None
+) -> float | np.ndarray:
     """Return sqrt(sum (u - r)^2) / sqrt(sum r^2), dimensionless.
 
     Parameters

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -35,6 +35,11 @@ from lithowave.figures.style import read_description
 from lithowave.output.geometry import common_positions, epicenter, epicentral_distance
 from lithowave.output.run_folder import read_report
 from lithowave.output.seismograms import Seismograms, load_seismograms
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+    from lithowave.json_types import Entries
 
 STENCIL = 12
 TAPER_PERIODS = 2.0
@@ -172,7 +177,7 @@ class Comparison:
         receiver, component = np.unravel_index(np.argmax(together), together.shape)
         return int(receiver), int(component)
 
-    def summary(self) -> dict[str, dict[str, Any]]:
+    def summary(self) -> dict[str, Entries]:
         """Return the median and the maximum over the receivers, and the receiver of the maximum, of each computed
         misfit.
 
@@ -191,11 +196,11 @@ class Comparison:
                 }
         return found
 
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self) -> list[Entries]:
         """Return one dictionary per receiver with name, misfits and time shift (s), for tables and JSON."""
         rows = []
         for index, name in enumerate(self.names):
-            row: dict[str, Any] = {"name": name, "relative_l2": float(self.relative_l2[index])}
+            row: Entries = {"name": name, "relative_l2": float(self.relative_l2[index])}
             row |= {f"relative_l2_{axis}": float(self.component_l2[index, k]) for k, axis in enumerate("ENZ")}
             row["time_shift"] = float(self.time_shift[index])
             row["weak"] = self.weak is not None and bool(self.weak[index])
@@ -208,7 +213,7 @@ class Comparison:
             rows.append(row)
         return rows
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Entries:
         """Return all results except the traces, as plain values for JSON."""
         return {
             "run": self.label_a,
@@ -227,7 +232,7 @@ class Comparison:
             "notes": list(self.notes),
         }
 
-    def to_pandas(self) -> Any:
+    def to_pandas(self) -> DataFrame:
         """Return the misfits as a pandas DataFrame with one row per receiver.
 
         Raises

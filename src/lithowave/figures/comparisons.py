@@ -11,12 +11,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from lithowave.compare.misfits import wavelet_misfit_maps
 from lithowave.figures import style
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.gridspec import GridSpecBase
+
+    from lithowave.json_types import Entries
 
 MOST_NAMES = 40
 MOST_COLUMNS = 1000
@@ -65,7 +72,7 @@ class ComparedRuns(Protocol):
     def shortfalls(self) -> list[str]: ...
     def largest(self, name: str) -> np.ndarray | None: ...
     def worst_component(self) -> tuple[int, int] | None: ...
-    def rows(self) -> list[dict[str, Any]]: ...
+    def rows(self) -> list[Entries]: ...
     def figure(self, path: str | Path) -> Path: ...
 
 
@@ -108,7 +115,9 @@ def title(comparison: ComparedRuns) -> str:
     return "\n".join([text, *comparison.shortfalls])
 
 
-def _draw_receiver(figure: Any, grid: Any, row: int, comparison: ComparedRuns, index: int, last: bool) -> None:
+def _draw_receiver(
+    figure: Figure, grid: GridSpecBase, row: int, comparison: ComparedRuns, index: int, last: bool
+) -> None:
     data_a, data_b = comparison.data_a[index], comparison.data_b[index]
     peak = max(float(np.abs(data_a).max()), float(np.abs(data_b).max()))
     factor, unit = style.readable_unit(peak, comparison.units)
@@ -153,7 +162,7 @@ def _draw_receiver(figure: Any, grid: Any, row: int, comparison: ComparedRuns, i
             panel.set_ylabel(f"{comparison.names[index]}\n({unit})")
 
 
-def _draw_maps(figure: Any, grid: Any, comparison: ComparedRuns, index: int, component: int) -> None:
+def _draw_maps(figure: Figure, grid: GridSpecBase, comparison: ComparedRuns, index: int, component: int) -> None:
     """Draw TFEM and TFPM of one component, in percent, each with its own color scale."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
@@ -190,7 +199,7 @@ def _draw_maps(figure: Any, grid: Any, comparison: ComparedRuns, index: int, com
             panel.set_ylabel("Frequency (Hz)")
 
 
-def _draw_misfits(panel: Any, comparison: ComparedRuns, order: np.ndarray) -> None:
+def _draw_misfits(panel: Axes, comparison: ComparedRuns, order: np.ndarray) -> None:
     places = np.arange(len(order))
     for values, color, marker, label in (
         (comparison.relative_l2, style.INK, "o", "relative L2"),
@@ -229,6 +238,29 @@ MOST_STATIONS = 10
 COMPONENT_NAMES = {"E": "East", "N": "North", "Z": "Vertical", "R": "Radial", "T": "Transverse"}
 
 
+class ComparedStation(Protocol):
+    """What figures read of the misfits at one station."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def components(self) -> str: ...
+    @property
+    def window(self) -> tuple[float, float]: ...
+    @property
+    def relative_l2(self) -> float: ...
+    @property
+    def shifted_l2(self) -> float: ...
+    @property
+    def correlation(self) -> float: ...
+    @property
+    def time_shift(self) -> float: ...
+    @property
+    def amplitude_ratio(self) -> float: ...
+    @property
+    def component_l2(self) -> Mapping[str, float]: ...
+
+
 class ComparedData(Protocol):
     """What figures read of `output.data_comparison.DataComparison`, which draws itself by them."""
 
@@ -247,7 +279,7 @@ class ComparedData(Protocol):
     @property
     def units(self) -> str: ...
     @property
-    def stations(self) -> list[Any]: ...
+    def stations(self) -> Sequence[ComparedStation]: ...
     @property
     def shortfall(self) -> str: ...
 
@@ -283,7 +315,9 @@ def data_title(comparison: ComparedData) -> str:
     return style.marked(text, comparison.shortfall)
 
 
-def _draw_station(figure: Any, grid: Any, row: int, comparison: ComparedData, index: int, last: bool) -> None:
+def _draw_station(
+    figure: Figure, grid: GridSpecBase, row: int, comparison: ComparedData, index: int, last: bool
+) -> None:
     station = comparison.stations[index]
     pair = comparison.data_observed[index], comparison.data_run[index]
     peak = float(np.nanmax(np.abs(np.stack(pair))))
@@ -317,7 +351,7 @@ def _draw_station(figure: Any, grid: Any, row: int, comparison: ComparedData, in
             )  # fmt: skip
 
 
-def _draw_data_misfits(panel: Any, comparison: ComparedData, order: np.ndarray) -> None:
+def _draw_data_misfits(panel: Axes, comparison: ComparedData, order: np.ndarray) -> None:
     stations = [comparison.stations[index] for index in order]
     places = np.arange(len(stations))
     for values, marker, color, label in (
@@ -379,8 +413,9 @@ def agreement_figure(
 
 
 def _draw_traces(
-    figure: Any, rows: Any, time: np.ndarray, traces: Mapping[str, np.ndarray], units: str, colors: Mapping[str, str]
-) -> None:
+    figure: Figure, rows: GridSpecBase, time: np.ndarray, traces: Mapping[str, np.ndarray], units: str,
+    colors: Mapping[str, str],
+) -> None:  # fmt: skip
     peak = max(float(np.abs(values).max(initial=0.0)) for values in traces.values())
     factor, unit = style.readable_unit(peak, units)
     limit = 1.1 * peak * factor or 1.0
@@ -401,7 +436,7 @@ def _draw_traces(
 
 
 def _draw_agreement_misfits(
-    panel: Any, misfits: Mapping[str, np.ndarray], names: Sequence[str], tolerance: float, colors: Mapping[str, str]
+    panel: Axes, misfits: Mapping[str, np.ndarray], names: Sequence[str], tolerance: float, colors: Mapping[str, str]
 ) -> None:
     places = np.arange(len(names))
     for label, values in misfits.items():

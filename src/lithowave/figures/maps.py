@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -31,6 +31,12 @@ from lithowave.output.results import PeakMotion, load_peak_motion
 from lithowave.output.seismograms import Seismograms, load_seismograms
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import Locator
+
     from lithowave.description.simulation import Simulation
 
 
@@ -85,7 +91,7 @@ class MapPage:
         change = self.place(np.cos(step) * up + np.sin(step) * north) - self.place(up)
         return np.arctan2(change[:, 0], change[:, 1])
 
-    def draw_axes(self, panel: Any, frame: tuple[float, ...]) -> None:
+    def draw_axes(self, panel: Axes, frame: tuple[float, ...]) -> None:
         """Draw meridians and parallels in a frame (left, right, bottom, top; km), with labels at its edges."""
         a, b = np.meshgrid(1e3 * np.linspace(*frame[:2], 61), 1e3 * np.linspace(*frame[2:], 61))
         latitudes = self.geographic(a, b)[1]
@@ -108,7 +114,7 @@ class MapPage:
         panel.set_ylim(*frame[2:])
 
     def _draw_line(
-        self, panel: Any, frame: tuple[float, ...], longitude: np.ndarray, latitude: np.ndarray
+        self, panel: Axes, frame: tuple[float, ...], longitude: np.ndarray, latitude: np.ndarray
     ) -> tuple[float | None, float | None]:
         """Draw a line of the graticule; return where it crosses the lower and the left edge of the frame, km."""
         up = directions(longitude, latitude)
@@ -156,7 +162,7 @@ class SectionPage:
         positions = a[..., None] * self.tangent + (b + RADIUS)[..., None] * self.up
         return self.chunk.from_cartesian(positions)
 
-    def draw_axes(self, panel: Any, ends: tuple[float, ...]) -> None:
+    def draw_axes(self, panel: Axes, ends: tuple[float, ...]) -> None:
         """Draw arcs of equal depth and radial lines. ends : angles, radians, and z, m, of the section."""
         first, last, bottom, top = ends
         depth = _step((top - bottom) / 1e3, DEPTH_STEPS)
@@ -310,7 +316,7 @@ def coastlines() -> tuple[np.ndarray, np.ndarray]:
 
 
 def draw_coastlines(
-    panel: Any, origin: tuple[float, ...] | None, page: MapPage | None, frame: tuple[float, float, float, float]
+    panel: Axes, origin: tuple[float, ...] | None, page: MapPage | None, frame: tuple[float, float, float, float]
 ) -> None:
     """Draw the coastlines within a frame (left, right, bottom, top; km) if the map is large enough.
 
@@ -381,13 +387,13 @@ def ground_map(simulation: Simulation | None, bounds: tuple[float, float, float,
 
 
 def draw_interfaces(
-    panel: Any,
+    panel: Axes,
     simulation: Simulation | None,
     plane: str,
     position: float,
     bounds: tuple[float, float, float, float],
     page: SectionPage | None = None,
-) -> list[Any]:
+) -> list[Artist]:
     """Draw the interfaces of the material in a vertical plane, or contours of a smooth model; return the artists.
 
     Parameters
@@ -410,7 +416,7 @@ def draw_interfaces(
         x, y = (np.full_like(across, position), across) if plane == "x" else (across, np.full_like(across, position))
         across, up = np.moveaxis(page.project(np.stack([x, y, up], axis=-1)), -1, 0)
     levels = interface_levels(speed)
-    drawn: list[Any] = []
+    drawn: list[Artist] = []
     if len(levels):
         contours = panel.contour(
             across / 1000, up / 1000, speed, levels=levels, colors=style.INK, linewidths=0.8, alpha=0.7
@@ -485,7 +491,7 @@ def station_map(
         return style.save(figure, path)
 
 
-def map_panel(frame: tuple[float, float, float, float], width: float) -> tuple[Any, Any]:
+def map_panel(frame: tuple[float, float, float, float], width: float) -> tuple[Figure, Axes]:
     """Return a figure of a width in inches and its panel for a map of a frame (left, right, bottom, top), km."""
     across, up = frame[1] - frame[0], frame[3] - frame[2]
     tall = float(np.clip((width - 2.0) * up / across, 0.43 * width, 1.03 * width))
@@ -497,7 +503,7 @@ def map_panel(frame: tuple[float, float, float, float], width: float) -> tuple[A
     return figure, panel
 
 
-def finish_map(panel: Any, seismograms: Seismograms, frame: tuple[float, float, float, float]) -> None:
+def finish_map(panel: Axes, seismograms: Seismograms, frame: tuple[float, float, float, float]) -> None:
     """Draw sources, stations and axes on a map."""
     page = map_page(seismograms.geographic_origin)
     placed = on_page(page, seismograms)
@@ -553,7 +559,7 @@ def page_frame(
     return tuple(float(end) for end in ends)  # type: ignore[return-value]
 
 
-def _draw_peak(figure: Any, panel: Any, motion: PeakMotion, peak: str, measure: str) -> bool:
+def _draw_peak(figure: Figure, panel: Axes, motion: PeakMotion, peak: str, measure: str) -> bool:
     """Draw the peak motion; False if there was none."""
     from matplotlib.colors import LogNorm
 
@@ -584,7 +590,7 @@ def _draw_peak(figure: Any, panel: Any, motion: PeakMotion, peak: str, measure: 
     return True
 
 
-def _draw_ground(figure: Any, panel: Any, ground: GroundMap, page: MapPage | None) -> None:
+def _draw_ground(figure: Figure, panel: Axes, ground: GroundMap, page: MapPage | None) -> None:
     """Draw values at the surface with a color scale; equal values are stated in words."""
     if np.ptp(ground.values) <= 1e-6 * np.abs(ground.values).max():
         name, _, unit = ground.label.partition(" (")
@@ -605,7 +611,7 @@ def _draw_ground(figure: Any, panel: Any, ground: GroundMap, page: MapPage | Non
     bar.outline.set_visible(False)
 
 
-def draw_stations(panel: Any, seismograms: Seismograms, labels: bool = True) -> None:
+def draw_stations(panel: Axes, seismograms: Seismograms, labels: bool = True) -> None:
     """Draw triangles at the receivers (km), with names if there is enough space."""
     places = seismograms.positions[:, :2] / 1000
     size = float(np.clip(900.0 / max(len(places), 1), 6.0, 52.0))
@@ -616,7 +622,7 @@ def draw_stations(panel: Any, seismograms: Seismograms, labels: bool = True) -> 
         _label(panel, places, seismograms.stations)
 
 
-def _label(panel: Any, places: np.ndarray, names: list[str]) -> None:
+def _label(panel: Axes, places: np.ndarray, names: list[str]) -> None:
     """Write each name next to its station if it covers neither a station nor another name."""
     panel.figure.draw_without_rendering()
     scale = panel.figure.dpi / 72.0
@@ -663,7 +669,7 @@ def _overlap(first: tuple[float, ...], second: tuple[float, ...]) -> bool:
     return first[0] < second[2] and second[0] < first[2] and first[1] < second[3] and second[1] < first[3]
 
 
-def draw_sources(panel: Any, sources: SourceTable, radius: float, stations: np.ndarray) -> None:
+def draw_sources(panel: Axes, sources: SourceTable, radius: float, stations: np.ndarray) -> None:
     """Draw the summed mechanism next to the centroid, dots if it has many sources, arrows for forces (km).
 
     stations : (n, 3) positions, m, which the mechanism should not cover.
@@ -704,7 +710,7 @@ def draw_sources(panel: Any, sources: SourceTable, radius: float, stations: np.n
 
 
 def beachball_position(
-    panel: Any, place: tuple[float, float], radius: float, stations: np.ndarray
+    panel: Axes, place: tuple[float, float], radius: float, stations: np.ndarray
 ) -> tuple[float, float]:
     """Return a center next to a place, so that the mechanism does not cover it: within the frame, and with the fewest
     stations (n, 2) below it."""
@@ -718,7 +724,7 @@ def beachball_position(
 
 
 def _finish_axes(
-    panel: Any, origin: tuple[float, float] | None, frame: tuple[float, float, float, float]
+    panel: Axes, origin: tuple[float, float] | None, frame: tuple[float, float, float, float]
 ) -> None:
     panel.set_xlabel("x, East (km)")
     panel.set_ylabel("y, North (km)")
@@ -741,13 +747,13 @@ def _finish_axes(
     right.yaxis.set_major_locator(_locator())
 
 
-def _locator() -> Any:
+def _locator() -> Locator:
     from matplotlib.ticker import MaxNLocator
 
     return MaxNLocator(5, steps=[1, 2, 2.5, 5, 10])
 
 
-def _line(value: Any, x: np.ndarray, y: np.ndarray) -> Any:
+def _line(value: npt.ArrayLike, x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Return y at `value` along the (nearly straight) line through x and y, extrapolated beyond its ends."""
     slope, offset = np.polyfit(x, y, 1)
     return np.asarray(value) * slope + offset

@@ -8,7 +8,7 @@ A radial model of the Earth: speeds, density and quality factors against depth.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,6 +18,10 @@ from lithowave.figures.maps import MapPage, SectionPage
 from lithowave.figures.style import FAINT, INK, MUTED, P_COLOR, PEAK_COLORS, S_COLOR, colormap, new_figure, save, styled
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.collections import QuadMesh
+    from matplotlib.colors import Colormap
+
     from lithowave.description.simulation import Simulation
 
 
@@ -114,13 +118,13 @@ def _limits(low: float, high: float) -> tuple[float, float]:
 
 
 def _draw(
-    axis: Any,
+    axis: Axes,
     section: dict[str, np.ndarray],
     key: str,
     limits: tuple[float, float],
-    colors: Any,
+    colors: Colormap,
     page: MapPage | SectionPage | None,
-) -> Any:
+) -> QuadMesh:
     a, b = section["a"] / 1e3, section["b"] / 1e3
     if page is not None:
         a, b = _page_axes(page, section["a"], section["b"])
@@ -152,7 +156,7 @@ def _page_axes(page: MapPage | SectionPage, a: np.ndarray, b: np.ndarray) -> tup
     return found[0], found[1]
 
 
-def _mark(axis: Any, simulation: Simulation, name: str, page: MapPage | SectionPage | None) -> None:
+def _mark(axis: Axes, simulation: Simulation, name: str, page: MapPage | SectionPage | None) -> None:
     """Mark sources and receivers on the map."""
     if name != "surface":
         return
@@ -166,7 +170,7 @@ def _mark(axis: Any, simulation: Simulation, name: str, page: MapPage | SectionP
     axis.plot(sources[:, 0], sources[:, 1], "*", ms=7, mfc="white", mec=INK, mew=0.7)
 
 
-def _label(axis: Any, name: str, title: str, first: bool) -> None:
+def _label(axis: Axes, name: str, title: str, first: bool) -> None:
     across, along = {"surface": "xy", "west_east": "xz", "south_north": "yz"}[name]
     axis.set_xlabel(f"{across} (km)")
     if first:
@@ -222,7 +226,7 @@ def radial_model_figure(model: RadialModel, depth: float, path: str | Path) -> P
         return save(figure, path)
 
 
-def _draw_speeds(axis: Any, depths: np.ndarray, here: EarthProperties) -> None:
+def _draw_speeds(axis: Axes, depths: np.ndarray, here: EarthProperties) -> None:
     """Draw vp and vs; of an anisotropic model, those of radial and horizontal waves."""
     for name, color, pair in _SPEEDS:
         for label, style in pair if here.anisotropic.any() else ((name, "-"),):

@@ -9,7 +9,7 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -38,6 +38,10 @@ from lithowave.output.seismograms import FILE_NAME, Seismograms, load_seismogram
 from lithowave.output.snapshots import FILE_SUFFIX, Snapshots, load_snapshots, require_joined, unjoined
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+    from matplotlib.axes import Axes
+    from matplotlib.colors import Colormap
+
     from lithowave.description.simulation import Simulation
 
 
@@ -138,7 +142,7 @@ def nice_limit(value: float) -> float:
     return float(power * next(step for step in (1.0, 2.0, 5.0, 10.0) if step >= value / power * (1.0 - 1e-9)))
 
 
-def _signed_power(value: Any, power: float) -> Any:
+def _signed_power(value: npt.ArrayLike, power: float) -> np.ndarray:
     return np.sign(value) * np.abs(value) ** power
 
 
@@ -258,7 +262,7 @@ class _Frames:
         self.limit = limit
         self._finish(panel, seismograms, limit, unit)
 
-    def _finish(self, panel: Any, seismograms: Seismograms | None, limit: float, unit: str) -> None:
+    def _finish(self, panel: Axes, seismograms: Seismograms | None, limit: float, unit: str) -> None:
         self._draw_axes(panel)
         bar = self.figure.colorbar(
             self.picture, ax=panel, shrink=0.7, aspect=26, pad=0.02, extend="both" if self.signed else "max"
@@ -298,7 +302,7 @@ class _Frames:
         self.figure.canvas.draw()
         self.background = self.figure.canvas.copy_from_bbox(self.figure.bbox)
 
-    def _draw_axes(self, panel: Any) -> None:
+    def _draw_axes(self, panel: Axes) -> None:
         """Draw axes with labels; on a page, its graticule, which is redrawn above the waves."""
         panel.spines[["top", "right"]].set_visible(True)
         before = set(panel.get_children())
@@ -320,7 +324,7 @@ class _Frames:
         names = {"norm": "Size of", **style.COMPONENT_NAMES}
         return f"{names[self.component]} {self.field}"
 
-    def _mark(self, panel: Any, seismograms: Seismograms) -> None:
+    def _mark(self, panel: Axes, seismograms: Seismograms) -> None:
         """Draw the sources, and on a horizontal plane the stations."""
         columns = ["xyz".index(name) for name in (self.horizontal, self.vertical)]
         if self.reader.plane in ("z", "none") and len(seismograms):
@@ -363,7 +367,7 @@ def _write_gif(frames: _Frames, path: Path) -> None:
     )
 
 
-def _palette(colors: Any) -> np.ndarray:
+def _palette(colors: Colormap) -> np.ndarray:
     """Return the palette (n, 3) uint8: the colors of the waves, and those between ink and paper for overlays."""
     from matplotlib.colors import to_rgb
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from lithowave.errors import OutputError
 from lithowave.figures import style
@@ -21,6 +21,10 @@ from lithowave.output.attributes import SourceTable
 from lithowave.output.run_folder import read_report
 from lithowave.output.seismograms import load_seismograms
 from lithowave.output.snapshots import load_snapshots
+
+if TYPE_CHECKING:
+    from lithowave.description.sources import PointSource
+    from lithowave.json_types import Entries
 
 FOLDER = "figures"
 
@@ -55,7 +59,7 @@ def plot_run(
     folder = directory / FOLDER if folder is None else Path(folder)
     seismograms = load_seismograms(directory)
     entries = read_description(directory)
-    curves: dict[str, Any] = {"layers": layers_of(entries), "model": earth_model_of(entries)}
+    curves: Entries = {"layers": layers_of(entries), "model": earth_model_of(entries)}
     written: list[Path] = []
     if len(seismograms) or len(seismograms.sources):
         written.append(station_map(directory, folder / f"map.{file_format}"))
@@ -81,7 +85,7 @@ def plot_run(
     return written
 
 
-def source_picture(sources: Iterable[Any], path: str | Path) -> Path | None:
+def source_picture(sources: Iterable[PointSource], path: str | Path) -> Path | None:
     """Draw the summed mechanism of point sources to `path` and return it; None if they are forces."""
     table = SourceTable.from_points(sources)
     if not table.moment.any():
@@ -100,7 +104,7 @@ LOOP = ("outputs", "first step", "other steps", "waiting for outputs")
 SMALLEST_SHARE = 0.002  # of the total time; shorter phases are not drawn
 
 
-def recorded_times(directory: Path) -> list[dict[str, Any]]:
+def recorded_times(directory: Path) -> list[Entries]:
     """Return the phases in the run.json of a folder; none if it contains none."""
     try:
         return read_report(directory).get("phases") or []
@@ -108,7 +112,7 @@ def recorded_times(directory: Path) -> list[dict[str, Any]]:
         return []
 
 
-def wall_times_figure(phases: list[dict[str, Any]], path: str | Path) -> Path:
+def wall_times_figure(phases: list[Entries], path: str | Path) -> Path:
     """Draw a bar for the wall time of each phase to `path`, and return it.
 
     A bar begins where the previous one ends, also for phases that alternate with others. Colors distinguish the

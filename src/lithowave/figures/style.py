@@ -13,18 +13,26 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from lithowave.errors import InputError
 from lithowave.globe_coordinates import RADIUS, ChunkMap
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.colors import Colormap
+    from matplotlib.figure import Figure
+    from matplotlib.patheffects import AbstractPathEffect
+
+    from lithowave.json_types import ReadEntries
+
 FILE_NAME = "simulation.yaml"
 TAUP_MODELS = ("prem", "ak135", "iasp91")
 
 
-def read_description(directory: Path) -> Mapping[str, Any]:
+def read_description(directory: Path) -> ReadEntries:
     """Return the contents of the run's ``simulation.yaml``; empty if it is missing or unreadable."""
     from lithowave.description.text import read_document
 
@@ -34,7 +42,7 @@ def read_description(directory: Path) -> Mapping[str, Any]:
         return {}
 
 
-def domain_of(description: Mapping[str, Any]) -> tuple[float, float, float, float] | None:
+def domain_of(description: ReadEntries) -> tuple[float, float, float, float] | None:
     """Return (x low, x high, y low, y high) of the domain, m, of a chunk in its local coordinates; None if it is not
     given as numbers."""
     try:
@@ -47,7 +55,7 @@ def domain_of(description: Mapping[str, Any]) -> tuple[float, float, float, floa
         return None
 
 
-def layers_of(description: Mapping[str, Any]) -> tuple[list[float], list[float], list[float]] | None:
+def layers_of(description: ReadEntries) -> tuple[list[float], list[float], list[float]] | None:
     """Return (tops, vp, vs) of the `material` of a resolved simulation file; None without flat layers."""
     material = description.get("material")
     if chunk_of(description) is not None:
@@ -67,7 +75,7 @@ def layers_of(description: Mapping[str, Any]) -> tuple[list[float], list[float],
     return tops, vp, vs
 
 
-def earth_model_of(description: Mapping[str, Any]) -> str | None:
+def earth_model_of(description: ReadEntries) -> str | None:
     """Return the name of the radial Earth model of a chunk in a resolved simulation file that TauP knows, else None."""
     try:
         name = str(description["material"]["earth"]["model"])
@@ -76,7 +84,7 @@ def earth_model_of(description: Mapping[str, Any]) -> str | None:
     return name if chunk_of(description) is not None and name in TAUP_MODELS else None
 
 
-def chunk_of(description: Mapping[str, Any]) -> ChunkMap | None:
+def chunk_of(description: ReadEntries) -> ChunkMap | None:
     """Return the map of the chunk of the globe of a resolved simulation file; None for a box."""
     domain = description.get("domain")
     chunk = domain.get("chunk") if isinstance(domain, Mapping) else None
@@ -148,7 +156,7 @@ def styled() -> Iterator[None]:
         yield
 
 
-def new_figure(width: float, height: float, **keywords: Any) -> Any:
+def new_figure(width: float, height: float, **keywords: object) -> Figure:
     """Return a figure of `width` by `height` inches with an Agg canvas."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -158,7 +166,7 @@ def new_figure(width: float, height: float, **keywords: Any) -> Any:
     return figure
 
 
-def save(figure: Any, path: str | Path) -> Path:
+def save(figure: Figure, path: str | Path) -> Path:
     """Write `figure` to `path` (its extension is the format) and create the directory if necessary.
 
     Raises
@@ -179,7 +187,7 @@ def marked(title: str, shortfall: str) -> str:
     return f"{title}\n{shortfall}" if shortfall else title
 
 
-def colormap(name: str, colors: tuple[str, ...]) -> Any:
+def colormap(name: str, colors: tuple[str, ...]) -> Colormap:
     """Return a smooth color map through `colors`."""
     from matplotlib.colors import LinearSegmentedColormap
 
@@ -202,7 +210,7 @@ def extension(largest: float, limit: float) -> str:
     return "max" if largest > limit else "neither"
 
 
-def halo(width: float = 2.5) -> list[Any]:
+def halo(width: float = 2.5) -> list[AbstractPathEffect]:
     """Return path effects that keep text and lines legible on any background."""
     from matplotlib.patheffects import withStroke
 
@@ -277,7 +285,7 @@ def polarity(moment: Sequence[float]) -> tuple[np.ndarray, np.ndarray, np.ndarra
 
 
 def draw_beachball(
-    panel: Any, center: tuple[float, float], radius: float, moment: Sequence[float], color: str = INK
+    panel: Axes, center: tuple[float, float], radius: float, moment: Sequence[float], color: str = INK
 ) -> None:
     """Draw the mechanism at `center` with `radius` in data coordinates; outward first motion is filled."""
     x, y, amplitude = polarity(moment)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,6 +20,11 @@ from lithowave.globe_coordinates import RADIUS
 from lithowave.output.attributes import chunk_map
 from lithowave.output.geometry import azimuth, component, distance_unit, epicenter, epicentral_distance, offsets
 from lithowave.output.seismograms import Seismograms
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 STATIONS_PER_PAGE = 7
 MOST_PAGES = 12
@@ -79,7 +84,7 @@ def _draw_page(
     page: np.ndarray,
     arrivals: list[tuple[str, np.ndarray, str]],
     label: str,
-) -> Any:
+) -> Figure:
     from matplotlib.ticker import MaxNLocator
 
     rows = len(page)
@@ -145,7 +150,7 @@ def _scales(traces: dict[str, np.ndarray], units: str) -> dict[str, tuple[float,
     return scales
 
 
-def _draw_trace(panel: Any, time: np.ndarray, motion: np.ndarray, unit: str, name: str) -> None:
+def _draw_trace(panel: Axes, time: np.ndarray, motion: np.ndarray, unit: str, name: str) -> None:
     panel.axhline(0.0, color=style.FAINT, linewidth=0.8, zorder=0)
     panel.plot(time, motion, color=style.INK, linewidth=0.9, gid=name)
     panel.text(
@@ -164,7 +169,7 @@ def _draw_trace(panel: Any, time: np.ndarray, motion: np.ndarray, unit: str, nam
     panel.grid(axis="x")
 
 
-def _mark_arrival(panel: Any, phase: str, time: float, color: str, first: bool) -> None:
+def _mark_arrival(panel: Axes, phase: str, time: float, color: str, first: bool) -> None:
     if not np.isfinite(time):
         return
     panel.plot([time, time], [0.12, 0.88], transform=panel.get_xaxis_transform(), color=color, linewidth=1.1)
@@ -324,12 +329,12 @@ def _span(distance: np.ndarray) -> float:
     return float(np.ptp(distance)) or max(float(np.abs(distance).max()), 1.0)
 
 
-def _reduced(time: np.ndarray, distance: Any, reduction_speed: float | None) -> np.ndarray:
+def _reduced(time: np.ndarray, distance: npt.ArrayLike, reduction_speed: float | None) -> np.ndarray:
     return time if reduction_speed is None else time - np.abs(distance) / reduction_speed
 
 
 def _draw_traces(
-    panel: Any, time: np.ndarray, distance: np.ndarray, traces: np.ndarray, reduction: float | None
+    panel: Axes, time: np.ndarray, distance: np.ndarray, traces: np.ndarray, reduction: float | None
 ) -> tuple[float, float]:
     """Draw traces of amplitude 1 at their distances (km or degrees), and return the range that they cover."""
     span = _span(distance)
@@ -387,7 +392,7 @@ def _last_moment(seismograms: Seismograms, distance: np.ndarray, reduction: floa
 
 
 def _draw_curves(
-    panel: Any, curves: list[tuple[str, np.ndarray, np.ndarray, str]], reduction: float | None, end: float
+    panel: Axes, curves: list[tuple[str, np.ndarray, np.ndarray, str]], reduction: float | None, end: float
 ) -> None:
     """Draw curves, each with its label at its last point before the end of the time axis, s."""
     for label, distance, time, color in curves:
@@ -414,7 +419,7 @@ def _draw_curves(
 
 
 def _finish_axes(
-    panels: Any,
+    panels: Sequence[Axes],
     seismograms: Seismograms,
     distance: np.ndarray,
     label: str,
@@ -438,7 +443,7 @@ def _finish_axes(
         panel.grid(axis="x")
 
 
-def _label_stations(panel: Any, names: list[str], distance: np.ndarray) -> None:
+def _label_stations(panel: Axes, names: list[str], distance: np.ndarray) -> None:
     """Write names at the right edge: all if there are few receivers, moved apart if they overlap; else some."""
     low, high = panel.get_ylim()
     gap = LABEL_GAP * (high - low)

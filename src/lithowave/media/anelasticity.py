@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -37,7 +36,7 @@ class UnrelaxedMedium(Medium):
     reference_frequency : Hz.
     """
 
-    medium: Any
+    medium: Medium
     body: RelaxationBody
     reference_frequency: float
 
@@ -126,7 +125,7 @@ class Anelasticity:
         Methods discretize it as any other material, and take the limit of the time step from it.
         """
         source = self.source
-        changes: dict[str, Any] = {"attenuation": None}
+        changes: dict[str, object] = {"attenuation": None}
         varying = not source.properties or any(layer.varies for layer in source.layers or ())
         for key in ("homogeneous", "layers", "groups"):
             given = None if varying else getattr(source, key)
@@ -172,7 +171,7 @@ class Anelasticity:
         """Relative increase of the phase velocity over the band where Q is smallest."""
         return float(self.body.dispersion(self.inverse_qualities[1]))
 
-    def summary(self) -> dict[str, Any]:
+    def summary(self) -> dict[str, object]:
         """Return the entries for `check --json` and run.json."""
         law = self.body.law
         return {

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -27,7 +27,10 @@ from lithowave.media.medium import (
 )
 from lithowave.readers.surfaces import Surface
 
-Top = float | Callable[..., Any]
+if TYPE_CHECKING:
+    pass
+
+Top = float | Callable[..., np.ndarray]
 
 PROPERTIES = ("vp", "vs", "rho", "qp", "qs")
 
@@ -49,7 +52,7 @@ TINY = 1e-9
 class FunctionTop:
     """A function z(x, y) as the top of layer ``index``; its results are checked."""
 
-    function: Callable[..., Any]
+    function: Callable[..., np.ndarray]
     index: int
 
     def __call__(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -131,7 +134,7 @@ class BoundedLayers(StackedLayers):
     _known: RecentResults[np.ndarray] = field(
         default_factory=lambda: RecentResults(KEPT_BYTES, lambda heights: heights.nbytes), repr=False
     )
-    _profiles: dict[tuple[Any, ...], LayerProfile] = field(default_factory=dict, repr=False)
+    _profiles: dict[tuple[object, ...], LayerProfile] = field(default_factory=dict, repr=False)
 
     @property
     def concurrent(self) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Self
+from typing import TYPE_CHECKING, Annotated, Self
 
 import numpy as np
 from pydantic import BeforeValidator, Field, StrictBool, ValidationInfo, WithJsonSchema, model_validator
@@ -100,7 +100,7 @@ class PlacedPerturbation:
     """
 
     source: Perturbation
-    to_geographic: Callable[[Any, Any], tuple[Any, Any]]
+    to_geographic: Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
 
     @classmethod
     def of(cls, source: Perturbation, domain: Domain, index: int) -> PlacedPerturbation:
@@ -168,7 +168,9 @@ class PlacedPerturbation:
             found[key.partition("_")[0]] = factor * found["vs"]
         return found
 
-    def _cells(self, x: np.ndarray, y: np.ndarray, z: np.ndarray) -> tuple[list[Any], np.ndarray]:
+    def _cells(
+        self, x: np.ndarray, y: np.ndarray, z: np.ndarray
+    ) -> tuple[list[tuple[np.ndarray, np.ndarray]], np.ndarray]:
         """Return the cells of the grid around points, and True for the points inside the grid.
 
         Points above z = 0, in a topography, have the values at z = 0, unless the grid has higher ones.
@@ -452,7 +454,7 @@ class EarthMedium(StackedLayers):
         return replace(self, model=self.model.at_frequency(frequency))
 
 
-def _model(value: Any, info: ValidationInfo) -> str | Path:
+def _model(value: object, info: ValidationInfo) -> str | Path:
     """Return the name of a reference model, or the path of an existing file."""
     if isinstance(value, str) and value.lower() in NAMES:
         return value.lower()
@@ -509,7 +511,7 @@ class Earth(DescriptionModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _short_form(cls, value: Any) -> Any:
+    def _short_form(cls, value: object) -> object:
         return {"model": value} if isinstance(value, (str, Path)) else value
 
     @model_validator(mode="after")

@@ -259,7 +259,7 @@ def allowed(name: str) -> str:
     return f"allowed: {low:g} to {with_unit(high, DIMENSIONS[name])}{fluid}"
 
 
-def _moduli(value: Any) -> Any:
+def _moduli(value: object) -> object:
     items = value.tolist() if hasattr(value, "tolist") else value
     expected = (
         f"expected {MODULI_COUNT} moduli in Pa: the upper triangle, by rows, of the 6 x 6 matrix in the order "
@@ -470,7 +470,7 @@ class ElasticProperties(DescriptionModel):
         if self.stiffness is not None:
             return stiffness_from_moduli(self.stiffness)
         if not self.is_anisotropic:
-            return isotropic_stiffness(*lame_moduli(self.vp, self.vs, self.rho))
+            return isotropic_stiffness(*lame_moduli(self.vp, self.vs, self.rho))  # type: ignore[type-var]
         given = self.anisotropy
         return thomsen_stiffness(
             self.vp, self.vs, self.rho, given.epsilon, given.delta, given.gamma, given.axis

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,6 +18,11 @@ from lithowave.mesh.hexahedra import HexahedralMesh
 from lithowave.mesh.hexahedral_checks import FACE_CENTER_NODES, FACE_EDGE_NODES
 from lithowave.mesh.numbering import FACES
 from lithowave.mesh.tetrahedra import face_vertices
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from lithowave.mesh.tetrahedra import TetrahedralMesh
 
 INSIDE = 1e-8
 """Excess in reference coordinates up to which a point is on a face."""
@@ -57,7 +62,7 @@ class FreeSurface:
     unused: tuple[str, ...] = ()
     concurrent: bool = True
 
-    def __call__(self, x: Any, y: Any) -> np.ndarray:
+    def __call__(self, x: npt.ArrayLike, y: npt.ArrayLike) -> np.ndarray:
         """Return the elevation, m, at points in m, of the broadcast shape of x and y; beside the faces it is that of
         the nearest point of their rim."""
         shape = np.broadcast_shapes(np.shape(x), np.shape(y))
@@ -67,7 +72,7 @@ class FreeSurface:
         found[beside] = self._on_rim(points[beside])
         return found.reshape(shape)
 
-    def covers(self, x: Any, y: Any) -> np.ndarray:
+    def covers(self, x: npt.ArrayLike, y: npt.ArrayLike) -> np.ndarray:
         """Return a mask, of the broadcast shape of x and y, of the points above or below a face."""
         shape = np.broadcast_shapes(np.shape(x), np.shape(y))
         return ~np.isnan(self._on_faces(self._points(x, y))).reshape(shape)
@@ -87,7 +92,7 @@ class FreeSurface:
         return self.low, self.high
 
     @staticmethod
-    def _points(x: Any, y: Any) -> np.ndarray:
+    def _points(x: npt.ArrayLike, y: npt.ArrayLike) -> np.ndarray:
         """Return points (n, 2), m."""
         return np.stack(np.broadcast_arrays(np.asarray(x, float), np.asarray(y, float)), axis=-1).reshape(-1, 2)
 
@@ -230,7 +235,7 @@ class MeshOutline:
     surface: FreeSurface | None
 
     @classmethod
-    def of(cls, mesh: Any, free: Collection[str], path: Path) -> MeshOutline:
+    def of(cls, mesh: HexahedralMesh | TetrahedralMesh, free: Collection[str], path: Path) -> MeshOutline:
         """Return the outline of a mesh; free : names of its boundaries that are free."""
         vertices = mesh.vertices
         low, high = vertices.min(axis=0).tolist(), vertices.max(axis=0).tolist()
@@ -247,7 +252,7 @@ class MeshOutline:
         return cls(tuple(zip(low, high, strict=True)), surface)
 
 
-def _face_nodes(mesh: Any, faces: np.ndarray) -> np.ndarray:
+def _face_nodes(mesh: HexahedralMesh | TetrahedralMesh, faces: np.ndarray) -> np.ndarray:
     """Return the nodes (f, 3, 4 or 9) of faces (f, 2), element and local face."""
     if not isinstance(mesh, HexahedralMesh):
         return face_vertices(mesh, faces)
@@ -260,7 +265,7 @@ def _face_nodes(mesh: Any, faces: np.ndarray) -> np.ndarray:
     return np.column_stack([corners, edges, centers])
 
 
-def _upward(mesh: Any, faces: np.ndarray) -> np.ndarray:
+def _upward(mesh: HexahedralMesh | TetrahedralMesh, faces: np.ndarray) -> np.ndarray:
     """Return those of some faces whose outward normal points upwards."""
     corners = mesh.vertices[_face_nodes(mesh, faces)[:, : 4 if isinstance(mesh, HexahedralMesh) else 3]]
     normal = np.cross(corners[:, 2] - corners[:, 0], corners[:, -1] - corners[:, 1])

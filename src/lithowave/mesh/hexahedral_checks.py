@@ -8,7 +8,6 @@ Quality measures of hexahedral meshes: edges, Jacobians, angles and distances of
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -379,7 +378,7 @@ EDGES_AT = np.array([np.flatnonzero((EDGES == corner).any(axis=1)) for corner in
 ANGLES = np.concatenate([EDGES_AT[:, pair] for pair in ((0, 1), (0, 2), (1, 2))])
 
 
-def described(mesh: HexahedralMesh, element: int) -> dict[str, Any]:
+def described(mesh: HexahedralMesh, element: int) -> dict[str, object]:
     """Return the index, the ID in the file and the center (x, y, z), m, of an element."""
     center = mesh.vertices[mesh.elements[element]].mean(axis=0)
     return {"element": element, "id": mesh.element_id(element), "centre": center.tolist()}

@@ -11,7 +11,6 @@ Compiled loops of `numbering`: identification of sets of vertices, and the numbe
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -131,7 +130,7 @@ def number_points(elements: np.ndarray, degree: int) -> tuple[np.ndarray, int]:
     entities, points, places = surface_tables(degree)
     starts = np.empty((len(elements), len(entities)), np.int32)
 
-    def each(kernel: Callable[..., None], *arguments: Any) -> None:
+    def each(kernel: Callable[..., None], *arguments: object) -> None:
         over_parts(lambda part: kernel(part.start, part.stop, *arguments), len(elements), CHUNK)
 
     each(entity_starts, elements, edges, faces, bases, starts)

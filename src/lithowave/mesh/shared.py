@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -36,7 +35,7 @@ from lithowave.parallel.ranks import SINGLE_RANK, Ranks
 MAX_LISTED = 5  # faces that an error lists
 
 
-def _none(*shape: int) -> Any:
+def _none(*shape: int) -> np.ndarray:
     return field(default_factory=lambda: np.zeros(shape, np.int64))
 
 
@@ -232,7 +231,7 @@ def matches(received: list[np.ndarray]) -> list[tuple[np.ndarray, np.ndarray]]:
     return [(row[one[rank[one] == r]], rank[two[rank[one] == r]]) for r in range(len(received))]
 
 
-def shared_entities(entities: Entities, ranks: Any) -> dict[int, np.ndarray]:
+def shared_entities(entities: Entities, ranks: Ranks) -> dict[int, np.ndarray]:
     """Return the indices of `entities` shared with each other rank, in ascending order; ranks ascend."""
     if ranks.size == 1:
         return {}
@@ -310,12 +309,12 @@ class SharedPoints:
         order."""
         return SharedPoints(self.rank, {rank: np.searchsorted(points, some) for rank, some in self.with_rank.items()})
 
-    def received(self, values: np.ndarray, ranks: Any) -> dict[int, np.ndarray]:
+    def received(self, values: np.ndarray, ranks: Ranks) -> dict[int, np.ndarray]:
         """Return the values (points of the subdomain, ...) of the other ranks at the points `with_rank`; collective."""
         sent = [values[self.with_rank[rank]] if rank in self.with_rank else None for rank in range(ranks.size)]
         return {rank: theirs for rank, theirs in enumerate(ranks.all_to_all(sent)) if theirs is not None}
 
-    def combine(self, values: np.ndarray, ranks: Any, how: Callable[..., np.ndarray] = np.add) -> None:
+    def combine(self, values: np.ndarray, ranks: Ranks, how: Callable[..., np.ndarray] = np.add) -> None:
         """Replace values (points of the subdomain, ...) of shared points by the sum over all ranks that have them.
 
         The sum is in rank order, so that all ranks obtain bitwise identical values. how : np.add, np.minimum or
@@ -333,7 +332,7 @@ class SharedPoints:
             begun[points] = True
 
 
-def shared_points(mesh: HexahedralMesh, numbers: np.ndarray, ranks: Any) -> SharedPoints:
+def shared_points(mesh: HexahedralMesh, numbers: np.ndarray, ranks: Ranks) -> SharedPoints:
     """Find the points that this subdomain shares with other ranks. numbers : of its points [element, k, j, i]."""
     if ranks.size == 1:
         return SharedPoints()

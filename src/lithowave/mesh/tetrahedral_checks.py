@@ -5,8 +5,6 @@ Quality measures of tetrahedral meshes: edges, inspheres, dihedral angles and vo
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from lithowave.backends.loops import exact_part, over_parts
@@ -298,7 +296,7 @@ MEASURES = ("shortest_edge", "longest_edge", "radius_ratio", "dihedral_angle", "
 PART = 8192  # elements that a thread measures at a time
 
 
-def described(mesh: TetrahedralMesh, element: int) -> dict[str, Any]:
+def described(mesh: TetrahedralMesh, element: int) -> dict[str, object]:
     """Return the index, the ID in the file and the center (x, y, z), m, of an element."""
     center = mesh.vertices[mesh.elements[element]].mean(axis=0)
     return {"element": element, "id": mesh.element_id(element), "centre": center.tolist()}

@@ -23,7 +23,7 @@ import hashlib
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 from xml.sax.saxutils import escape, quoteattr
 
 import numpy as np
@@ -37,6 +37,9 @@ from lithowave.output.seismograms import FILE_NAME, Seismograms
 from lithowave.output.waveforms import channel_codes
 from lithowave.physics import scalar_moment
 from lithowave.version import __version__
+
+if TYPE_CHECKING:
+    import h5py
 
 TAG = "synthetic"
 ORIENTATIONS = {"E": (90, 0), "N": (0, 0), "Z": (0, -90)}
@@ -91,7 +94,7 @@ def _stations(seismograms: Seismograms) -> Iterator[list[int]]:
     yield from rows.values()
 
 
-def _write_traces(group: Any, seismograms: Seismograms, row: int, event: str) -> None:
+def _write_traces(group: h5py.Group, seismograms: Seismograms, row: int, event: str) -> None:
     interval = seismograms.sampling_interval
     start = nanoseconds(seismograms.start_time or _EPOCH)
     times = (start, start + round((len(seismograms.time) - 1) * interval * 1e9))
@@ -114,7 +117,7 @@ def _ascii(text: str) -> np.bytes_:
     return np.bytes_((text + "\0").encode("ascii", "replace"))
 
 
-def _write_bytes(group: Any, name: str, text: str) -> None:
+def _write_bytes(group: h5py.Group, name: str, text: str) -> None:
     data = np.frombuffer(text.encode("utf-8"), dtype=np.int8)
     group.create_dataset(name, data=data, maxshape=(None,), fletcher32=True)
 
@@ -165,7 +168,7 @@ def tensor(moment: np.ndarray) -> dict[str, float]:
     return {"Mrr": zz, "Mtt": yy, "Mpp": xx, "Mrt": 0.0 - yz, "Mrp": xz, "Mtp": 0.0 - xy}
 
 
-def _value(name: str, value: Any) -> str:
+def _value(name: str, value: object) -> str:
     return f"<{name}><value>{value!s}</value></{name}>" if isinstance(value, str) else _value(name, repr(value))
 
 

@@ -26,9 +26,9 @@ The point sources of a run, as stored in its seismogram file for figures and wav
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -38,6 +38,14 @@ from lithowave.labels import shifted_time
 from lithowave.physics import moment_magnitude, scalar_moment
 from lithowave.projection import convergence_at, projection_text, transformer, turned
 from lithowave.version import __version__
+
+if TYPE_CHECKING:
+    import h5py
+    import numpy.typing as npt
+
+    from lithowave.description.simulation import Simulation
+    from lithowave.description.sources import PointSource
+    from lithowave.json_types import Entries, ReadEntries
 
 COMPONENTS = "E,N,Z"
 TENSOR_COMPONENTS = "xx,yy,zz,xy,xz,yz"
@@ -73,7 +81,7 @@ def standard_attributes(
     geographic_origin: tuple[float, ...] | None = None,
     origin_time: str | None = None,
     origin_delay: float = 0.0,
-) -> dict[str, Any]:
+) -> Entries:
     """Return the attributes common to all files of a run.
 
     Parameters
@@ -84,7 +92,7 @@ def standard_attributes(
     origin_time : ISO 8601 UTC origin time of the event, or None if it has no date.
     origin_delay : the origin time on the time axis, s.
     """
-    attributes: dict[str, Any] = {
+    attributes: Entries = {
         "software": "lithowave",
         "software_version": __version__,
         "title": title or "",
@@ -116,19 +124,19 @@ def _time_origin(origin_time: str | None, delay: float) -> str:
     return f"t = 0 s is {shifted_time(origin_time, -delay).rstrip('Z')} UTC, {relation}"
 
 
-def attributes_of(simulation: Any) -> dict[str, Any]:
+def attributes_of(simulation: Simulation) -> Entries:
     """Return the standard attributes of the files of a `Simulation`."""
     place, times = simulation.domain.geographic_origin, (simulation.origin_time, simulation.origin_delay)
     return standard_attributes(simulation.title or "", place, *times)
 
 
-def receiver_axes(attributes: Mapping[str, Any]) -> dict[str, str]:
+def receiver_axes(attributes: ReadEntries) -> dict[str, str]:
     """Return the attributes of seismograms about the axes of components, which differ by receiver in a projection."""
     projected = attributes.get("component_axes") == PROJECTED_COMPONENTS
     return {"component_axes": RECEIVER_COMPONENTS} if projected else {}
 
 
-def completed(attributes: Mapping[str, Any] | None) -> dict[str, Any]:
+def completed(attributes: ReadEntries | None) -> Entries:
     """Return `attributes` with default values for missing standard attributes, and without entries that are None."""
     given = {name: value for name, value in (attributes or {}).items() if value is not None}
     origin = None
@@ -139,14 +147,14 @@ def completed(attributes: Mapping[str, Any] | None) -> dict[str, Any]:
     return {**standard, **given}
 
 
-def write_attributes(target: Any, attributes: Mapping[str, Any]) -> None:
+def write_attributes(target: h5py.Group | h5py.Dataset, attributes: ReadEntries) -> None:
     """Store `attributes` on an HDF5 object: numbers and text as scalars, sequences as arrays."""
     for name, value in attributes.items():
         if value is not None:
             target.attrs[name] = value
 
 
-def read_attributes(source: Any) -> dict[str, Any]:
+def read_attributes(source: h5py.Group | h5py.Dataset) -> Entries:
     """Return the attributes of an HDF5 object as plain Python values and arrays."""
     values = {}
     for name, value in source.attrs.items():
@@ -158,7 +166,7 @@ def read_attributes(source: Any) -> dict[str, Any]:
     return values
 
 
-def geographic_origin(attributes: Mapping[str, Any]) -> tuple[float, ...] | None:
+def geographic_origin(attributes: ReadEntries) -> tuple[float, ...] | None:
     """Return (longitude, latitude) of x = y = 0 from the attributes of a file, and of a chunk its azimuth; or None."""
     if "crs_longitude" not in attributes or "crs_latitude" not in attributes:
         return None
@@ -173,7 +181,7 @@ def chunk_map(origin: tuple[float, ...] | None) -> ChunkMap | None:
     return ChunkMap(*origin[:3], earth_ellipticity() if len(origin) > 3 else None)
 
 
-def to_geographic(x: Any, y: Any, origin: tuple[float, ...]) -> tuple[Any, Any]:
+def to_geographic(x: npt.ArrayLike, y: npt.ArrayLike, origin: tuple[float, ...]) -> tuple[np.ndarray, np.ndarray]:
     """Return longitude and latitude (degrees, WGS 84) of local x, y (m); `origin` is that of `geographic_origin`."""
     chunk = chunk_map(origin)
     if chunk is not None:
@@ -186,7 +194,7 @@ def is_projected(origin: tuple[float, ...] | None) -> bool:
     return origin is not None and len(origin) == 2
 
 
-def convergence(x: Any, y: Any, origin: tuple[float, ...] | None) -> np.ndarray:
+def convergence(x: npt.ArrayLike, y: npt.ArrayLike, origin: tuple[float, ...] | None) -> np.ndarray:
     """Return the azimuth of the axis y at local x, y (m), degrees clockwise from true North.
 
     Zero in a chunk, of which components are along true East and North, and without an `origin`.
@@ -232,7 +240,7 @@ class SourceTable:
         return len(self.names)
 
     @classmethod
-    def from_points(cls, points: Iterable[Any]) -> SourceTable:
+    def from_points(cls, points: Iterable[PointSource]) -> SourceTable:
         """Make a table from objects with `name`, `position`, and `moment` (6) or `force` (3); the other one is None.
 
         They are along x, y, z; those with `geographic` are turned to true East and North by their `convergence`.

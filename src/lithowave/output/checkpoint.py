@@ -18,7 +18,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -39,6 +39,9 @@ from lithowave.output.files import (
 )
 from lithowave.parallel.ranks import SINGLE_RANK, Ranks, collective_section
 from lithowave.solvers.interface import ArraySection, Hyperslab, RowSelection, Selection
+
+if TYPE_CHECKING:
+    import h5py
 
 FOLDER, FILE_NAME, PREVIOUS = "checkpoint", "checkpoint/checkpoint.h5", "checkpoint/previous.h5"
 FORMAT_VERSION = 6
@@ -118,7 +121,7 @@ class _HyperslabReader:
     def result(self) -> np.ndarray:
         return np.zeros(self.place.shape) if self.values is None else self.values
 
-    def take(self, group: Any) -> None:
+    def take(self, group: h5py.Group) -> None:
         data, axes = group["values"], len(self.place.shape)
         if self.values is None:
             self.values = np.zeros((*self.place.shape, *data.shape[axes:]), data.dtype)
@@ -161,7 +164,7 @@ class _RowReader:
     def result(self) -> np.ndarray:
         return np.zeros((0, 1)) if self.values is None else self.values
 
-    def take(self, group: Any) -> None:
+    def take(self, group: h5py.Group) -> None:
         data, keys = group["values"], group["keys"]
         if self.values is None and (len(data) or not len(self.sorted)):  # without rows, the other axes are arbitrary
             self.values = np.zeros((len(self.sorted), *data.shape[1:]), data.dtype)
@@ -174,7 +177,7 @@ class _RowReader:
         for start in range(0, len(data), block):
             self._take_block(data, keys[start : start + block], start)
 
-    def _take_block(self, data: Any, keys: np.ndarray, start: int) -> None:
+    def _take_block(self, data: h5py.Dataset, keys: np.ndarray, start: int) -> None:
         end = start + len(keys)
         if np.array_equal(keys, self.keys[start:end]):  # the rank has the same rows as before
             self.values[start:end] = data[start:end]
@@ -410,7 +413,7 @@ def _write_pieces(path: Path, state: Mapping[str, ArraySection], fingerprint: st
         return path.stat().st_size + SEAL_BYTES
 
 
-def _note_place(name: str, group: Any, piece: ArraySection) -> None:
+def _note_place(name: str, group: h5py.Group, piece: ArraySection) -> None:
     if isinstance(piece.selection, Hyperslab):
         if piece.values.shape[: len(piece.selection.shape)] != tuple(piece.selection.shape):
             raise ValueError(f"{name} has shape {piece.values.shape}, its box {piece.selection.shape}")
@@ -469,7 +472,7 @@ def _blocks(array: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
         yield start * row, array[start : start + count]
 
 
-def _arrays(group: Any) -> Iterator[tuple[str, np.ndarray]]:
+def _arrays(group: h5py.Group) -> Iterator[tuple[str, np.ndarray]]:
     """Yield the arrays below a group with their names."""
     names: list[str] = []
     group.visititems(lambda name, item: names.append(name) if hasattr(item, "shape") else None)

@@ -5,9 +5,8 @@ Writing of gridded models as HDF5 files with named axes, which NetCDF-4 librarie
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,6 +17,10 @@ from lithowave.output.files import writing
 from lithowave.readers.gridded_model import GriddedModel
 from lithowave.readers.model_files import read_model
 from lithowave.version import __version__
+
+if TYPE_CHECKING:
+
+    from lithowave.json_types import ReadEntries
 
 MODELS, MESHES = (".h5", ".hdf5", ".nc"), (".msh",)
 """Extensions of the files that can be written."""
@@ -85,7 +88,7 @@ _AXES = {
 }
 
 
-def write_gridded_model(path: str | Path, model: GriddedModel, attributes: Mapping[str, Any] | None = None) -> Path:
+def write_gridded_model(path: str | Path, model: GriddedModel, attributes: ReadEntries | None = None) -> Path:
     """Write a model of one block in local coordinates, or on longitude and latitude, and return the file.
 
     The values are stored in SI and in their own precision, so that reading the file gives the same values.

@@ -39,7 +39,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -47,6 +47,12 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from lithowave.backends.interface import PendingCopy
 from lithowave.errors import OutputError
 from lithowave.readers.foreign_formats import open_shared, refuse_references
+
+if TYPE_CHECKING:
+    import h5py
+    import numpy.typing as npt
+
+    from lithowave.json_types import Entries
 
 DAMAGE = (
     OSError, RuntimeError, ValueError, KeyError, IndexError, TypeError, AttributeError, OverflowError, MemoryError,
@@ -114,7 +120,7 @@ def require_space(path: Path, size: int) -> None:
 
 
 @contextmanager
-def creating(path: Path) -> Iterator[Any]:
+def creating(path: Path) -> Iterator[h5py.File]:
     """Create an HDF5 file, and its folder, in the oldest format version; its layout is made inside the block.
 
     The file is in memory until the block ends: `preallocate` makes large arrays, which are written afterwards.
@@ -128,7 +134,7 @@ def creating(path: Path) -> Iterator[Any]:
 
 
 @contextmanager
-def laying_out(path: Path) -> Iterator[Any]:
+def laying_out(path: Path) -> Iterator[h5py.File]:
     """Create a file as `creating` does, but raise OSError unchanged."""
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
@@ -140,7 +146,7 @@ def laying_out(path: Path) -> Iterator[Any]:
 
 
 @contextmanager
-def changing(path: Path) -> Iterator[Any]:
+def changing(path: Path) -> Iterator[h5py.File]:
     """Open an existing HDF5 file for changes inside the block; its changed pages are in memory.
 
     Raises
@@ -152,7 +158,7 @@ def changing(path: Path) -> Iterator[Any]:
 
 
 @contextmanager
-def _paged(path: Path, mode: str) -> Iterator[Any]:
+def _paged(path: Path, mode: str) -> Iterator[h5py.File]:
     import h5py
 
     with PagedFile(path, create=mode == "w") as pages:
@@ -161,7 +167,7 @@ def _paged(path: Path, mode: str) -> Iterator[Any]:
         pages.commit()
 
 
-def open_file(path: Path) -> Any:
+def open_file(path: Path) -> h5py.File:
     """Open an existing HDF5 file for reading, without a lock; raise OutputError if it is missing or damaged."""
     if not path.is_file():
         raise OutputError(f"{path}: the file does not exist.")
@@ -171,7 +177,7 @@ def open_file(path: Path) -> Any:
         raise OutputError(f"{path}: is damaged or not an HDF5 file: {error}") from error
 
 
-def _checked(file: Any) -> Any:
+def _checked(file: h5py.File) -> h5py.File:
     """Return an HDF5 file, which refers to no other files; else close it."""
     try:
         refuse_references(file)
@@ -181,7 +187,9 @@ def _checked(file: Any) -> Any:
     return file
 
 
-def preallocate(group: Any, name: str, shape: tuple[int, ...], dtype: Any, **attributes: Any) -> Any:
+def preallocate(
+    group: h5py.Group, name: str, shape: tuple[int, ...], dtype: npt.DTypeLike, **attributes: object
+) -> h5py.Dataset:
     """Create a contiguous data set with a fixed position in the file, without writing values."""
     import h5py
 
@@ -205,7 +213,7 @@ class ContiguousDataset:
     dtype: np.dtype
 
     @classmethod
-    def of(cls, dataset: Any) -> ContiguousDataset:
+    def of(cls, dataset: h5py.Dataset) -> ContiguousDataset:
         """Return the position of an HDF5 data set made by `preallocate`."""
         offset = dataset.id.get_offset()
         if offset is None and dataset.size:
@@ -232,7 +240,7 @@ class ContiguousDataset:
             _write_array(descriptor, np.ascontiguousarray(piece, dtype=self.dtype), self._byte(first))
             first += piece.size
 
-    def write(self, descriptor: int, values: Any) -> None:
+    def write(self, descriptor: int, values: npt.ArrayLike) -> None:
         """Write the entire array."""
         _write_array(descriptor, self._prepared(np.asarray(values), self.shape), self.start)
 
@@ -283,7 +291,7 @@ def replaced(path: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[Any]:
+def replacing(path: Path) -> Iterator[h5py.File]:
     """Create an HDF5 file as `creating` does, which replaces `path` at the end of the block: see `replaced`."""
     with replaced(path) as temporary, laying_out(temporary) as file:
         yield file
@@ -522,7 +530,7 @@ class RunEntries(_Entries):
     command: list[str] = []
     inputs: dict[str, str] = {}
     packages: dict[str, str] = {}
-    cuda: dict[str, Any] = {}
+    cuda: Entries = {}
 
 
 class ProgressEntries(_Entries):
@@ -554,7 +562,7 @@ class SurveyEntries(_Entries):
     failures: dict[str, str] = {}
 
 
-def read_entries(path: Path, kind: type[BaseModel]) -> dict[str, Any]:
+def read_entries(path: Path, kind: type[BaseModel]) -> Entries:
     """Return the content of a JSON file.
 
     Raises

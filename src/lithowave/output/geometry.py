@@ -8,7 +8,7 @@ Source-receiver geometry, and motion of receivers in radial and transverse direc
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
@@ -17,6 +17,9 @@ from lithowave.globe_coordinates import RADIUS, angular_distance, azimuths, dire
 from lithowave.labels import receiver_name, shifted_time
 from lithowave.output.attributes import SourceTable, chunk_map, convergence, to_geographic
 from lithowave.projection import turned
+
+if TYPE_CHECKING:
+    from lithowave.json_types import Entries
 
 FINISHED = "finished"
 
@@ -42,7 +45,7 @@ class SeismogramArrays:
     geographic_origin: tuple[float, ...] | None = None
     sources: SourceTable = field(default_factory=lambda: SourceTable.from_points(()))
     title: str = ""
-    attributes: dict[str, Any] = field(default_factory=dict)
+    attributes: Entries = field(default_factory=dict)
     locations: list[str] = field(default_factory=list)
     state: str = FINISHED
     geographic: np.ndarray = field(default_factory=lambda: np.ones(0, bool))

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib.util import find_spec
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING
 
 import numpy as np
 
@@ -28,6 +28,9 @@ from lithowave.readers.foreign_formats import (
     require_heaps,
     waveform_format,
 )
+
+if TYPE_CHECKING:
+    from obspy import Trace
 
 RUN_FILES = ("seismograms.h5", "run.json", "simulation.yaml")
 _EXPECTED = f"expected {NAMES} or ASDF"
@@ -97,7 +100,7 @@ def nanoseconds(text: str) -> int:
     return (since.days * 86400 + since.seconds) * _NANOSECONDS + since.microseconds * 1000
 
 
-def read_observed(source: Any) -> tuple[list[ObservedTrace], list[str]]:
+def read_observed(source: str | Path | Iterable[Trace]) -> tuple[list[ObservedTrace], list[str]]:
     """Return all traces, sorted by code and time, and notes on files that were not read.
 
     Parameters
@@ -151,7 +154,7 @@ def _from_file(path: Path, notes: list[str], alone: bool) -> list[ObservedTrace]
     return []
 
 
-def _read_stream(file: IO[bytes], kind: str, path: Path) -> Iterable[Any]:
+def _read_stream(file: IO[bytes], kind: str, path: Path) -> Iterable[Trace]:
     """Return the ObsPy Stream of an open file of a known format.
 
     ObsPy would expand wildcards in a name, unpack archives and try formats that execute code from the file.
@@ -164,7 +167,7 @@ def _read_stream(file: IO[bytes], kind: str, path: Path) -> Iterable[Any]:
     return read(file, format=kind)
 
 
-def _from_stream(stream: Iterable[Any]) -> Iterator[ObservedTrace]:
+def _from_stream(stream: Iterable[Trace]) -> Iterator[ObservedTrace]:
     for trace in stream:
         stats = trace.stats
         data = np.ma.filled(np.ma.asarray(trace.data, dtype=float), np.nan)
@@ -194,12 +197,12 @@ def _from_asdf(path: Path) -> Iterator[ObservedTrace]:
         raise OutputError(f"{path}: is damaged or not an ASDF file: {error}") from error
 
 
-def _location(code: Any) -> str:
+def _location(code: object) -> str:
     text = str(code or "").strip()
     return "" if text == "--" else text
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     return value.decode("ascii", "replace").rstrip("\0 ") if isinstance(value, bytes) else str(value)
 
 

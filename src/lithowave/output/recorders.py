@@ -25,7 +25,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -56,8 +56,9 @@ from lithowave.solvers.common.resampling import Resampling, combine
 from lithowave.solvers.interface import Clock, GatheredSolver, PendingFields, Schedule, SnapshotGrid
 
 if TYPE_CHECKING:
-    from lithowave.description.outputs import Snapshots
+    from lithowave.description.outputs import Output, Snapshots
     from lithowave.description.simulation import Simulation
+    from lithowave.json_types import Entries
 
 
 ROWS = 64  # samples whose weights are computed at once
@@ -318,13 +319,13 @@ class Deliveries:
 
     def __init__(self, jobs: ImmediateJobs, write: Callable[..., None]) -> None:
         self._jobs, self._write = jobs, write
-        self._coming: tuple[PendingFields, tuple[Any, ...]] | None = None  # to be received by the time loop
+        self._coming: tuple[PendingFields, tuple[object, ...]] | None = None  # to be received by the time loop
 
     def make_room(self) -> None:
         """Wait until memory for further fields is available; to be called before they are computed."""
         self._jobs.make_room(self)
 
-    def add(self, coming: PendingFields, *arguments: Any) -> None:
+    def add(self, coming: PendingFields, *arguments: object) -> None:
         """Write the fields when their copies are complete."""
         if coming.communicates:
             self.receive()
@@ -424,9 +425,9 @@ class SeismogramRecorder(Recorder):
 
     def __init__(
         self,
-        writer: SeismogramWriter,
+        writer: SeismogramWriter | NullWriter,
         schedule: Schedule,
-        output: Any,
+        output: Output,
         receiver_count: int,
         capacity: int | None = None,
         jobs: ImmediateJobs | None = None,
@@ -579,7 +580,8 @@ class SnapshotRecorder(Recorder):
     """Recorder of fields on a plane or in the volume at some steps, the first at time 0."""
 
     def __init__(
-        self, writer: SnapshotWriter, snapshot: SnapshotGrid, fields: tuple[str, ...], steps: SnapshotSteps,
+        self, writer: SnapshotWriter | PartWriter | NullWriter, snapshot: SnapshotGrid, fields: tuple[str, ...],
+        steps: SnapshotSteps,
         jobs: ImmediateJobs | None = None,
     ) -> None:  # fmt: skip
         self.writer, self.snapshot, self.fields, self.steps = writer, snapshot, fields, steps
@@ -662,7 +664,7 @@ class PartitionedSnapshotRecorder(SnapshotRecorder):
 class PeakRecorder(Recorder):
     """Recorder of the peaks of velocity and displacement at the surface, over all steps."""
 
-    def __init__(self, path: Path | None, attributes: dict[str, Any]) -> None:
+    def __init__(self, path: Path | None, attributes: Entries) -> None:
         self.path, self.attributes = path, attributes
 
     def due(self, clock: Clock) -> bool:
@@ -687,7 +689,7 @@ class NullWriter:
 
     samples_written = 0
 
-    def write(self, *_parts: Any) -> None:
+    def write(self, *_parts: object) -> None:
         """Do nothing."""
 
     def sync(self) -> None:
@@ -700,7 +702,7 @@ class NullWriter:
         """Do nothing."""
 
 
-def snapshot_names(selections: Sequence[Any]) -> list[str]:
+def snapshot_names(selections: Sequence[Snapshots]) -> list[str]:
     """Return the file names of snapshot selections: ``plane_z_0.vtkhdf``, ``volume.vtkhdf``; duplicates end in
     ``_2``."""
     names: list[str] = []
@@ -717,7 +719,7 @@ def make_recorders(
     schedule: Schedule,
     solver: GatheredSolver,
     folder: Path,
-    attributes: dict[str, Any],
+    attributes: Entries,
     checkpoint: Checkpoint | None = None,
     jobs: ImmediateJobs | None = None,
 ) -> list[Recorder]:
@@ -746,7 +748,7 @@ def _seismograms(
     schedule: Schedule,
     solver: GatheredSolver,
     folder: Path,
-    attributes: dict[str, Any],
+    attributes: Entries,
     checkpoint: Checkpoint | None,
     jobs: ImmediateJobs,
 ) -> SeismogramRecorder:
@@ -755,7 +757,7 @@ def _seismograms(
     attributes["time_dispersion_corrected_to"] = schedule.corrected_frequency
     attributes |= sea_floor_attributes([receivers[number].name for number in solver.sea_floor])
     capacity = block_length(len(receivers))  # the same on all ranks, which gather the records together
-    writer: Any = NullWriter()
+    writer: SeismogramWriter | NullWriter = NullWriter()
     with collective_section(solver.ranks):
         if not solver.ranks.is_root:
             receivers = []
@@ -792,7 +794,7 @@ def _snapshots(
     schedule: Schedule,
     solver: GatheredSolver,
     path: Path,
-    attributes: dict[str, Any],
+    attributes: Entries,
     checkpoint: Checkpoint | None,
     jobs: ImmediateJobs,
 ) -> SnapshotRecorder:
@@ -807,7 +809,7 @@ def _snapshots(
         part = part_writer(path, head, solver.snapshot_points(snapshot), ranks, kept)
         joined = joined_bytes(head) < JOINED_BY_RUNS
         return PartitionedSnapshotRecorder(part, snapshot, fields, steps, path, joined, jobs)
-    writer: Any = NullWriter()
+    writer: SnapshotWriter | NullWriter = NullWriter()
     with collective_section(ranks):
         if ranks.is_root and checkpoint is None:
             remove_snapshots(path)

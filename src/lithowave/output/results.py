@@ -23,7 +23,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -41,6 +41,10 @@ from lithowave.output.attributes import (
 )
 
 if TYPE_CHECKING:
+    from pandas import DataFrame
+    from xarray import Dataset
+
+    from lithowave.json_types import Entries, ReadEntries
     from lithowave.output.geometry import SeismogramArrays
 
 
@@ -50,7 +54,7 @@ def require(package: str, purpose: str) -> None:
         raise MissingPackageError(package, purpose, "data")
 
 
-def data_frame(rows: Sequence[Mapping[str, Any]], index: str, units: Mapping[str, str]) -> Any:
+def data_frame(rows: Sequence[ReadEntries], index: str, units: Mapping[str, str]) -> DataFrame:
     """Return rows as a pandas DataFrame.
 
     Parameters
@@ -77,7 +81,7 @@ KEPT = (
 """Attributes of a file that a Dataset keeps."""
 
 
-def seismogram_dataset(seismograms: SeismogramArrays) -> Any:
+def seismogram_dataset(seismograms: SeismogramArrays) -> Dataset:
     """See `Seismograms.to_xarray`."""
     require("xarray", "A Dataset")
     from xarray import Dataset
@@ -90,7 +94,7 @@ def seismogram_dataset(seismograms: SeismogramArrays) -> Any:
             variables[name] = (("receiver", "tensor_component", "time"), values, {"units": UNITS[name]})
     if seismograms.pressure is not None:
         variables["pressure"] = (("receiver", "time"), seismograms.pressure, {"units": UNITS["pressure"]})
-    coordinates: dict[str, Any] = {
+    coordinates: Entries = {
         "receiver": seismograms.names,
         "component": COMPONENTS.split(","),
         "time": ("time", seismograms.time, {"units": "s"}),
@@ -110,18 +114,18 @@ def seismogram_dataset(seismograms: SeismogramArrays) -> Any:
     return Dataset(variables, coordinates, attributes)
 
 
-def kept(attributes: Mapping[str, Any]) -> dict[str, Any]:
+def kept(attributes: ReadEntries) -> Entries:
     """Return the attributes that describe coordinates and times, which netCDF files can store."""
     return {name: attributes[name] for name in KEPT if name in attributes}
 
 
-def seismogram_rows(seismograms: SeismogramArrays) -> list[dict[str, Any]]:
+def seismogram_rows(seismograms: SeismogramArrays) -> list[Entries]:
     """Return one dictionary per receiver: codes, position, and peak values with the time of the largest."""
     data = np.asarray(seismograms.data, dtype=float)
     horizontal, total = np.hypot(data[:, 0], data[:, 1]), np.sqrt((data**2).sum(axis=1))
     rows = []
     for index, name in enumerate(seismograms.names):
-        row: dict[str, Any] = {
+        row: Entries = {
             "name": name, "network": seismograms.networks[index], "station": seismograms.stations[index],
             "location": seismograms.locations[index],
         }  # fmt: skip
@@ -156,7 +160,7 @@ class PeakMotion:
     pgv: dict[str, np.ndarray]
     pgd: dict[str, np.ndarray]
     geographic_origin: tuple[float, ...] | None = None
-    attributes: dict[str, Any] = field(default_factory=dict)
+    attributes: Entries = field(default_factory=dict)
 
     def __repr__(self) -> str:
         largest = max((float(values.max()) for values in self.pgv.values() if values.size), default=0.0)
@@ -165,7 +169,7 @@ class PeakMotion:
             f"{self.y[0]:g} to {self.y[-1]:g} m: {', '.join(self.pgv)}; largest velocity {largest:.4g} m/s>"
         )
 
-    def to_xarray(self) -> Any:
+    def to_xarray(self) -> Dataset:
         """Return an xarray Dataset with dimensions y and x: ``pgv_horizontal`` (m/s), ``pgd_horizontal`` (m), ...
 
         Raises
@@ -181,7 +185,7 @@ def write_peak_motion(
     y: np.ndarray,
     pgv: Mapping[str, np.ndarray] | np.ndarray,
     pgd: Mapping[str, np.ndarray] | np.ndarray,
-    attributes: Mapping[str, Any] | None = None,
+    attributes: ReadEntries | None = None,
 ) -> None:
     """Write the maps; an existing file is replaced only after the new file is complete.
 
@@ -254,7 +258,7 @@ def load_peak_motion(path: str | Path) -> PeakMotion:
             raise OutputError(f"{path}: is damaged or not a file of peak motion: {error}") from error
 
 
-def peak_motion_dataset(peaks: PeakMotion) -> Any:
+def peak_motion_dataset(peaks: PeakMotion) -> Dataset:
     """See `PeakMotion.to_xarray`."""
     require("xarray", "A Dataset")
     from xarray import Dataset
@@ -264,7 +268,7 @@ def peak_motion_dataset(peaks: PeakMotion) -> Any:
         for name, quantity, maps in (("pgv", "velocity", peaks.pgv), ("pgd", "displacement", peaks.pgd))
         for measure, values in maps.items()
     }
-    coordinates: dict[str, Any] = {"x": ("x", peaks.x, {"units": "m"}), "y": ("y", peaks.y, {"units": "m"})}
+    coordinates: Entries = {"x": ("x", peaks.x, {"units": "m"}), "y": ("y", peaks.y, {"units": "m"})}
     if peaks.geographic_origin is not None:
         places = to_geographic(*np.meshgrid(peaks.x, peaks.y), peaks.geographic_origin)
         for name, values, unit in zip(("longitude", "latitude"), places, ("east", "north"), strict=True):

@@ -16,12 +16,18 @@ from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from lithowave.backends.cpu import processor_name
 from lithowave.errors import OVERWRITE, InputError, OutputError
 from lithowave.output.files import RunEntries, read_entries, writing
 from lithowave.version import __version__
+
+if TYPE_CHECKING:
+    from typing import TextIO
+
+    from lithowave.json_types import Entries
+    from lithowave.parallel.ranks import Ranks
 
 DESCRIPTION, REPORT, LOG, PROGRESS = "simulation.yaml", "run.json", "log.txt", "progress.json"
 MADE_BY_RUNS = (
@@ -47,8 +53,8 @@ class RunFolder:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.part = "part"  # ending of the files that replace others
-        self.report: dict[str, Any] = {}
-        self._held: Any = None
+        self.report: Entries = {}
+        self._held: TextIO | None = None
 
     @classmethod
     def create(cls, path: Path, description: str, overwrite: bool) -> RunFolder:
@@ -163,16 +169,16 @@ class RunFolder:
         with writing(self.path / LOG), open(self.path / LOG, "a", encoding="utf-8") as log:
             log.write(f"{stamp} {line}\n")
 
-    def write_report(self, **entries: Any) -> None:
+    def write_report(self, **entries: object) -> None:
         """Add entries to run.json and rewrite it."""
         self.report.update(entries)
         self._replace(REPORT, self.report)
 
-    def write_progress(self, entries: dict[str, Any]) -> None:
+    def write_progress(self, entries: Entries) -> None:
         """Rewrite progress.json."""
         self._replace(PROGRESS, entries)
 
-    def fail(self, step: int, what: str, seconds: float, **entries: Any) -> None:
+    def fail(self, step: int, what: str, seconds: float, **entries: object) -> None:
         """Record in log and run.json that the run failed."""
         self.log(f"step {step}: failed: {what}")
         self.write_report(exit_state="failed", error=what, failed_at_step=step, wall_s=seconds, **entries)
@@ -181,7 +187,7 @@ class RunFolder:
         """Remove progress.json, which exists only during the time loop."""
         (self.path / PROGRESS).unlink(missing_ok=True)
 
-    def _replace(self, name: str, entries: dict[str, Any]) -> None:
+    def _replace(self, name: str, entries: Entries) -> None:
         temporary = self.path / f".{name}.{self.part}"
         with writing(self.path / name):
             temporary.write_text(json.dumps(entries, indent=2) + "\n", encoding="utf-8")
@@ -191,7 +197,7 @@ class RunFolder:
 class NonRootRunFolder(RunFolder):
     """The run folder on ranks other than 0: rank 0 writes the reports, and each rank its own failure."""
 
-    def __init__(self, path: Path, ranks: Any) -> None:
+    def __init__(self, path: Path, ranks: Ranks) -> None:
         super().__init__(path)
         self.ranks = ranks
 
@@ -201,17 +207,17 @@ class NonRootRunFolder(RunFolder):
     def log(self, line: str) -> None:
         """Do nothing: rank 0 writes the log."""
 
-    def write_report(self, **entries: Any) -> None:
+    def write_report(self, **entries: object) -> None:
         """Store the entries in `report`."""
         self.report.update(entries)
 
-    def write_progress(self, entries: dict[str, Any]) -> None:
+    def write_progress(self, entries: Entries) -> None:
         """Do nothing: rank 0 writes the progress."""
 
     def end_progress(self) -> None:
         """Do nothing: rank 0 removes the progress."""
 
-    def fail(self, step: int, what: str, seconds: float, **entries: Any) -> None:
+    def fail(self, step: int, what: str, seconds: float, **entries: object) -> None:
         """Record in log and run.json that the run failed on this rank."""
         folder = RunFolder(self.path)
         folder.part = f"part{self.ranks.rank}"  # other ranks may fail at the same time
@@ -220,7 +226,7 @@ class NonRootRunFolder(RunFolder):
         folder.fail(step, what, seconds, failed_on_rank=self.ranks.rank, **entries)
 
 
-def release(file: Any) -> None:
+def release(file: TextIO) -> None:
     """Close a locked file and release its lock, also if a process forked in the meantime has the file open."""
     with suppress(OSError):
         fcntl.flock(file, fcntl.LOCK_UN)
@@ -251,7 +257,7 @@ def now() -> str:
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def read_report(path: Path) -> dict[str, Any]:
+def read_report(path: Path) -> Entries:
     """Return the content of run.json.
 
     Raises
@@ -301,7 +307,7 @@ def fingerprint(description: str) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()
 
 
-def provenance(input_files: list[Path]) -> dict[str, Any]:
+def provenance(input_files: list[Path]) -> Entries:
     """Return versions, commit, hardware, command and hashes of the input files."""
     return {
         "lithowave": __version__,

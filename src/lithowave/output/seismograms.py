@@ -26,7 +26,7 @@ import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -48,6 +48,17 @@ from lithowave.output.attributes import (
 from lithowave.output.geometry import FINISHED, SeismogramArrays
 from lithowave.output.results import data_frame, seismogram_dataset, seismogram_rows
 from lithowave.output.run_folder import state_in_words
+
+if TYPE_CHECKING:
+    import h5py
+    import numpy.typing as npt
+    from obspy import Stream
+    from pandas import DataFrame
+    from xarray import Dataset
+
+    from lithowave.description.receivers import Receiver
+    from lithowave.description.sources import PointSource
+    from lithowave.json_types import ReadEntries
 
 FILE_NAME = "seismograms.h5"
 INCOMPLETE = {"complete": np.uint8(0)}  # attribute of the file of a run that has not ended
@@ -78,15 +89,15 @@ class SeismogramWriter:
     def __init__(
         self,
         path: str | Path,
-        receivers: Sequence[Any],
+        receivers: Sequence[Receiver],
         sampling_interval: float,
         sample_count: int,
         quantity: str,
         stress: bool = False,
         pressure: bool = False,
-        attributes: Mapping[str, Any] | None = None,
+        attributes: ReadEntries | None = None,
         *,
-        sources: Iterable[Any] = (),
+        sources: Iterable[PointSource] = (),
         precision: str = "single",
         strain: bool = False,
     ) -> None:
@@ -258,7 +269,7 @@ class Seismograms(SeismogramArrays):
     state : ``finished``, or how the run has ended, for example ``stopped by SIGTERM``, ``failed`` or ``unfinished``.
     """
 
-    def to_xarray(self) -> Any:
+    def to_xarray(self) -> Dataset:
         """Return an xarray Dataset with dimensions receiver, component (E, N, Z) and time.
 
         Its variables are the quantity, for example ``velocity``, and stress, pressure and strain if recorded; its
@@ -272,7 +283,7 @@ class Seismograms(SeismogramArrays):
         """
         return seismogram_dataset(self)
 
-    def to_pandas(self) -> Any:
+    def to_pandas(self) -> DataFrame:
         """Return a pandas DataFrame with one row per receiver: codes, position and peak values.
 
         The columns ``peak_horizontal``, ``peak_vertical`` and ``peak_total`` are maxima over time in `units`,
@@ -289,7 +300,7 @@ class Seismograms(SeismogramArrays):
         table.attrs["complete"] = self.complete
         return table
 
-    def stream(self) -> Any:
+    def stream(self) -> Stream:
         """Return all traces as an ObsPy Stream (channel codes and start time as in MiniSEED output).
 
         Raises
@@ -365,7 +376,7 @@ def _warn_once(path: Path, seismograms: Seismograms) -> None:
         issue_warning(f"{path}: the seismograms are {seismograms.shortfall}.")
 
 
-def _read(file: Any, path: Path) -> Seismograms:
+def _read(file: h5py.File, path: Path) -> Seismograms:
     attributes = read_attributes(file)
     written = int(file["samples_written"][()])
     receivers, sources = file["receivers"], file["sources"]
@@ -410,7 +421,7 @@ def states_axes(path: Path) -> bool:
         return "receivers" in file and _AXES <= file["receivers"].keys()
 
 
-def _read_axes(group: Any, origin: tuple[float, ...] | None) -> dict[str, np.ndarray]:
+def _read_axes(group: h5py.Group, origin: tuple[float, ...] | None) -> dict[str, np.ndarray]:
     """Return the axes of components in a projection; in files of earlier versions they are those of the grid."""
     if not is_projected(origin):
         return {}
@@ -420,7 +431,7 @@ def _read_axes(group: Any, origin: tuple[float, ...] | None) -> dict[str, np.nda
     return {"geographic": group["geographic"][:].astype(bool), "convergence": group["convergence"][:].astype(float)}
 
 
-def _read_texts(group: Any, name: str) -> list[str]:
+def _read_texts(group: h5py.Group, name: str) -> list[str]:
     return [text.decode("utf-8") for text in group[name][:]]
 
 
@@ -429,8 +440,9 @@ COPIED_VALUES = 4_000_000  # at a time, when a file is resized
 
 
 def lay_out_seismograms(
-    file: Any, shapes: dict[str, tuple[int, ...]], dtype: Any, quantity: str, interval: float, count: int
-) -> None:
+    file: h5py.File, shapes: dict[str, tuple[int, ...]], dtype: npt.DTypeLike, quantity: str, interval: float,
+    count: int,
+) -> None:  # fmt: skip
     """Preallocate the arrays of a seismogram file, and write its attributes."""
     units = {"motion": UNITS[quantity], **{name: UNITS[name] for name in ("stress", "pressure", "strain")}}
     axes = {
@@ -479,7 +491,7 @@ def resize_seismograms(path: Path, count: int, room: int) -> None:
                         piece.write_range(file.fileno(), number * room, row)
 
 
-def write_receivers(group: Any, receivers: Sequence[Any], origin: tuple[float, ...] | None) -> None:
+def write_receivers(group: h5py.Group, receivers: Sequence[Receiver], origin: tuple[float, ...] | None) -> None:
     """Write codes, positions and axes of the receivers. origin : see `attributes.geographic_origin`."""
     networks = [str(receiver.network) for receiver in receivers]
     stations = [str(receiver.station) for receiver in receivers]
@@ -496,13 +508,13 @@ def write_receivers(group: Any, receivers: Sequence[Any], origin: tuple[float, .
         _write_axes(group, geographic, convergence(*positions[:, :2].T, origin))
 
 
-def _write_axes(group: Any, geographic: np.ndarray, angles: np.ndarray) -> None:
+def _write_axes(group: h5py.Group, geographic: np.ndarray, angles: np.ndarray) -> None:
     """Write the axes of components: true East and North where `geographic`, else x and y; azimuths of y, degrees."""
     group.create_dataset("geographic", data=geographic.astype(np.uint8))
     group.create_dataset("convergence", data=angles).attrs["units"] = "degree"
 
 
-def write_sources(group: Any, sources: SourceTable, origin: tuple[float, ...] | None) -> None:
+def write_sources(group: h5py.Group, sources: SourceTable, origin: tuple[float, ...] | None) -> None:
     """Write names, positions, strengths and axes of the sources."""
     _write_texts(group, "name", sources.names)
     for label, values, units in (
@@ -517,7 +529,7 @@ def write_sources(group: Any, sources: SourceTable, origin: tuple[float, ...] | 
         _write_axes(group, sources.geographic, sources.convergence)
 
 
-def _write_texts(group: Any, name: str, texts: Sequence[str]) -> None:
+def _write_texts(group: h5py.Group, name: str, texts: Sequence[str]) -> None:
     import h5py
 
     # Texts of fixed length: HDF5 stores texts of variable length in a heap, which not all readers support.

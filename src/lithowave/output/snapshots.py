@@ -34,7 +34,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -66,6 +66,13 @@ from lithowave.output.vtkhdf import (
 )
 from lithowave.parallel.ranks import Ranks, collective_section
 
+if TYPE_CHECKING:
+    from types import EllipsisType
+
+    from xarray import Dataset
+
+    from lithowave.json_types import Entries, ReadEntries
+
 PARTS_SUFFIX, GONE_SUFFIX = ".parts", ".gone"  # the second is added, hidden, during removal
 PRECISION = np.dtype(np.float32)  # as in snapshot files
 
@@ -83,7 +90,7 @@ class SnapshotHead:
     shape: tuple[int, ...]
     fields: tuple[str, ...]
     step_count: int
-    attributes: Mapping[str, Any]
+    attributes: ReadEntries
 
 
 def parts_folder(path: Path) -> Path:
@@ -429,7 +436,7 @@ class SnapshotWriter:
         spacing: Sequence[float],
         shape: Sequence[int],
         fields: Sequence[str],
-        attributes: Mapping[str, Any] | None = None,
+        attributes: ReadEntries | None = None,
         *,
         step_count: int,
         precision: str = "single",
@@ -649,7 +656,7 @@ class Snapshots:
         """Return `field` at step `step`: (nz, ny, nx, components), or (nz, ny, nx) for a scalar."""
         if not -len(self) <= step < len(self):
             raise IndexError(f"step {step} of {len(self)}")
-        place: Any = ... if self._single else step % len(self)
+        place: int | slice | EllipsisType = ... if self._single else step % len(self)
         if len(self._storage.stored_shape) == 1:  # the steps of an unstructured grid follow each other
             count = self._storage.stored_shape[0]
             place = slice(step % len(self) * count, (step % len(self) + 1) * count)
@@ -662,7 +669,7 @@ class Snapshots:
         times = f"t = {self.times[0]:.4g} to {self.times[-1]:.4g} s" if len(self) else "no times yet"
         return f"<Snapshots of {', '.join(self.fields)}: {place}, {count} points, {len(self)} steps, {times}>"
 
-    def to_xarray(self, steps: Sequence[int] | slice | None = None, fields: Sequence[str] | None = None) -> Any:
+    def to_xarray(self, steps: Sequence[int] | slice | None = None, fields: Sequence[str] | None = None) -> Dataset:
         """Return an xarray Dataset with dimensions time, z, y, x and component, in memory.
 
         Parameters
@@ -697,13 +704,13 @@ def load_snapshots(path: str | Path) -> Snapshots:
     return Snapshots(path)
 
 
-def snapshot_dataset(snapshots: Snapshots, steps: Sequence[int] | slice | None, fields: Sequence[str]) -> Any:
+def snapshot_dataset(snapshots: Snapshots, steps: Sequence[int] | slice | None, fields: Sequence[str]) -> Dataset:
     """See `Snapshots.to_xarray`."""
     require("xarray", "A Dataset")
     from xarray import Dataset
 
     numbers = np.arange(len(snapshots))[slice(None) if steps is None else steps]
-    coordinates: dict[str, Any] = {"time": ("time", np.asarray(snapshots.times)[numbers], {"units": "s"})}
+    coordinates: Entries = {"time": ("time", np.asarray(snapshots.times)[numbers], {"units": "s"})}
     for axis in "zyx":
         coordinates[axis] = (axis, snapshots.axis(axis), {"units": "m"})
     variables = {}

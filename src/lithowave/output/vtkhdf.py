@@ -32,13 +32,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from lithowave.globe_coordinates import ChunkMap
 from lithowave.output import files
 from lithowave.output.attributes import UNITS
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import h5py
+    import numpy.typing as npt
 
 VERSION = (2, 0)
 THICKNESS = 0.01
@@ -110,8 +116,9 @@ def plane_normal(shape: Sequence[int]) -> str:
 
 
 def lay_out(
-    file: Any, storage: Storage, origin: Sequence[float], fields: Sequence[str], step_count: int, dtype: Any
-) -> str:
+    file: h5py.File, storage: Storage, origin: Sequence[float], fields: Sequence[str], step_count: int,
+    dtype: npt.DTypeLike,
+) -> str:  # fmt: skip
     """Create the groups with space for `step_count` steps; return the name of the group of times."""
     root = file.create_group("VTKHDF")
     root.attrs["Version"] = np.array(VERSION, dtype=np.int64)
@@ -151,7 +158,9 @@ def geometry_bytes(shape: Sequence[int], dtype: np.dtype) -> int:
     return math.prod(shape) * (24 + 9 * dtype.itemsize) + cells * (8 * len(corners) + 9)
 
 
-def lay_out_chunk(file: Any, storage: Storage, fields: Sequence[str], step_count: int, dtype: Any) -> str:
+def lay_out_chunk(
+    file: h5py.File, storage: Storage, fields: Sequence[str], step_count: int, dtype: npt.DTypeLike
+) -> str:
     """Create the groups with space for the geometry and `step_count` steps; return the name of the group of times."""
     root = file.create_group("VTKHDF")
     root.attrs["Version"] = np.array(VERSION, dtype=np.int64)
@@ -189,8 +198,9 @@ def lay_out_chunk(file: Any, storage: Storage, fields: Sequence[str], step_count
 
 
 def write_geometry(
-    path: Any, descriptor: int, chunk: ChunkMap, origin: Sequence[float], spacing: Sequence[float], shape: Sequence[int]
-) -> None:
+    path: str | Path, descriptor: int, chunk: ChunkMap, origin: Sequence[float], spacing: Sequence[float],
+    shape: Sequence[int],
+) -> None:  # fmt: skip
     """Write points, directions and cells of a grid (nz, ny, nx) with its first point at `origin` (x, y, z), m."""
     with files.open_file(path) as file:
         root = file["VTKHDF"]

@@ -20,7 +20,7 @@ from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -31,6 +31,10 @@ from lithowave.output.attributes import chunk_map, to_geographic
 from lithowave.output.geometry import azimuth, epicentral_distance, radial_direction
 
 if TYPE_CHECKING:
+    from obspy import Stream, UTCDateTime
+
+    from lithowave.description.receivers import Receiver
+    from lithowave.json_types import Entries
     from lithowave.output.geometry import SeismogramArrays
 
 
@@ -126,7 +130,7 @@ def require_packages(formats: Sequence[str], *, replaceable: bool = True) -> Non
         raise MissingPackageError(packages[missing[0]], purpose, "formats", without if replaceable else "")
 
 
-def check_names(receivers: Sequence[Any], formats: Sequence[str]) -> None:
+def check_names(receivers: Sequence[Receiver], formats: Sequence[str]) -> None:
     """Refuse receivers and formats, before a run, that could not be written after it.
 
     Parameters
@@ -149,7 +153,7 @@ def check_names(receivers: Sequence[Any], formats: Sequence[str]) -> None:
     require_packages(formats)
 
 
-def _name_problems(receiver: Any, format_name: str) -> Iterator[InputError]:
+def _name_problems(receiver: Receiver, format_name: str) -> Iterator[InputError]:
     limits = dict(zip(("network", "station", "location"), NAME_LIMITS[format_name], strict=True))
     title = FORMAT_NAMES[format_name]
     for kind, limit in limits.items():
@@ -166,13 +170,13 @@ def _name_problems(receiver: Any, format_name: str) -> Iterator[InputError]:
             )
 
 
-def _start_time(seismograms: SeismogramArrays) -> Any:
+def _start_time(seismograms: SeismogramArrays) -> UTCDateTime:
     from obspy import UTCDateTime
 
     return UTCDateTime(seismograms.start_time) if seismograms.start_time else UTCDateTime(0)
 
 
-def to_stream(seismograms: SeismogramArrays) -> Any:
+def to_stream(seismograms: SeismogramArrays) -> Stream:
     """Return all traces as an ObsPy Stream, receiver by receiver, E, N, Z; the data are shared, not copied.
 
     Traces of a run that is not complete have ``stats.lithowave.complete`` False.
@@ -293,10 +297,10 @@ def _store(path: Path, content: BytesIO) -> Path:
     return path
 
 
-def _sac_event(seismograms: SeismogramArrays) -> dict[str, Any]:
+def _sac_event(seismograms: SeismogramArrays) -> Entries:
     start = _start_time(seismograms)
     microseconds = start.microsecond % 1000
-    header: dict[str, Any] = {
+    header: Entries = {
         "nzyear": start.year,
         "nzjday": start.julday,
         "nzhour": start.hour,
@@ -321,9 +325,9 @@ def _sac_event(seismograms: SeismogramArrays) -> dict[str, Any]:
     return header
 
 
-def _sac_places(seismograms: SeismogramArrays) -> list[dict[str, Any]]:
+def _sac_places(seismograms: SeismogramArrays) -> list[Entries]:
     """Return the headers with the position of each receiver."""
-    headers: list[dict[str, Any]] = [
+    headers: list[Entries] = [
         {"user0": x, "user1": y, "user2": z, "stdp": 0.0 - z, "lcalda": False} for x, y, z in seismograms.positions
     ]
     origin = seismograms.geographic_origin

@@ -12,12 +12,20 @@ import os
 import platform
 from collections.abc import Callable, Mapping
 from itertools import accumulate
-from typing import Any
+from typing import TYPE_CHECKING, Protocol, cast
 
 import numpy as np
 
 from lithowave.errors import InputError, ResourceError
 from lithowave.parallel.ranks import SINGLE_RANK, Ranks
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+    from types import ModuleType
+
+    from cupy.cuda.nccl import NcclCommunicator
+
+    from lithowave.parallel.ranks import MpiRanks
 
 SHARED_DEVICES = "LITHOWAVE_SHARED_DEVICES"  # 1: several ranks may use one device, for tests
 TAG = 7
@@ -25,6 +33,84 @@ CHANNELS = 4  # NCCL channels
 FLAG_BYTES = 128  # each flag has separate cache lines
 
 Work = Callable[[], None]
+
+
+class HaloBackend(Protocol):
+    """What the exchange uses of a backend; see `lithowave.backends.interface.Backend`."""
+
+    shared: bool
+    @property
+    def own_memory(self) -> bool: ...
+    @property
+    def device_count(self) -> int: ...
+    def zeros(self, shape: int) -> HaloArray: ...
+    def upload(self, array: np.ndarray, dtype: type[np.generic]) -> HaloArray: ...
+    def mirror(self, array: HaloArray) -> Mirror: ...
+    def on_side_stream(self, behind: bool = True) -> AbstractContextManager[None]: ...
+    def join_side_stream(self) -> None: ...
+    def synchronize(self) -> None: ...
+
+
+class HaloDevice(HaloBackend, Protocol):
+    """What the exchange uses in addition if the arrays are on a device; see `lithowave.backends.interface`."""
+
+    spared_multiprocessors: int
+
+    @property
+    def identity(self) -> str: ...
+    @property
+    def stream(self) -> Pointer: ...
+    def can_export(self) -> bool: ...
+    def export(self, size: int) -> Exported: ...
+    def peers(self) -> Peers: ...
+
+
+class HaloArray(Protocol):
+    """An array of a backend. data : its memory on a device."""
+
+    @property
+    def itemsize(self) -> int: ...
+    @property
+    def nbytes(self) -> int: ...
+    @property
+    def data(self) -> Pointer: ...
+
+
+class Pointer(Protocol):
+    """Memory or a stream of a device. ptr : its address."""
+
+    @property
+    def ptr(self) -> int: ...
+
+
+class Mirror(Protocol):
+    """An array and its image `host` in main memory."""
+
+    @property
+    def host(self) -> np.ndarray: ...
+    def pull(self) -> None: ...
+    def wait(self) -> None: ...
+    def push(self) -> None: ...
+
+
+class Exported(Protocol):
+    """Memory into which other processes can write."""
+
+    @property
+    def address(self) -> int: ...
+    @property
+    def handle(self) -> bytes: ...
+    def free(self) -> None: ...
+
+
+class Peers(Protocol):
+    """Access to memory that other processes have exported."""
+
+    def open(self, handle: bytes) -> int: ...
+    def put(self, address: int, source: int, size: int) -> None: ...
+    def raise_flag(self, address: int, number: int) -> None: ...
+    def wait_flag(self, address: int, number: int) -> None: ...
+    def close(self) -> None: ...
 
 
 class Message:
@@ -82,6 +168,8 @@ class Message:
 class StagedMpiMessage(Message):
     """Exchange by MPI between arrays in main memory; on a CUDA device through page-locked buffers."""
 
+    halo: MpiHalo
+
     def _prepare(self) -> None:
         self._out, self._in = self.backend.mirror(self.outgoing), self.backend.mirror(self.incoming)
         world = self.halo.ranks.world
@@ -121,6 +209,9 @@ class MpiMessage(StagedMpiMessage):
 class NcclMessage(Message):
     """Exchange by NCCL between devices."""
 
+    halo: NcclHalo
+    backend: HaloDevice
+
     def _send(self) -> None:
         nccl, communicator, stream = self.halo.nccl, self.halo.communicator, self.backend.stream.ptr
         kind = nccl.NCCL_FLOAT32 if self.outgoing.itemsize == 4 else nccl.NCCL_FLOAT64
@@ -142,6 +233,9 @@ class PeerMessage(Message):
     without values consists of a flag only.
     """
 
+    halo: PeerHalo
+    backend: HaloDevice
+
     def _prepare(self) -> None:
         ranks, item = self.halo.ranks, self.incoming.itemsize
         self.neighbors = sorted(self.sends.keys() | self.receives.keys())
@@ -149,7 +243,7 @@ class PeerMessage(Message):
         self._turn_bytes = self._size + FLAG_BYTES * len(self.neighbors)
         self._block, self._count = self.backend.export(2 * self._turn_bytes), 0
         self._flags = {rank: self._size + FLAG_BYTES * n for n, rank in enumerate(self.neighbors)}
-        offers: list[Any] = [None] * ranks.size
+        offers: list[tuple[bytes, int, int, int] | None] = [None] * ranks.size
         for rank in self.neighbors:
             first = self.first_received.get(rank, 0) * item
             offers[rank] = (self._block.handle, first, self._flags[rank], self._turn_bytes)
@@ -195,14 +289,14 @@ class Halo:
     InputError : the device does not support this transport.
     """
 
-    def __init__(self, ranks: Ranks, backend: Any, transport: str = "auto", silent: bool = False) -> None:
+    def __init__(self, ranks: Ranks, backend: HaloBackend, transport: str = "auto", silent: bool = False) -> None:
         self.ranks, self.backend, self.silent = ranks, backend, silent
         self.transport = self._chosen(transport)
-        self.communicator: Any = None
+        self.communicator: NcclCommunicator | None = None
         self._messages: list[Message] = []
         if self.transport == "nccl":
             self._open_nccl()
-        self.peers = backend.peers() if self.transport == "peer" else None
+        self.peers: Peers | None = cast(HaloDevice, backend).peers() if self.transport == "peer" else None
 
     @property
     def alone(self) -> bool:
@@ -236,7 +330,7 @@ class Halo:
             self.communicator.destroy()  # otherwise NCCL hangs at exit
             self.communicator = None
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, object]:
         """Entries for run.json."""
         return self.ranks.facts() | ({} if self.alone else {"transport": self.transport})
 
@@ -265,20 +359,20 @@ class Halo:
             return nccl_version() is not None
         # Memory of a device that is not visible to this process cannot be written.
         one_machine = self.ranks.local_size == self.ranks.size <= self.backend.device_count
-        return one_machine and self.backend.can_export()
+        return one_machine and cast(HaloDevice, self.backend).can_export()
 
     def _open_nccl(self) -> None:
         from cupy.cuda import nccl
 
         # NCCL copies with one kernel per channel, which needs free multiprocessors while the solver works.
         channels = int(os.environ.setdefault("NCCL_MAX_NCHANNELS", str(CHANNELS)))
-        self.backend.spared_multiprocessors = min(channels, CHANNELS)
+        cast(HaloDevice, self.backend).spared_multiprocessors = min(channels, CHANNELS)
         self.nccl = nccl
         identity = self.ranks.broadcast(nccl.get_unique_id() if self.ranks.is_root else None)
         self.communicator = nccl.NcclCommunicator(self.ranks.size, identity, self.ranks.rank)
 
 
-def single_rank_halo(backend: Any) -> Halo:
+def single_rank_halo(backend: HaloBackend) -> Halo:
     """Return the halo of a standalone run, without messages."""
     return Halo(SINGLE_RANK, backend)
 
@@ -288,7 +382,7 @@ def device_index(ranks: Ranks, device_count: int) -> int:
     return ranks.local_rank % max(1, device_count)
 
 
-def require_own_device(ranks: Ranks, backend: Any) -> None:
+def require_own_device(ranks: Ranks, backend: HaloBackend) -> None:
     """Inform the backend whether other ranks use its device.
 
     Raises
@@ -297,7 +391,7 @@ def require_own_device(ranks: Ranks, backend: Any) -> None:
     """
     if not backend.own_memory:
         return
-    users = ranks.all_gather((platform.node(), backend.identity))
+    users = ranks.all_gather((platform.node(), cast(HaloDevice, backend).identity))
     backend.shared = len(set(users)) < len(users)
     if backend.shared and os.environ.get(SHARED_DEVICES) != "1":
         devices = len({device for device in users if device[0] == platform.node()})
@@ -334,3 +428,22 @@ def _begins(counts: Mapping[int, int]) -> dict[int, int]:
 def _parts(array: np.ndarray, counts: Mapping[int, int]) -> list[tuple[int, np.ndarray]]:
     """Return the contiguous range of each rank."""
     return [(rank, array[first : first + counts[rank]]) for rank, first in _begins(counts).items()]
+
+
+if TYPE_CHECKING:
+
+    class MpiHalo(Halo):
+        """A `Halo` with the transport ``host`` or ``mpi``."""
+
+        ranks: MpiRanks
+
+    class NcclHalo(Halo):
+        """A `Halo` with the transport ``nccl``."""
+
+        nccl: ModuleType
+        communicator: NcclCommunicator
+
+    class PeerHalo(Halo):
+        """A `Halo` with the transport ``peer``."""
+
+        peers: Peers

@@ -1,8 +1,7 @@
 """The processes (ranks) of a run: one process, or those started by `mpiexec`.
 
-Sections that all ranks execute together, in which an error on one rank is raised on all ranks.
-
-A thread that acts when a run completes no step for a long time.
+It contains sections that all ranks execute together, in which an error on one rank is raised on all ranks, and a thread
+that acts when a run completes no step for a long time.
 """
 
 from __future__ import annotations
@@ -15,14 +14,19 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import lru_cache
 from importlib.util import find_spec
-from typing import Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 import numpy as np
 
 from lithowave.errors import LithowaveError, MissingPackageError, OutputError, ResourceError
 from lithowave.parallel.launchers import launched, started, step_tasks, wait_for_reader
 
+if TYPE_CHECKING:
+    from types import TracebackType
+
 Note = Callable[[int, str], None]
+Hook = Callable[[type[BaseException], BaseException, "TracebackType | None"], object]
+T = TypeVar("T")
 PATIENCE = 600.0  # s without a completed step on a rank, after which the run ends
 
 
@@ -40,19 +44,19 @@ class Ranks:
         """True if this is rank 0, which writes reports and gathers results."""
         return self.rank == 0
 
-    def gather(self, value: Any) -> list[Any] | None:
+    def gather(self, value: T) -> list[T] | None:
         """Return the values of all ranks, in rank order, on the root; None on the other ranks."""
         return [value]
 
-    def all_gather(self, value: Any) -> list[Any]:
+    def all_gather(self, value: T) -> list[T]:
         """Return the values of all ranks, in rank order."""
         return [value]
 
-    def all_to_all(self, values: Sequence[Any]) -> list[Any]:
+    def all_to_all(self, values: Sequence[T]) -> list[T]:
         """Return the values that all ranks have for this rank. values : the values of this rank for each rank."""
         return list(values)
 
-    def broadcast(self, value: Any) -> Any:
+    def broadcast(self, value: T) -> T:
         """Return the value of the root."""
         return value
 
@@ -64,7 +68,7 @@ class Ranks:
         """Return the minimum of the values of all ranks."""
         return value
 
-    def total(self, value: Any) -> Any:
+    def total(self, value: T) -> T:
         """Return the sum of the values (numbers or arrays) of all ranks, added in rank order."""
         return value
 
@@ -87,7 +91,7 @@ class Ranks:
         """Abort all ranks with this exit status."""
         sys.exit(status)
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, object]:
         """Return entries for run.json."""
         return {"ranks": self.size}
 
@@ -104,19 +108,19 @@ class MpiRanks(Ranks):
         self.local_rank, self.local_size = machine.rank, machine.size
         self._watchdog: Watchdog | None = None
 
-    def gather(self, value: Any) -> list[Any] | None:
+    def gather(self, value: T) -> list[T] | None:
         """See `Ranks`."""
         return self.world.gather(value)
 
-    def all_gather(self, value: Any) -> list[Any]:
+    def all_gather(self, value: T) -> list[T]:
         """See `Ranks`."""
         return self.world.allgather(value)
 
-    def all_to_all(self, values: Sequence[Any]) -> list[Any]:
+    def all_to_all(self, values: Sequence[T]) -> list[T]:
         """See `Ranks`."""
         return self.world.alltoall(list(values))
 
-    def broadcast(self, value: Any) -> Any:
+    def broadcast(self, value: T) -> T:
         """See `Ranks`."""
         return self.world.bcast(value)
 
@@ -128,7 +132,7 @@ class MpiRanks(Ranks):
         """See `Ranks`."""
         return self.world.allreduce(value, self.mpi.MIN)
 
-    def total(self, value: Any) -> Any:
+    def total(self, value: T) -> T:
         """See `Ranks`."""
         first, *others = self.world.allgather(value)
         return sum(others, start=first)
@@ -170,7 +174,7 @@ class MpiRanks(Ranks):
         self.world.Abort(status)
         os._exit(status)  # MPI may return before it ends the process
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, object]:
         """See `Ranks`."""
         return {"ranks": self.size, "mpi": self.mpi.Get_library_version().splitlines()[0].strip("\0 ")}
 
@@ -225,20 +229,17 @@ def _unconnected(ranks: Ranks) -> str:
     )
 
 
-def _abort_on(ranks: Ranks, tell: Any) -> Any:
+def _abort_on(ranks: Ranks, tell: Hook) -> Hook:
     """Install a hook by which an uncaught exception aborts all ranks, which would otherwise wait forever."""
 
-    def hook(kind: type[BaseException], error: BaseException, trace: Any) -> None:
+    def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
         tell(kind, error, trace)
         ranks.abort(1)
 
     return hook
 
 
-Outcome = TypeVar("Outcome")
-
-
-def collective_call(ranks: Ranks, work: Callable[[], Outcome]) -> Outcome:
+def collective_call(ranks: Ranks, work: Callable[[], T]) -> T:
     """Return `work()`, which must not communicate; if it fails on some ranks, raise the first of these errors on all.
 
     Raises
@@ -283,10 +284,6 @@ def collective_section(ranks: Ranks) -> Iterator[None]:
     for rank, text in enumerate(texts):
         if text is not None:
             raise OutputError(f"rank {rank}: {text}")
-
-
-# Environment variables that launchers set: the number of ranks, or at least the rank of each process.
-# Environment variables of the tasks of a Slurm step. A batch script itself has SLURM_NTASKS, but no step.
 
 
 class Watchdog:

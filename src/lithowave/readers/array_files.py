@@ -17,13 +17,22 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import permutations
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from lithowave.errors import InputError
 from lithowave.readers.budget import ExpandedSize
 from lithowave.readers.foreign_formats import foreign_text, open_hdf5, read_dataset
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    import h5py
+    from scipy.io import netcdf_file
+    from scipy.io._netcdf import netcdf_variable
+
+    from lithowave.json_types import Entries, ReadEntries
 
 
 def nearest_complete(lacking: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -93,7 +102,7 @@ class ArrayEntry:
     shape: tuple[int, ...]
     dimensions: tuple[str, ...] | None
     load: Callable[[], np.ndarray]
-    attributes: Mapping[str, Any] = field(default_factory=dict)
+    attributes: ReadEntries = field(default_factory=dict)
 
     def values(self) -> np.ndarray:
         """Return the values, unpacked by ``scale_factor`` and ``add_offset``; NaN for missing values."""
@@ -120,12 +129,12 @@ class ArrayFile(dict[str, ArrayEntry]):
     def __init__(
         self,
         entries: Mapping[str, ArrayEntry],
-        attributes: Mapping[str, Any] | None = None,
-        groups: Mapping[str, Mapping[str, Any]] | None = None,
+        attributes: ReadEntries | None = None,
+        groups: Mapping[str, ReadEntries] | None = None,
     ) -> None:
         super().__init__(entries)
-        self.attributes: Mapping[str, Any] = attributes or {}
-        self.groups: Mapping[str, Mapping[str, Any]] = groups or {}
+        self.attributes: ReadEntries = attributes or {}
+        self.groups: Mapping[str, ReadEntries] = groups or {}
 
 
 @contextmanager
@@ -243,7 +252,7 @@ def _ambiguous_order(entry: ArrayEntry, name: str, sizes: Mapping[str, int], pat
     )
 
 
-def _opener(head: bytes, path: Path, what: str) -> Callable[[Path], Any]:
+def _opener(head: bytes, path: Path, what: str) -> Callable[[Path], AbstractContextManager[ArrayFile]]:
     if head == b"\x89HDF\r\n\x1a\n":
         return _open_hdf5
     if head[:4] in (b"CDF\x01", b"CDF\x02"):
@@ -272,34 +281,34 @@ def _open_hdf5(path: Path) -> Iterator[ArrayFile]:
             for name, item in datasets.items()
             if not _is_bare_dimension(item)
         }
-        groups: dict[str, Mapping[str, Any]] = {}
+        groups: dict[str, ReadEntries] = {}
         file.visititems(
             lambda name, item: groups.update({name: _hdf5_attributes(item)}) if isinstance(item, h5py.Group) else None
         )
         yield ArrayFile(entries, _hdf5_attributes(file), groups)
 
 
-def _nested_datasets(file: Any) -> list[Any]:
+def _nested_datasets(file: h5py.File) -> list[h5py.Dataset]:
     """Return the datasets in groups of a file."""
     import h5py
 
-    found: list[Any] = []
+    found: list[h5py.Dataset] = []
     file.visititems(lambda name, item: found.append(item) if "/" in name and isinstance(item, h5py.Dataset) else None)
     return found
 
 
-def _hdf5_attributes(dataset: Any) -> dict[str, Any]:
+def _hdf5_attributes(dataset: h5py.Dataset) -> Entries:
     """Return the attributes of a dataset or a file."""
     skipped = {"DIMENSION_LIST", "REFERENCE_LIST", "CLASS", "NAME", "_Netcdf4Dimid", "_Netcdf4Coordinates"}
     return {name: _plain(dataset.attrs[name]) for name in dataset.attrs if name not in skipped}
 
 
-def _is_bare_dimension(dataset: Any) -> bool:
+def _is_bare_dimension(dataset: h5py.Dataset) -> bool:
     """True if NetCDF-4 uses this dataset only to store the length of an axis without coordinates."""
     return str(_plain(dataset.attrs.get("NAME", ""))).startswith("This is a netCDF dimension but not")
 
 
-def _hdf5_dimensions(dataset: Any) -> tuple[str, ...] | None:
+def _hdf5_dimensions(dataset: h5py.Dataset) -> tuple[str, ...] | None:
     if dataset.ndim == 1 and dataset.is_scale:
         return (dataset.name.rsplit("/", 1)[-1],)
     names = [
@@ -334,7 +343,7 @@ def _open_classic_netcdf(path: Path) -> Iterator[ArrayFile]:
         yield ArrayFile(entries, attributes)
 
 
-def _netcdf_attributes(item: Any) -> dict[str, Any]:
+def _netcdf_attributes(item: netcdf_variable | netcdf_file) -> Entries:
     """Return the attributes of a variable or of the file."""
     return {_utf8(name): _plain(value) for name, value in item._attributes.items()}
 
@@ -367,7 +376,7 @@ def _array_bytes(archive: zipfile.ZipFile, item: zipfile.ZipInfo) -> int:
     return item.file_size
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     """Return an attribute value as text or numbers, independent of its storage in the file."""
     if isinstance(value, np.ndarray) and value.size == 1:
         value = value.reshape(-1)[0]

@@ -21,10 +21,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from os import SEEK_END
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from lithowave.errors import InputError
 from lithowave.readers.budget import ExpandedSize
+
+if TYPE_CHECKING:
+    import h5py
+    import numpy as np
+    from h5py import h5o
 
 HEAD_BYTES = 3600
 """Number of bytes from the start of a file that `waveform_format` requires."""
@@ -83,7 +88,7 @@ _MOST_TEXTS = 1_000_000
 
 
 @contextmanager
-def open_hdf5(path: Path) -> Iterator[Any]:
+def open_hdf5(path: Path) -> Iterator[h5py.File]:
     """Open a file.
 
     Raises
@@ -96,7 +101,7 @@ def open_hdf5(path: Path) -> Iterator[Any]:
         yield file
 
 
-def open_shared(path: Path) -> Any:
+def open_shared(path: Path) -> h5py.File:
     """Open a file for reading without a lock, also while the same process has it open in another mode.
 
     HDF5 then refuses to open it by name; a Python file has no name for HDF5. OSError : the file cannot be read.
@@ -112,7 +117,7 @@ def open_shared(path: Path) -> Any:
         raise error from None
 
 
-def _open_stream(path: Path) -> Any:
+def _open_stream(path: Path) -> h5py.File:
     """Open a file for reading through a Python file."""
     import h5py
 
@@ -162,7 +167,7 @@ def require_heaps(path: Path) -> None:
         start = data.find(_HEAP, start + 4)
 
 
-def refuse_references(file: Any) -> None:
+def refuse_references(file: h5py.File) -> None:
     """Raise ValueError if a link or a dataset of an open file refers to another file; no link is followed.
 
     Attributes that declare more bytes than the file are refused, too.
@@ -185,7 +190,7 @@ def refuse_references(file: Any) -> None:
             raise ValueError(f"{text} is in another file; expected a file that contains all of its data")
 
 
-def _require_attributes(item: Any, file: Any) -> None:
+def _require_attributes(item: h5o.ObjectID, file: h5py.File) -> None:
     """Raise ValueError if an attribute of an object is larger than its file, which contains it without compression."""
     from h5py import h5a
 
@@ -195,7 +200,7 @@ def _require_attributes(item: Any, file: Any) -> None:
             raise ValueError(f"an attribute declares {size} bytes, more than the file contains")
 
 
-def read_dataset(dataset: Any, size: ExpandedSize) -> Any:
+def read_dataset(dataset: h5py.Dataset, size: ExpandedSize) -> np.ndarray:
     """Return all values of a dataset.
 
     Raises

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -34,6 +34,9 @@ from lithowave.readers.gridded_model import (
     stored_values,
 )
 from lithowave.readers.text import LENGTH, si_factor
+
+if TYPE_CHECKING:
+    from lithowave.json_types import ReadEntries
 
 AXIS_NAMES = {
     "longitude": {"longitude", "lon", "long", "lons"},
@@ -238,7 +241,7 @@ def _perturbation(name: str, got: str, path: Path) -> InputError:
 
 
 def read_geographic_axis(
-    by_name: Mapping[str, ArrayEntry], role: str, name: str, attributes: Mapping[str, Any], path: Path,
+    by_name: Mapping[str, ArrayEntry], role: str, name: str, attributes: ReadEntries, path: Path,
     repeated: bool = False,
 ) -> np.ndarray:  # fmt: skip
     """Return coordinates in the order of the file: degrees, or z in m, which may appear twice if ``repeated``."""
@@ -277,7 +280,7 @@ def _unwrapped(longitude: np.ndarray) -> np.ndarray:
     return unwrapped
 
 
-def _heights(entry: ArrayEntry, name: str, values: np.ndarray, attributes: Mapping[str, Any], path: Path) -> np.ndarray:
+def _heights(entry: ArrayEntry, name: str, values: np.ndarray, attributes: ReadEntries, path: Path) -> np.ndarray:
     """Return z in m from a vertical axis."""
     units = stated_units(entry) or str(attributes.get("geospatial_vertical_units", "")).strip()
     if not units:
@@ -297,7 +300,7 @@ def _heights(entry: ArrayEntry, name: str, values: np.ndarray, attributes: Mappi
     return z
 
 
-def _points_down(entry: ArrayEntry, name: str, z: np.ndarray, attributes: Mapping[str, Any], path: Path) -> bool:
+def _points_down(entry: ArrayEntry, name: str, z: np.ndarray, attributes: ReadEntries, path: Path) -> bool:
     stated = entry.attributes.get("positive") or attributes.get("geospatial_vertical_positive") or ""
     positive = str(stated).strip().lower()
     if positive not in ("", "up", "down"):
@@ -318,7 +321,7 @@ def _points_down(entry: ArrayEntry, name: str, z: np.ndarray, attributes: Mappin
 
 
 def stated_extent(
-    attributes: Mapping[str, Any], roles: Mapping[str, str], axes: Mapping[str, np.ndarray]
+    attributes: ReadEntries, roles: Mapping[str, str], axes: Mapping[str, np.ndarray]
 ) -> list[str]:
     """Return notes on file attributes that state another extent than the axes."""
     notes = []

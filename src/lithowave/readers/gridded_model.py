@@ -27,7 +27,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -36,6 +36,7 @@ from lithowave.readers.array_files import DAMAGE, ArrayEntry, ArrayFile, dimensi
 from lithowave.readers.text import DENSITY, LENGTH, SPEED, Exponents, parse_number, read_lines, si_factor
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
     from pyproj import Transformer
 
 
@@ -66,7 +67,7 @@ class Frame:
         """Units of the three axes."""
         return ("degrees", "degrees", "m") if self.kind == "geographic" else ("m", "m", "m")
 
-    def from_geographic(self, longitude: Any, latitude: Any) -> tuple[np.ndarray, np.ndarray]:
+    def from_geographic(self, longitude: npt.ArrayLike, latitude: npt.ArrayLike) -> tuple[np.ndarray, np.ndarray]:
         """Return the coordinates of points given by longitude and latitude, degrees."""
         if self.kind == "geographic":
             return np.asarray(longitude), np.asarray(latitude)
@@ -76,7 +77,7 @@ class Frame:
         east, north = np.asarray(east) - east_0, np.asarray(north) - north_0
         return sine * east + cosine * north, cosine * east - sine * north
 
-    def to_geographic(self, first: Any, second: Any) -> tuple[np.ndarray, np.ndarray]:
+    def to_geographic(self, first: npt.ArrayLike, second: npt.ArrayLike) -> tuple[np.ndarray, np.ndarray]:
         """Return longitude and latitude, degrees, of points given by the coordinates of this frame."""
         if self.kind == "geographic":
             return np.asarray(first), np.asarray(second)
@@ -174,7 +175,7 @@ class GriddedModel:
         """All arrays of values by name."""
         return {"vp": self.vp, "vs": self.vs, "rho": self.rho, **self.quality}
 
-    def with_values(self, values: Mapping[str, np.ndarray], **changes: Any) -> GriddedModel:
+    def with_values(self, values: Mapping[str, np.ndarray], **changes: object) -> GriddedModel:
         """Return the model with other arrays of values, by the names of `properties`, and other entries."""
         quality = {name: values[name] for name in self.quality}
         return replace(self, vp=values["vp"], vs=values["vs"], rho=values["rho"], quality=quality, **changes)

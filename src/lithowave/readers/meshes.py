@@ -24,7 +24,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Protocol
 
 import numpy as np
 
@@ -130,7 +130,16 @@ def _read_vtu(path: Path) -> MeshFile:
     return _assembled(path, np.asarray(mesh.points, float), cells, {}, {})
 
 
-def _in_gmsh_order(block: Any) -> np.ndarray:
+class MeshioBlock(Protocol):
+    """Elements of one type of meshio."""
+
+    @property
+    def type(self) -> str: ...
+    @property
+    def data(self) -> np.ndarray: ...
+
+
+def _in_gmsh_order(block: MeshioBlock) -> np.ndarray:
     nodes = np.asarray(block.data).astype(np.int64)
     return nodes[:, FROM_VTK] if block.type == "hexahedron27" else nodes
 

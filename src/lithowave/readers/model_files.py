@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, TypeGuard
 
 import numpy as np
 
@@ -21,6 +21,10 @@ from lithowave.readers.geographic_model import is_geographic, read_geographic_mo
 from lithowave.readers.gridded_model import GriddedModel, blocks_of, local_model, read_text_model
 from lithowave.readers.sw4 import is_rfile, is_sfile, read_rfile, read_sfile
 from lithowave.readers.text import is_text
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+    import xarray
 
 Models = tuple[GriddedModel, ...]
 """The blocks of a model from the top down; most formats have one."""
@@ -67,7 +71,7 @@ class ArrayModel:
     models : its blocks, with copies of the arrays.
     """
 
-    def __init__(self, value: Any) -> None:
+    def __init__(self, value: xarray.Dataset | Mapping[str, npt.ArrayLike]) -> None:
         """Read a Dataset or a dictionary of arrays.
 
         Raises
@@ -77,19 +81,19 @@ class ArrayModel:
         self.models: Models = models_of(_entries(value), LABEL)
 
 
-def is_dataset(value: Any) -> bool:
+def is_dataset(value: object) -> TypeGuard[xarray.Dataset]:
     """True for an xarray Dataset."""
     return all(hasattr(value, name) for name in ("data_vars", "variables", "attrs"))
 
 
-def is_array_mapping(value: Any) -> bool:
+def is_array_mapping(value: object) -> bool:
     """True for a dictionary with arrays of a gridded model."""
     if not isinstance(value, Mapping) or is_dataset(value):
         return False
     return any(isinstance(value.get(name), (np.ndarray, list, tuple)) for name in ("vp", "vs", "rho"))
 
 
-def _entries(value: Any) -> ArrayFile:
+def _entries(value: xarray.Dataset | Mapping[str, npt.ArrayLike]) -> ArrayFile:
     if is_dataset(value):
         found = {
             str(name): ArrayEntry(

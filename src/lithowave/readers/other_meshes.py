@@ -25,7 +25,7 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Protocol
 
 import numpy as np
 
@@ -434,8 +434,16 @@ def _table(path: Path, width: int | None, counted: bool = True) -> np.ndarray:
     return values.reshape(count, columns)
 
 
+class Decompressor(Protocol):
+    """What expands a compressed block."""
+
+    @property
+    def eof(self) -> bool: ...
+    def decompress(self, data: bytes, max_length: int = ..., /) -> bytes: ...
+
+
 _HEADERS = {b"UInt32": 4, b"UInt64": 8}
-_EXPANDERS: dict[bytes, Callable[[], Any]] = {
+_EXPANDERS: dict[bytes, Callable[[], Decompressor]] = {
     b"vtkZLibDataCompressor": zlib.decompressobj, b"vtkLZMADataCompressor": lzma.LZMADecompressor
 }  # fmt: skip
 _ARRAY = re.compile(rb"<DataArray\b([^>]*)>([^<]*)")
@@ -477,7 +485,7 @@ def require_size(path: Path) -> None:
 
 
 def _expand(
-    data: bytes, start: int, is_raw: bool, words: np.dtype, expander: Callable[[], Any], size: ExpandedSize
+    data: bytes, start: int, is_raw: bool, words: np.dtype, expander: Callable[[], Decompressor], size: ExpandedSize
 ) -> None:
     """Add the size of the blocks of one array; nothing is added for an array that is damaged."""
     width = words.itemsize

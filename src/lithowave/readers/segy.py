@@ -46,7 +46,7 @@ from fractions import Fraction
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -54,6 +54,9 @@ from lithowave.errors import InputError, MissingPackageError
 from lithowave.readers.array_files import DAMAGE
 from lithowave.readers.stations import ReceiverRecord, ReceiverTable
 from lithowave.readers.text import parse_number, read_lines
+
+if TYPE_CHECKING:
+    from segyio import SegyFile
 
 _FORMATS = frozenset(range(1, 17))
 _FORMAT_CODE = slice(3224, 3226)
@@ -77,7 +80,7 @@ def byte_order(path: Path) -> str:
 
 
 @contextmanager
-def open_segy(path: Path) -> Iterator[Any]:
+def open_segy(path: Path) -> Iterator[SegyFile]:
     """Open a file for reading, without an assumption about its geometry; errors as those of segyio."""
     import segyio
 
@@ -259,7 +262,7 @@ def _headers(path: Path) -> tuple[dict[str, np.ndarray], int]:
         raise InputError(_GEOMETRY, f"cannot be read as SEG-Y: {reason}", hint=hint, file=path) from None
 
 
-def _system(file: Any) -> int:
+def _system(file: SegyFile) -> int:
     import segyio
 
     return int(file.bin[segyio.BinField.MeasurementSystem])

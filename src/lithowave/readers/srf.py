@@ -28,7 +28,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, BinaryIO, NoReturn, TextIO
+from typing import TYPE_CHECKING, BinaryIO, NoReturn, TextIO
 
 import numpy as np
 
@@ -46,6 +46,9 @@ from lithowave.faults.subfaults import (
 from lithowave.readers.budget import DIGITS, LINE_BYTES, ExpandedSize
 from lithowave.readers.foreign_formats import is_hdf5, naming_foreign, open_hdf5, read_dataset
 from lithowave.readers.text import UTF8_MARK, digit_pattern, parse_number
+
+if TYPE_CHECKING:
+    import h5py
 
 _SAMPLES_AT_ONCE = 1 << 17
 """Number of samples whose text is stored before it is converted."""
@@ -354,7 +357,7 @@ def read_hdf5_tables(path: Path) -> SrfTables:
     )
 
 
-def _version(file: Any, path: Path) -> str:
+def _version(file: h5py.File, path: Path) -> str:
     value = file.attrs.get("VERSION")
     if value is None:
         raise InputError("VERSION", "the attribute is missing", f"expected {' or '.join(POINT_FIELDS)}", file=path)
@@ -365,7 +368,9 @@ def _version(file: Any, path: Path) -> str:
         raise InputError("VERSION", f"{text!r}", f"available: {' and '.join(POINT_FIELDS)}", file=path) from None
 
 
-def _table(container: Any, key: str, names: tuple[str, ...], path: Path, size: ExpandedSize) -> dict[str, np.ndarray]:
+def _table(
+    container: h5py.Group, key: str, names: tuple[str, ...], path: Path, size: ExpandedSize
+) -> dict[str, np.ndarray]:
     """Return the fields of a compound dataset or attribute."""
     if key not in container:
         raise InputError(key, "is missing", "expected a table with one element per subfault", file=path)
@@ -396,7 +401,7 @@ def _counts(points: dict[str, np.ndarray], path: Path) -> np.ndarray:
     return counts.astype(np.int64)
 
 
-def _samples(file: Any, component: int, counts: np.ndarray, path: Path, size: ExpandedSize) -> np.ndarray:
+def _samples(file: h5py.File, component: int, counts: np.ndarray, path: Path, size: ExpandedSize) -> np.ndarray:
     name, expected = f"SR{component + 1}", int(counts.sum())
     if name not in file:
         if expected == 0:

@@ -28,7 +28,6 @@ import math
 import struct
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -307,7 +306,7 @@ def _array(entries: ArrayFile, name: str, dimensions: int, path: Path, used: lis
     return values
 
 
-def _surface(entries: ArrayFile, name: str, shape: Any, path: Path, used: list[str]) -> np.ndarray:
+def _surface(entries: ArrayFile, name: str, shape: tuple[int, ...], path: Path, used: list[str]) -> np.ndarray:
     """Return a surface on the points of a block, interpolated linearly if it has others over the same extent."""
     values = _array(entries, name, 2, path, used).astype(float)
     if not np.isfinite(values).all() or min(values.shape) < 2:

@@ -8,11 +8,11 @@ The report of a survey: a table of its shots, with their states and links to the
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 import numpy as np
@@ -39,6 +39,9 @@ from lithowave.report.page import (
     selection,
     text,
 )
+
+if TYPE_CHECKING:
+    from lithowave.json_types import Entries, ReadEntries
 
 MAX_VALUES, MAX_RECEIVERS = 800_000, 90
 
@@ -122,7 +125,7 @@ class ShotRow:
 
 def report_survey(
     directory: str | Path,
-    index: Mapping[str, Any],
+    index: ReadEntries,
     description: str,
     shots: Sequence[ShotRow],
     path: str | Path | None = None,
@@ -167,11 +170,11 @@ def report_survey(
     return page.write(target)
 
 
-def _row(directory: Path, target: Path, shot: ShotRow, chunk: ChunkMap | None) -> list[Any]:
+def _row(directory: Path, target: Path, shot: ShotRow, chunk: ChunkMap | None) -> list[object]:
     state = Html(f'<span class="state-{text(shot.state)}">{text(shot.state)}</span>')
     folder = directory / shot.folder
     found = folder / FILE_NAME if (folder / FILE_NAME).is_file() else folder
-    results: Any = "–"
+    results: object = "–"
     if found.exists():
         link = quote(os.path.relpath(found.resolve(), target.resolve().parent))
         results = Html(f'<a href="{text(link)}">{"folder" if found == folder else "report"}</a>')
@@ -181,9 +184,9 @@ def _row(directory: Path, target: Path, shot: ShotRow, chunk: ChunkMap | None) -
     return [shot.number, shot.name, *place, state, shot.note, results]
 
 
-def _layout(page: Page, directory: Path, shots: Sequence[ShotRow], entries: dict[str, Any]) -> str:
+def _layout(page: Page, directory: Path, shots: Sequence[ShotRow], entries: Entries) -> str:
     """Return a map of the shots, and of the receivers of the first shot that has started."""
-    traces: list[dict[str, Any]] = []
+    traces: list[Entries] = []
     chunk = chunk_of(entries)
 
     def place(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -196,7 +199,7 @@ def _layout(page: Page, directory: Path, shots: Sequence[ShotRow], entries: dict
     x, y, _ = np.array([shot.position for shot in shots], dtype=float).reshape(-1, 3).T
     traces.append(_markers(*place(x, y), "Shots", "star", "#d55e00"))
     bounds = domain_of(entries) if chunk is None else None
-    layout: dict[str, Any] = {
+    layout: Entries = {
         "xaxis": {"title": {"text": "x, East (km)"}, "constrain": "domain"},
         "yaxis": {"title": {"text": "y, North (km)"}, "scaleanchor": "x"},
         "showlegend": True, "legend": {"orientation": "h", "y": 1.12},
@@ -212,7 +215,7 @@ def _layout(page: Page, directory: Path, shots: Sequence[ShotRow], entries: dict
     return page.add_plot(traces, layout, f"Positions of the shots{which}{'; rectangle: the domain' if bounds else ''}.")
 
 
-def _markers(x: Any, y: Any, name: str, symbol: str, color: str) -> dict[str, Any]:
+def _markers(x: object, y: object, name: str, symbol: str, color: str) -> Entries:
     return {
         "type": "scatter", "mode": "markers", "name": name,
         "x": packed(np.asarray(x, dtype=float)), "y": packed(np.asarray(y, dtype=float)),

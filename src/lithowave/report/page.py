@@ -15,7 +15,7 @@ from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
 from string import Template
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -27,6 +27,9 @@ from lithowave.output.geometry import azimuth, component, distance_unit, epicent
 from lithowave.output.run_folder import now
 from lithowave.output.seismograms import Seismograms
 from lithowave.version import __version__
+
+if TYPE_CHECKING:
+    from lithowave.json_types import Entries, ReadEntries
 
 FILE_NAME = "report.html"
 MEDIA_TYPES = {".png": "image/png", ".svg": "image/svg+xml", ".gif": "image/gif", ".mp4": "video/mp4"}
@@ -45,15 +48,15 @@ class Page:
     title: str
     summary: str
     sections: list[tuple[str, str]] = field(default_factory=list)
-    plots: list[dict[str, Any]] = field(default_factory=list)
-    waves: dict[str, Any] | None = None
+    plots: list[Entries] = field(default_factory=list)
+    waves: Entries | None = None
 
     def add(self, heading: str, *parts: str) -> None:
         """Add a section of HTML parts; empty parts are omitted, and so is a section without parts."""
         if any(parts):
             self.sections.append((heading, "\n".join(part for part in parts if part)))
 
-    def add_plot(self, data: Sequence[Mapping[str, Any]], layout: Mapping[str, Any], description: str) -> Html:
+    def add_plot(self, data: Sequence[ReadEntries], layout: ReadEntries, description: str) -> Html:
         """Add a plot and return its element.
 
         Parameters
@@ -124,13 +127,13 @@ def plotting_library() -> str:
     return get_plotlyjs().replace("</script", "<\\/script")
 
 
-def script_json(value: Any) -> str:
+def script_json(value: object) -> str:
     """Return JSON for use inside a script element: no character of it can end the element; NaN becomes null."""
     text = json.dumps(_finite(value), separators=(",", ":"), allow_nan=False)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
-def _finite(value: Any) -> Any:
+def _finite(value: object) -> object:
     if isinstance(value, Mapping):
         return {str(name): _finite(entry) for name, entry in value.items()}
     if isinstance(value, (list, tuple)):
@@ -153,17 +156,17 @@ def base64_floats(values: np.ndarray) -> str:
     return b64encode(np.ascontiguousarray(values, dtype="<f4").tobytes()).decode("ascii")
 
 
-def text(value: Any) -> str:
+def text(value: object) -> str:
     """Return a value as HTML text."""
     return value if isinstance(value, Html) else escape(str(value))
 
 
-def paragraph(content: Any) -> str:
+def paragraph(content: object) -> str:
     """Return a paragraph."""
     return f"<p>{text(content)}</p>"
 
 
-def facts_table(rows: Mapping[str, Any], caption: str = "") -> str:
+def facts_table(rows: ReadEntries, caption: str = "") -> str:
     """Return a table of names and values; values that are None or empty are omitted."""
     lines = [
         f'<tr><th scope="row">{text(name)}</th><td>{text(value)}</td></tr>'
@@ -176,7 +179,7 @@ def facts_table(rows: Mapping[str, Any], caption: str = "") -> str:
     )
 
 
-def data_table(header: Sequence[str], rows: Iterable[Sequence[Any]], caption: str) -> str:
+def data_table(header: Sequence[str], rows: Iterable[Sequence[object]], caption: str) -> str:
     """Return a table with a header; numbers are aligned to the right and shown with four digits."""
     rows = [list(row) for row in rows]
     if not rows:
@@ -192,7 +195,7 @@ def data_table(header: Sequence[str], rows: Iterable[Sequence[Any]], caption: st
     return _scrolled(table, caption, tall=len(rows) > 15)
 
 
-def _cell(value: Any) -> str:
+def _cell(value: object) -> str:
     if value is None:
         return "–"
     return number_text(value) if isinstance(value, float) else text(value)
@@ -224,7 +227,7 @@ def plot_element(name: str, description: str, high: bool = False) -> Html:
     )
 
 
-def selection(name: str, label: str, options: Iterable[tuple[Any, str]]) -> Html:
+def selection(name: str, label: str, options: Iterable[tuple[object, str]]) -> Html:
     """Return a labeled list of options (value, text); the first one is selected."""
     entries = "".join(f'<option value="{text(value)}">{text(shown)}</option>' for value, shown in options)
     return Html(f'<label for="{name}">{text(label)}<br><select id="{name}">{entries}</select></label>')
@@ -290,7 +293,7 @@ def wave_data(
     chosen: np.ndarray,
     runs: Sequence[tuple[str, Mapping[str, np.ndarray]]],
     units: Mapping[str, str],
-) -> dict[str, Any]:
+) -> Entries:
     """Return the data of the plots.
 
     Parameters
@@ -338,7 +341,7 @@ def common_scales(
 
 def _arrivals(
     seismograms: Seismograms, chosen: np.ndarray, layers: Layers | None, model: str | None
-) -> list[dict[str, Any]]:
+) -> list[Entries]:
     """Return the first P and S arrivals at the receivers."""
     phases = []
     for label, times, _ in receiver_arrivals(seismograms, layers, model, chosen):

@@ -8,11 +8,11 @@ Table of the sources of a run, and plots of their time functions and spectra, fo
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -42,6 +42,9 @@ from lithowave.report.page import (
     require_plotly,
     text,
 )
+
+if TYPE_CHECKING:
+    from lithowave.json_types import Entries, ReadEntries
 
 MAX_MOVIE_BYTES, MAX_MOVIES = 4_500_000, 2
 LOG_LINES = 200
@@ -104,7 +107,7 @@ def _simulation(directory: Path) -> tuple[Simulation | None, str]:
         return None, paragraph(f"The report lacks the model and the source: {reason}")
 
 
-def _summary(facts: Mapping[str, Any]) -> str:
+def _summary(facts: ReadEntries) -> str:
     plan = facts.get("plan", {})
     method = str(plan.get("method", "unknown method")).replace("_", " ")
     state = facts.get("exit_state", "lost")
@@ -113,7 +116,7 @@ def _summary(facts: Mapping[str, Any]) -> str:
     )
 
 
-def _warnings(facts: Mapping[str, Any]) -> str:
+def _warnings(facts: ReadEntries) -> str:
     """Return the state of the run if it is not complete, and its warnings."""
     state = facts.get("exit_state", "lost")
     lines = []
@@ -133,10 +136,10 @@ def _warnings(facts: Mapping[str, Any]) -> str:
 
 
 def _overview(
-    facts: Mapping[str, Any], entries: Mapping[str, Any], simulation: Simulation | None, seismograms: Seismograms | None
+    facts: ReadEntries, entries: ReadEntries, simulation: Simulation | None, seismograms: Seismograms | None
 ) -> str:
     plan = facts.get("plan", {})
-    rows: dict[str, Any] = {"State": facts.get("exit_state")}
+    rows: Entries = {"State": facts.get("exit_state")}
     if simulation is not None:
         domain = simulation.domain
         rows["Domain"] = domain.chunk.text() if domain.chunk is not None else "; ".join(
@@ -162,7 +165,7 @@ def _overview(
     return facts_table(rows, "Description")
 
 
-def _source_rows(summary: Mapping[str, Any]) -> dict[str, Any]:
+def _source_rows(summary: ReadEntries) -> Entries:
     """Return the summary of all sources in words."""
     if not summary:
         return {}
@@ -176,9 +179,9 @@ def _source_rows(summary: Mapping[str, Any]) -> dict[str, Any]:
     return rows
 
 
-def _plan_rows(plan: Mapping[str, Any]) -> dict[str, Any]:
+def _plan_rows(plan: ReadEntries) -> Entries:
     """Return the discretization in words."""
-    rows: dict[str, Any] = {}
+    rows: Entries = {}
     if "method" in plan:
         accuracy = [f"{key} {plan[key]}" for key in ("order", "degree") if plan.get(key) is not None]
         rows["Method"] = ", ".join([str(plan["method"]).replace("_", " "), *accuracy])
@@ -241,7 +244,7 @@ def _movie(directory: Path, folder: Path, file: Path, count: int) -> Path:
         frames = max(2, min(frames - 1, int(0.9 * frames * MAX_MOVIE_BYTES / path.stat().st_size)))
 
 
-def _timings(facts: Mapping[str, Any]) -> str:
+def _timings(facts: ReadEntries) -> str:
     setup, loop, wall = (facts.get(key) for key in ("setup_s", "loop_s", "wall_s"))
     rows = [["Preparation: mesh, material, compilation of kernels", setup], ["Time loop", loop]]
     if None not in (setup, loop, wall):
@@ -255,7 +258,7 @@ def _timings(facts: Mapping[str, Any]) -> str:
     return "\n".join([table, *(paragraph(line) for line in (speed, *resumed) if line)])
 
 
-def _provenance(facts: Mapping[str, Any]) -> str:
+def _provenance(facts: ReadEntries) -> str:
     rows = {
         "lithowave": facts.get("lithowave"), "Commit": facts.get("commit"),
         "Command": " ".join(facts.get("command", [])),
@@ -354,7 +357,7 @@ def model_section(simulation: Simulation) -> tuple[str, np.ndarray, np.ndarray, 
     return max(found, key=lambda entry: entry[:2])[2]
 
 
-def _points(simulation: Simulation, column: int) -> list[dict[str, Any]]:
+def _points(simulation: Simulation, column: int) -> list[Entries]:
     """Return markers of the sources and receivers, projected to the section."""
     marks = []
     for points, symbol, size, color in (
@@ -522,7 +525,7 @@ def _function_plot(page: Page, signals: Sequence[Signal], name: str, duration: f
     return page.add_plot(lines, layout, f"{name} over time{_first_label(signals)}.")
 
 
-def _line(signal: Signal, x: np.ndarray, y: np.ndarray) -> dict[str, Any]:
+def _line(signal: Signal, x: np.ndarray, y: np.ndarray) -> Entries:
     return {"type": "scatter", "mode": "lines", "name": page_text(signal.label), "x": packed(x), "y": packed(y)}
 
 
@@ -531,7 +534,7 @@ def page_text(label: str) -> str:
     return label.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
-def _legend(signals: Sequence[Signal]) -> dict[str, Any]:
+def _legend(signals: Sequence[Signal]) -> Entries:
     few = 1 < len(signals) <= 4
     return {"showlegend": True, "legend": {"orientation": "h", "y": 1.15}} if few else {}
 
@@ -561,7 +564,7 @@ def _spectrum_plot(page: Page, signals: Sequence[Signal], resolved: float | None
         lines.append(_line(signal, frequency[every], np.maximum(amplitude[every], 1e-6)))
     text = "Amplitude spectrum of the time function, relative to its maximum"
     scale = {"type": "log", "range": [-4, 0.2], "exponentformat": "power"}
-    layout: dict[str, Any] = {
+    layout: Entries = {
         "xaxis": {"title": {"text": "Frequency (Hz)"}},
         "yaxis": {"title": {"text": "Relative amplitude"}, **scale},
     }

@@ -29,7 +29,7 @@ from lithowave.parallel.ranks import Ranks
 from lithowave.projection import turned
 
 if TYPE_CHECKING:
-    from lithowave.backends.interface import Backend
+    from lithowave.backends.interface import Backend, PendingCopy
     from lithowave.description.simulation import Simulation
 
 
@@ -328,7 +328,7 @@ class PendingFields:
     plain : names of the parts that this function returns unchanged, apart from their shape.
     """
 
-    parts: dict[str, Any]
+    parts: dict[str, PendingCopy]
     finish: Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]]
     communicates: bool = False
     plain: tuple[str, ...] = ()
@@ -337,7 +337,7 @@ class PendingFields:
         """Return the result after the copies have finished."""
         return self.finish({name: part.wait() for name, part in self.parts.items()})
 
-    def arriving(self) -> dict[str, Any]:
+    def arriving(self) -> dict[str, np.ndarray | PendingCopy]:
         """Return the result as `wait` does, but with the copies of `plain` parts that can be read in pieces."""
         large = {name: self.parts[name] for name in self.plain if name in self.parts and self.parts[name].in_pieces}
         rest = {name: part.wait() for name, part in self.parts.items() if name not in large}
@@ -460,7 +460,7 @@ class Solver(Protocol):
     def placement(self, sources: Sequence[PointSource], receivers: Sequence[Receiver]) -> Placement:
         """Return the sources and receivers that the weights of this rank represent."""
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, object]:
         """Return the entries of run.json in addition to the plan: errors of quantized material."""
 
     def start_records(self, capacity: int, stress: bool) -> None:
@@ -528,7 +528,7 @@ class BenchTask(Protocol):
     plan: Plan
     simulation: Simulation
 
-    def entries(self) -> dict[str, Any]:
+    def entries(self) -> dict[str, object]:
         """Return the entries of the benchmark record about the case: ``size``, ``order`` or ``degree``, and others."""
 
     def step_bytes(self) -> float:

@@ -1,19 +1,12 @@
-"""Arguments, launches and timing of kernels.
+"""Arguments, launches and timing of kernels that all methods share.
 
-Arguments of kernels by name: each method has one table of argument lists for the CPU and the CUDA version.
-
-Kernels over points that all methods share, on the CPU.
-
-Launches of CUDA kernels with a thread for each of a number of points, which all methods need.
-
-Lists of kernel launches that are repeated: built once, captured by a device as one graph.
+It contains arguments of kernels by name, from one table per method for the CPU and the CUDA version; kernels over
+points on the CPU; launches of CUDA kernels with a thread for each of a number of points; lists of launches that are
+repeated: built once, captured by a device as one graph (`Programs`); the maximum of a field from partial maxima that a
+kernel computes; and the timing of kernels for predictions (`check`) and for `bench`.
 
 A launch is a function without arguments, usually `functools.partial` of a kernel and its arrays. It must not refer to
 the solver that stores it: a solver is then freed with its last reference, without a garbage collection.
-
-Maximum of a field, from partial maxima that a kernel computes.
-
-Timing of kernels for predictions (`check`) and for `bench`.
 """
 
 from __future__ import annotations
@@ -23,17 +16,22 @@ import time
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from lithowave.backends.kernel_cache import njit
 from lithowave.backends.loops import row
 
+if TYPE_CHECKING:
+    from lithowave.backends.interface import Array, Backend, DeviceBackend
+
 ArgumentTable = Mapping[str, tuple[str, ...]]
+Arguments = dict[str, Any]
+"""Arguments of a kernel by name: arrays, numbers and tuples of them, as its signature states."""
 
 
-def named_arguments(table: ArgumentTable, kernel: str, arguments: Sequence[Any]) -> dict[str, Any]:
+def named_arguments(table: ArgumentTable, kernel: str, arguments: Sequence[object]) -> Arguments:
     """Return the arguments of a call by name.
 
     Parameters
@@ -84,16 +82,17 @@ class KernelLauncher:
     """
 
     def __init__(
-        self, backend: Any, package: str, table: ArgumentTable, defines: Mapping[str, str | int] = MappingProxyType({})
-    ) -> None:
+        self, backend: DeviceBackend, package: str, table: ArgumentTable,
+        defines: Mapping[str, str | int] = MappingProxyType({}),
+    ) -> None:  # fmt: skip
         self.backend, self.package, self.table, self.defines = backend, package, table, defines
 
-    def named(self, kernel: str, arguments: tuple[Any, ...]) -> dict[str, Any]:
+    def named(self, kernel: str, arguments: tuple[object, ...]) -> Arguments:
         """Return the arguments of a call by name."""
         return named_arguments(self.table, kernel, arguments)
 
     def launch(
-        self, file: str, kernel: str, size: tuple[int, ...], arguments: Mapping[str, Any],
+        self, file: str, kernel: str, size: tuple[int, ...], arguments: Mapping[str, object],
         block: tuple[int, ...] = BLOCK,
     ) -> None:  # fmt: skip
         """Launch one thread for each of `size` points along x, y, z in blocks of `block` threads; none if a size is 0.
@@ -117,21 +116,21 @@ class PointKernels(KernelLauncher):
 
     file = "points.cu"
 
-    def points(self, kernel: str, count: int, arguments: Mapping[str, Any], block: tuple[int, ...] = BLOCK) -> None:
+    def points(self, kernel: str, count: int, arguments: Mapping[str, object], block: tuple[int, ...] = BLOCK) -> None:
         """Launch a thread for each of `count` points."""
         self.launch(self.file, kernel, (count,), arguments, block)
 
-    def inject(self, *arguments: Any) -> None:
+    def inject(self, *arguments: object) -> None:
         """See `kernels.inject`."""
         named = self.named("inject", arguments)
         count = named["target"].size
         self.points("inject", count, named | {"count": count, "sources": named["amplitude"].shape[1]}, FEW)
 
-    def count_step(self, row: Any) -> None:
-        """See `common.point_kernels.count_step`."""
+    def count_step(self, row: Array) -> None:
+        """See `count_step`."""
         self.points("count_step", 1, {"row": row}, (1,))
 
-    def surface_peaks(self, *arguments: Any) -> None:
+    def surface_peaks(self, *arguments: object) -> None:
         """See `kernels.surface_peaks`."""
         named = self.named("surface_peaks", arguments)
         size = named["displacement"].shape[1]
@@ -147,7 +146,7 @@ def run_launches(launches: Iterable[Launch]) -> None:
         launch()
 
 
-def captured(backend: Any, launches: Iterable[Launch]) -> Launch:
+def captured(backend: Backend, launches: Iterable[Launch]) -> Launch:
     """Return a function that runs the launches, which must always use the same kernels and arrays."""
     launches = tuple(launches)
     return backend.capture_graph(partial(run_launches, launches)) if launches else partial(run_launches, ())
@@ -156,7 +155,7 @@ def captured(backend: Any, launches: Iterable[Launch]) -> Launch:
 class Programs:
     """Captured lists of launches by key."""
 
-    def __init__(self, backend: Any) -> None:
+    def __init__(self, backend: Backend) -> None:
         self._backend = backend
         self._captured: dict[Hashable, Launch] = {}
 
@@ -177,10 +176,10 @@ PARTS = 1024
 class PartialMaxima:
     """Partial maxima on a device. parts : (PARTS,), filled by a kernel."""
 
-    def __init__(self, backend: Any) -> None:
+    def __init__(self, backend: Backend) -> None:
         self._backend, self.parts = backend, backend.zeros(PARTS)
 
-    def largest(self) -> Any:
+    def largest(self) -> float:
         """Return the largest of the partial maxima; infinite if one of them is infinite or NaN."""
         values = self._backend.download(self.parts)
         return values.max() if np.isfinite(values).all() else np.inf
@@ -205,7 +204,7 @@ def best_time(function: Callable[[], object], repeats: int = 3, minimum: float =
     return shortest
 
 
-def mean_time(function: Callable[[], object], backend: Any, calls: int) -> float:
+def mean_time(function: Callable[[], object], backend: Backend, calls: int) -> float:
     """Return the mean time of `calls` calls without a pause of the device, s."""
     backend.synchronize()
     begin = time.perf_counter()
@@ -215,7 +214,7 @@ def mean_time(function: Callable[[], object], backend: Any, calls: int) -> float
     return (time.perf_counter() - begin) / calls
 
 
-def typical_time(function: Callable[[], object], backend: Any) -> float:
+def typical_time(function: Callable[[], object], backend: Backend) -> float:
     """Return the median time of a call, s, which represents a run better than the minimum.
 
     The time includes the completion of work on the device. The first calls compile kernels and load graphs.
@@ -225,7 +224,7 @@ def typical_time(function: Callable[[], object], backend: Any) -> float:
     return float(np.median([mean_time(function, backend, calls) for _ in range(REPEATS)]))
 
 
-def call_time(function: Callable[[], object], backend: Any, minimum: float = 0.0) -> float:
+def call_time(function: Callable[[], object], backend: Backend, minimum: float = 0.0) -> float:
     """Return the time of a call for a rate, s: the minimum on a CPU; on a device the mean of many without a pause."""
     if not backend.own_memory:
         return best_time(function, FEWEST_CALLS, minimum)
@@ -234,10 +233,17 @@ def call_time(function: Callable[[], object], backend: Any, minimum: float = 0.0
     return mean_time(function, backend, max(FEWEST_CALLS, int(DEVICE_SECONDS / once)))
 
 
+class Stepping(Protocol):
+    """What `Steps` calls of a solver."""
+
+    def advance(self, step: int) -> None: ...
+    def record(self, slot: int) -> None: ...
+
+
 class Steps:
     """Next step of a solver on each call, and a record on request."""
 
-    def __init__(self, solver: Any, recording: bool = False) -> None:
+    def __init__(self, solver: Stepping, recording: bool = False) -> None:
         self.solver, self.recording, self.done = solver, recording, 0
 
     def __call__(self) -> None:

@@ -1,31 +1,34 @@
-"""Reports and estimates that all methods share: lines of `check`, memory, work of ranks, records.
+"""Reports and estimates that all methods share.
 
-Lines of `check` about a plan that are common to all methods, from the entries of its summary.
-
-Estimates of the memory of a run before its mesh is generated.
-
-Work of each rank of a run, for the dry run.
-
-Device arrays for the records of receivers.
+It contains the lines of `check` about a plan that are common to all methods, from the entries of its summary; estimates
+of the memory of a run before its mesh is generated; the work of each rank of a run, for the dry run; and the arrays of
+a device for the records of receivers.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from lithowave.backends.interface import Array, Backend, PendingCopy
+
 Line = tuple[str, str]
+Summary = dict[str, Any]
+"""Entries of a plan's summary, as `lithowave.solvers.interface.Plan.summary` describes them."""
 
 
-def face_line(summary: dict[str, Any], more: str = "") -> Line:
+def face_line(summary: Summary, more: str = "") -> Line:
     """Return the faces by name; more : type of absorption."""
     return "faces", ", ".join(f"{face} {kind}" for face, kind in summary["faces"].items()) + more
 
 
-def resolution_line(summary: dict[str, Any]) -> Line:
+def resolution_line(summary: Summary) -> Line:
     """Return the minimum points per shortest wavelength, and where."""
     name = "points per wavelength"
     if summary["points_per_wavelength"] is None:
@@ -36,7 +39,7 @@ def resolution_line(summary: dict[str, Any]) -> Line:
     return name, f"{summary['points_per_wavelength']:.3g} at {wave} = {slowest['vs_m_s']:g} m/s {place}"
 
 
-def time_lines(summary: dict[str, Any]) -> list[Line]:
+def time_lines(summary: Summary) -> list[Line]:
     """Return the time step, its limit, and the number of steps."""
     step, limited = summary["time_step_s"], summary["time_step_limited_by"]
     fraction = step / summary["time_step_limit_s"]
@@ -107,17 +110,17 @@ class Records:
     slot : (1,) on the device, index of the next record.
     """
 
-    def __init__(self, backend: Any) -> None:
+    def __init__(self, backend: Backend) -> None:
         self._backend = backend
 
-    def start(self, shape: tuple[int, ...], dtype: Any = None) -> None:
+    def start(self, shape: tuple[int, ...], dtype: npt.DTypeLike | None = None) -> None:
         """Allocate the arrays. shape : (capacity, ...); dtype : None for the precision of the run."""
         self._arrays = [self._backend.zeros(shape, dtype) for _ in range(2)]
         self.filling = 0
         self.slot, self._next = self._backend.zeros((1,), np.int64), 0
 
     @property
-    def array(self) -> Any:
+    def array(self) -> Array:
         """Array that is being filled."""
         return self._arrays[self.filling]
 
@@ -127,7 +130,7 @@ class Records:
             self._backend.assign(self.slot, np.array([slot]))
         self._next = slot + 1
 
-    def fetch(self, count: int) -> Any:
+    def fetch(self, count: int) -> PendingCopy:
         """Start to copy the first `count` records to the host, and return the pending copy.
 
         Further records are written to the other array.

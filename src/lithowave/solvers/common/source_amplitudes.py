@@ -1,13 +1,13 @@
 """Amplitudes of sources at future time steps, computed in blocks of steps and copied to the device.
 
-Values of the time functions of many sources; those of finite faults are evaluated by one compiled loop.
+They are values of the time functions of many sources; those of finite faults are evaluated by one compiled loop.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numba import prange
@@ -16,6 +16,10 @@ from lithowave.backends.kernel_cache import njit
 from lithowave.description.fault_sources import SubfaultFunction
 from lithowave.solvers.common.resampling import Resampling, combine
 from lithowave.solvers.interface import Schedule
+
+if TYPE_CHECKING:
+    from lithowave.backends.interface import Array, Backend
+    from lithowave.description.sources import PointSource
 
 BLOCK = 256
 
@@ -36,8 +40,9 @@ class SourceAmplitudes:
     """
 
     def __init__(
-        self, sources: Sequence[Any], schedule: Schedule, shift: float, moment: str = "rate", force: str = "amplitude"
-    ) -> None:
+        self, sources: Sequence[PointSource], schedule: Schedule, shift: float, moment: str = "rate",
+        force: str = "amplitude",
+    ) -> None:  # fmt: skip
         self.sources, self.time_step, self.shift = list(sources), schedule.time_step, shift
         self.moment, self.force = moment, force
         frequency = schedule.corrected_frequency
@@ -89,7 +94,7 @@ class Amplitudes(Protocol):
 class AmplitudeTable:
     """Present block of amplitudes on a device. array : (BLOCK, columns), double precision."""
 
-    def __init__(self, backend: Any, amplitudes: Amplitudes, columns: int) -> None:
+    def __init__(self, backend: Backend, amplitudes: Amplitudes, columns: int) -> None:
         self._backend, self._amplitudes = backend, amplitudes
         self.array = backend.zeros((BLOCK, columns), np.float64)
 
@@ -111,7 +116,7 @@ class AmplitudeRow:
     array : (1,) on the device.
     """
 
-    def __init__(self, backend: Any, tables: Sequence[AmplitudeTable]) -> None:
+    def __init__(self, backend: Backend, tables: Sequence[AmplitudeTable]) -> None:
         self._backend, self._tables, self._next = backend, tables, -1
         self.array = backend.zeros((1,), np.int64)
 
@@ -125,8 +130,8 @@ class AmplitudeRow:
 
 
 def upload_entries(
-    backend: Any, target: np.ndarray, weight: np.ndarray, owner: np.ndarray
-) -> tuple[Any, Any, Any, Any]:
+    backend: Backend, target: np.ndarray, weight: np.ndarray, owner: np.ndarray
+) -> tuple[Array, Array, Array, Array]:
     """Return the lists of a kernel `inject` on the device: target, begin, weight, owner.
 
     Parameters
@@ -150,7 +155,7 @@ def upload_entries(
 
 
 def source_values(
-    sources: Sequence[Any], times: np.ndarray, moment: str, force: str = "amplitude"
+    sources: Sequence[PointSource], times: np.ndarray, moment: str, force: str = "amplitude"
 ) -> np.ndarray:
     """Return the values (times, sources) of time functions at times (times,), s.
 
@@ -176,7 +181,7 @@ def source_values(
     return found
 
 
-def supports(sources: Sequence[Any]) -> np.ndarray:
+def supports(sources: Sequence[PointSource]) -> np.ndarray:
     """Return the first and last times (2, sources), s, at which the moment rate of a subfault differs from zero;
     infinite for other sources."""
     found = np.full((len(sources), 2), [-np.inf, np.inf])

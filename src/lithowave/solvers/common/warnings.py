@@ -32,7 +32,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
@@ -40,6 +40,9 @@ from lithowave.description.simulation import Simulation
 from lithowave.media.bounded_layers import BoundedLayers
 from lithowave.media.earth import EarthMedium
 from lithowave.media.elasticity import backward_waves
+
+if TYPE_CHECKING:
+    from lithowave.description.sources import PointSource
 
 # Frequency shift and friction of a layer damp waves that grow slowly: runs of spectral elements with -0.13 were stable.
 GROWTH_TOLERANCE = 0.05
@@ -52,12 +55,30 @@ THINNEST = 0.05
 """Thickness of a layer in grid spacings below which a smaller spacing is not a remedy."""
 
 
-def grid_warnings(plan: Any, simulation: Simulation) -> list[str]:
+class GridDiscretization(Protocol):
+    """What the warnings use of a finite-difference plan."""
+
+    @property
+    def grid(self) -> LayeredGrid: ...
+
+
+class LayeredGrid(Protocol):
+    """Part of a grid with absorbing layers. whole : the global grid."""
+
+    @property
+    def spacing(self) -> float: ...
+    @property
+    def layers(self) -> Sequence[tuple[int, int]]: ...
+    @property
+    def whole(self) -> LayeredGrid: ...
+
+
+def grid_warnings(plan: GridDiscretization, simulation: Simulation) -> list[str]:
     """Return the warnings of a finite-difference plan about the model."""
     return [*averaged_layers(simulation, plan.grid.spacing), *growing_waves(plan, simulation)]
 
 
-def growing_waves(plan: Any, simulation: Simulation) -> Iterator[str]:
+def growing_waves(plan: GridDiscretization, simulation: Simulation) -> Iterator[str]:
     """Yield a warning for each anisotropic medium in which waves may grow in the absorbing layers of a plan."""
     for medium in backward_media(simulation, [axis for axis in range(3) if any(plan.grid.whole.layers[axis])]):
         yield (
@@ -325,7 +346,7 @@ def _near_source_text(
     )
 
 
-def _is_dip_slip(source: Any) -> bool:
+def _is_dip_slip(source: PointSource) -> bool:
     """True if a source has shear couples on horizontal planes."""
     moment = np.zeros(6) if source.moment is None else np.asarray(source.moment, float)
     return bool(np.abs(moment[4:]).max() > DIP_SLIP * np.abs(moment).max())

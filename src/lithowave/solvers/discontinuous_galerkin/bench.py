@@ -21,7 +21,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -48,6 +48,9 @@ from lithowave.solvers.elements.plan import (
 )
 from lithowave.solvers.interface import LoopPrediction
 
+if TYPE_CHECKING:
+    from lithowave.backends.interface import Backend
+
 CASES, USUAL_CASES = ("global", "local", "attenuating", "anisotropic"), ("global", "local", "attenuating")
 MECHANISMS, QUALITY = {"attenuating": 3}, 100.0
 OPTIONS = ("orders",)
@@ -55,14 +58,14 @@ SMALLEST_SIZE = 3  # cubes
 SIZES = {"cpu": (16, 16, 16), "cuda": (43, 43, 42)}  # cubes of twelve elements
 LOCAL_SIZES = {"cpu": (14, 14, 14), "cuda": (42, 42, 42)}
 
-Record = dict[str, Any]
+Record = dict[str, object]
 Shape = tuple[int, int, int]
 
 __all__ = ["CASES", "OPTIONS", "ORDERS", "SMALLEST_SIZE", "USUAL_CASES", "make_tasks"]
 
 
 def make_tasks(
-    backend: Any, cases: Iterable[str], sizes: Iterable[Shape] | None, orders: Iterable[int] = (5,)
+    backend: Backend, cases: Iterable[str], sizes: Iterable[Shape] | None, orders: Iterable[int] = (5,)
 ) -> Iterator[DiscontinuousGalerkinTask]:
     """Yield a task for each size (cubes of twelve elements along x, y, z), order and case."""
     for shape, order, case in itertools.product(sizes or [None], orders, cases):
@@ -71,7 +74,7 @@ def make_tasks(
         yield DiscontinuousGalerkinTask(case, tuple(counts), order, backend)
 
 
-def usual_size(backend: Any, order: int, case: str, counts: Shape) -> Shape:
+def usual_size(backend: Backend, order: int, case: str, counts: Shape) -> Shape:
     """Return cubes along x, y and z: `counts`, or fewer if they do not fit into the memory."""
     kind = "global" if case == "local" else case
     sample = DiscontinuousGalerkinTask(kind, (SMALLEST_SIZE,) * 3, order, backend).plan
@@ -156,12 +159,13 @@ GRADIENT = 0.1  # increase of vp with depth, 1/s
 FASTER, RADIUS = 1.8, 0.33  # waves in the body, and its size as a fraction of the sides of the box
 
 
-def described(case: str, counts: Shape, order: int, backend: Any, file: Path | None = None) -> Simulation:
+def described(case: str, counts: Shape, order: int, backend: Backend, file: Path | None = None) -> Simulation:
     """Return the simulation of a case: a box of this many cubes without sources and receivers. file : of the mesh of
     `local`."""
     x, y, z = (SIZE * count for count in counts)
     medium, material = {"vp": VP, "vs": VS, "rho": RHO}, {}
-    solver: dict[str, Any] = {"method": "discontinuous_galerkin", "order": order, "local_time_steps": file is not None}
+    local = file is not None
+    solver: dict[str, object] = {"method": "discontinuous_galerkin", "order": order, "local_time_steps": local}
     if file is not None:
         solver["mesh"] = {"file": file}
         material["groups"] = {"rock": medium, "body": medium | {"vp": FASTER * VP, "vs": FASTER * VS}}
@@ -208,7 +212,7 @@ def fill_with_noise(solver: DiscontinuousGalerkinSolver) -> None:
         solver.backend.assign(part, 1e-3 * noise[: len(part)])
 
 
-def predict_loop_time(plan: DiscontinuousGalerkinPlan, backend: Any, receiver_count: int) -> LoopPrediction:
+def predict_loop_time(plan: DiscontinuousGalerkinPlan, backend: Backend, receiver_count: int) -> LoopPrediction:
     """Predict the time of the loop: scale a few steps of some elements of each kind to all updates."""
     updates, inside = plan.clustering.element_updates[: plan.element_count], plan.layer.inside
     kinds, place = np.unique(4 * inside + 2 * anisotropic_path(plan) + plan.relaxing, return_inverse=True)
@@ -221,7 +225,9 @@ def predict_loop_time(plan: DiscontinuousGalerkinPlan, backend: Any, receiver_co
     return LoopPrediction(plan.schedule.steps * (domain + layer + record), plan.domain_count / domain)
 
 
-def sample_solver(plan: DiscontinuousGalerkinPlan, backend: Any, elements: np.ndarray) -> DiscontinuousGalerkinSolver:
+def sample_solver(
+    plan: DiscontinuousGalerkinPlan, backend: Backend, elements: np.ndarray
+) -> DiscontinuousGalerkinSolver:
     """Return a solver of the first ones of some elements, representative of this device and within its memory."""
     most = max(1, min(SAMPLE_ELEMENTS[backend.name], affordable_elements(plan, backend)))
     empty = described("global", (SMALLEST_SIZE,) * 3, plan.order, backend)

@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import numpy as np
 
@@ -37,6 +38,11 @@ from lithowave.solvers.discontinuous_galerkin.materials import ABSORBING, Elemen
 from lithowave.solvers.discontinuous_galerkin.reference import make_geometry
 from lithowave.solvers.interface import Schedule, make_schedule
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from lithowave.solvers.discontinuous_galerkin.layer import LayerRates
+
 MAX_CLUSTERS = 9  # steps of cluster 0 for which amplitudes are computed at a time
 ROWS_AT_ONCE = 65_536  # elements that a thread examines at a time
 MIN_GAIN = 1.2  # minimum reduction of element updates for using LTS by default
@@ -44,6 +50,42 @@ STEPS_BETWEEN_SAMPLES = 40  # steps in a period of max_frequency, at least
 LEVELS = 128  # steps of cluster 0 per factor of two that are compared: a shorter one may promote many elements
 STEP_COST = 0.03  # exponent of the step of cluster 0 in the rating of clusters: each tick takes time in addition
 MOST_TRIED = 8  # of these steps, for which elements of neighboring clusters are compared
+
+
+T = TypeVar("T")
+
+
+class ClusteredPlan(Protocol):
+    """What the parts of a solver use of a `DiscontinuousGalerkinPlan`."""
+
+    @property
+    def mesh(self) -> TetrahedralMesh: ...
+    @property
+    def order(self) -> int: ...
+    @property
+    def materials(self) -> ElementMaterials: ...
+    @property
+    def face_neighbors(self) -> np.ndarray: ...
+    @property
+    def clustering(self) -> Clustering: ...
+    @property
+    def layer(self) -> LayerRates: ...
+    @property
+    def shared(self) -> SharedFaces: ...
+    @property
+    def ranks(self) -> Ranks: ...
+    @property
+    def bounds(self) -> tuple[tuple[float, float], ...]: ...
+    @property
+    def element_count(self) -> int: ...
+    @property
+    def value_bytes(self) -> int: ...
+    @property
+    def mechanisms(self) -> int: ...
+    @property
+    def relaxing(self) -> np.ndarray: ...
+    def once(self, name: str, compute: Callable[[], T]) -> T: ...
+    def in_layer(self, positions: np.ndarray, margins: bool = False) -> np.ndarray: ...
 
 
 @dataclass(frozen=True)

@@ -52,7 +52,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 from numba import prange
@@ -738,7 +737,7 @@ def make_complete_relaxation(
     return complete_relaxation
 
 
-def make_kernels(order: int, precision: str, **_sizes: Any) -> dict[str, Any]:
+def make_kernels(order: int, precision: str, **_sizes: object) -> dict[str, Callable[..., None]]:
     """Return a dictionary: `step`, `complete`, `complete_memory` and `complete_relaxation` of (anisotropic, mixed,
     layer, mechanisms) return kernels; `layout` is the arrangement, `pack_faces` arranges coefficients of faces (slots,
     4, c), and `prepare` has nothing to prepare on a CPU."""

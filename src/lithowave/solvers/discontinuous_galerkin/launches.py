@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from itertools import product
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -40,6 +40,12 @@ from lithowave.solvers.discontinuous_galerkin.reference import (
     mode_count,
     modes,
 )
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from lithowave.backends.interface import Array, DeviceBackend
+    from lithowave.solvers.common.kernels import Arguments
 
 PACKAGE = "lithowave.solvers.discontinuous_galerkin"
 ELEMENT_FILE = "element.cu"
@@ -115,7 +121,7 @@ def defines(
     }  # fmt: skip
 
 
-def variants() -> Iterator[tuple[str, dict[str, Any], tuple[int, int]]]:
+def variants() -> Iterator[tuple[str, dict[str, str | int], tuple[int, int]]]:
     """Yield every program that a run may compile: file, defines, minimum compute capability."""
     for precision, real in (("single", "float"), ("double", "double")):
         yield PointKernels.file, {"REAL": real} | LAYOUT, (0, 0)
@@ -126,7 +132,7 @@ def variants() -> Iterator[tuple[str, dict[str, Any], tuple[int, int]]]:
 
 def programs(
     precision: str, order: int, layer: bool, mechanisms: int
-) -> Iterator[tuple[str, dict[str, Any], dict[str, str]]]:
+) -> Iterator[tuple[str, dict[str, str | int], dict[str, str]]]:
     """Yield the sources for isotropic media with local time steps: file, definitions, generated headers.
 
     mechanisms : of attenuation; 0 without it. Some may not be required, if no element has such neighbors.
@@ -137,7 +143,7 @@ def programs(
         yield ELEMENT_FILE, definitions, generated_headers(definitions)
 
 
-def generated_headers(definitions: dict[str, Any]) -> dict[str, str]:
+def generated_headers(definitions: dict[str, str | int]) -> dict[str, str]:
     """Return `reference.cuh` for the order in the definitions of a source."""
     return {"reference.cuh": reference_header(int(definitions["ORDER"]))} if "ORDER" in definitions else {}
 
@@ -170,7 +176,7 @@ def _table(name: str, matrix: np.ndarray) -> str:
     return f"struct {name} {{ " + " ".join(f"static {part}" for part in entries) + " };"
 
 
-def _numbers(kind: str, name: str, values: Any) -> str:
+def _numbers(kind: str, name: str, values: npt.ArrayLike) -> str:
     listed = ", ".join(repr(value) for value in np.asarray(values).tolist())
     return f"constexpr {kind} {name}[] = {{{listed}}};"
 
@@ -178,13 +184,15 @@ def _numbers(kind: str, name: str, values: Any) -> str:
 class ElementKernels:
     """`step` and `complete` for one kind of blocks, compiled when they are created, before the time loop."""
 
-    def __init__(self, backend: Any, order: int, anisotropic: bool, mixed: int, layer: bool, mechanisms: int) -> None:
+    def __init__(
+        self, backend: DeviceBackend, order: int, anisotropic: bool, mixed: int, layer: bool, mechanisms: int
+    ) -> None:
         definitions = defines(order, backend.precision, anisotropic, mixed, layer, mechanisms)
         self.program = backend.program(PACKAGE, ELEMENT_FILE, definitions, generated_headers(definitions))
         shape = block_shape(order, backend.precision, anisotropic, mixed, layer, mechanisms)
         self.backend, self.split, self.modes = backend, shape.split, mode_count(order - 1)
         self.shared_bytes = shared_bytes(backend.precision, shape)
-        self.terms: Any = ()
+        self.terms: tuple[Array, ...] = ()
 
     def reserve(self, blocks: int) -> None:
         """Allocate what a step of this number of blocks requires."""
@@ -192,11 +200,11 @@ class ElementKernels:
         if blocks > len(self.terms):
             self.terms = self.backend.zeros((blocks, QUANTITIES, self.modes, LANES))
 
-    def _launch(self, kernel: str, blocks: int, named: dict[str, Any]) -> None:
+    def _launch(self, kernel: str, blocks: int, named: Arguments) -> None:
         if blocks > 0:
             self.program.launch(kernel, (blocks,), (THREADS,), named, self.shared_bytes)
 
-    def step(self, *arguments: Any) -> None:
+    def step(self, *arguments: object) -> None:
         """See `kernels.make_step`."""
         named = named_arguments(ARGUMENTS, "step", arguments)
         first, end = named["first"], named["end"]
@@ -208,17 +216,17 @@ class ElementKernels:
             for kernel in ("begin_step", "finish_step"):
                 self._launch(kernel, min(SPLIT_BLOCKS, end - begin), part)
 
-    def complete(self, *arguments: Any) -> None:
+    def complete(self, *arguments: object) -> None:
         """See `kernels.make_complete`."""
         named = named_arguments(ARGUMENTS, "complete", arguments)
         self._launch("complete", named["blocks"].size, named)
 
-    def complete_memory(self, *arguments: Any) -> None:
+    def complete_memory(self, *arguments: object) -> None:
         """See `kernels.make_complete_memory`."""
         named = named_arguments(ARGUMENTS, "complete_memory", arguments)
         self._launch("complete_memory", named["blocks"].size, named)
 
-    def complete_relaxation(self, *arguments: Any) -> None:
+    def complete_relaxation(self, *arguments: object) -> None:
         """See `kernels.make_complete_relaxation`."""
         named = named_arguments(ARGUMENTS, "complete_relaxation", arguments)
         self._launch("complete_relaxation", named["blocks"].size, named)
@@ -230,13 +238,13 @@ TRACES = ("pack_traces", "unpack_traces")
 class TetrahedralPointKernels(PointKernels):
     """Kernels over points."""
 
-    def traces(self, kernel: str, *arguments: Any) -> None:
+    def traces(self, kernel: str, *arguments: object) -> None:
         """Launch one of the kernels `TRACES`: one thread per value of the traces of a message."""
         named = self.named(kernel, arguments)
         count = VELOCITIES * named["modes"] * named["traces"].shape[0]
         self.points(kernel, count, named | {"count": count, "width": named["even"].shape[2]})
 
-    def sample(self, *arguments: Any) -> None:
+    def sample(self, *arguments: object) -> None:
         """See `kernels.sample`; one warp per quantity of a location."""
         named = self.named("sample", arguments)
         _, rows, width = named["out"].shape
@@ -244,7 +252,7 @@ class TetrahedralPointKernels(PointKernels):
         named |= {"count": count, "width": width, "rows": rows, "modes": named["values"].shape[1]}
         self.points("sample", count * rows * WARP, named, (128,))
 
-    def largest_velocity(self, *arguments: Any) -> None:
+    def largest_velocity(self, *arguments: object) -> None:
         """See `kernels.largest_velocity`; one warp per value."""
         named = self.named("largest_velocity", arguments)
         blocks, _, modes_of_block, _ = named["coefficients"].shape
@@ -252,7 +260,7 @@ class TetrahedralPointKernels(PointKernels):
         self.points("largest_velocity", named["out"].size * WARP, named)
 
 
-def make_kernels(backend: Any, order: int, precision: str) -> SimpleNamespace:
+def make_kernels(backend: DeviceBackend, order: int, precision: str) -> SimpleNamespace:
     """Return the CUDA kernels, callable like those on the CPU, and the layout of blocks and faces."""
     points = TetrahedralPointKernels(backend, PACKAGE, ARGUMENTS, LAYOUT)
     made: dict[tuple[bool, int, bool, int], ElementKernels] = {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,19 +22,24 @@ from lithowave.solvers.discontinuous_galerkin.reference import face_mode_count, 
 from lithowave.solvers.discontinuous_galerkin.tables import TABLE_PART, arrange
 from lithowave.solvers.elements import plan as elements
 
+if TYPE_CHECKING:
+    from lithowave.backends.interface import Backend
+    from lithowave.description.simulation import Simulation
+    from lithowave.solvers.discontinuous_galerkin.clusters import ClusteredPlan
+
 COPIES = 3  # of a trace: stored by its element, and sent in steps of even and of odd indices
 ELEMENTS = 16_384  # elements whose neighbors are examined at a time
 PARTS = 16  # parts of tables that threads compute at the same time
 
 
-def state_bytes(plan: Any) -> int:
+def state_bytes(plan: ClusteredPlan) -> int:
     """Return the bytes of the coefficients and memory variables of all elements."""
     lower = mode_count(plan.order - 1)
     modes = plan.element_count * mode_count(plan.order) + int(plan.layer.inside.sum()) * lower
     return plan.value_bytes * QUANTITIES * modes + relaxation_bytes(plan)
 
 
-def relaxation_bytes(plan: Any) -> int:
+def relaxation_bytes(plan: ClusteredPlan) -> int:
     """Return the bytes of the memory variables of attenuation."""
     return int(plan.relaxing.sum()) * plan.value_bytes * relaxing_values(plan.order, plan.mechanisms)
 
@@ -44,7 +49,7 @@ def relaxing_values(order: int, mechanisms: int) -> int:
     return STRESSES * mechanisms * mode_count(order - 1)
 
 
-def array_bytes(plan: Any, backend: Any) -> int:
+def array_bytes(plan: ClusteredPlan, backend: Backend) -> int:
     """Return the bytes of coefficients, traces, elastic laws, faces and links in the blocks of a device.
 
     Without a backend no slot of a block is empty and nothing is padded.
@@ -74,7 +79,7 @@ def array_bytes(plan: Any, backend: Any) -> int:
     )
 
 
-def _numbers(plan: Any, anisotropic: bool, layer: bool, mechanisms: int) -> int:
+def _numbers(plan: ClusteredPlan, anisotropic: bool, layer: bool, mechanisms: int) -> int:
     """Return the coefficients of the law, and memory variables, of an element."""
     remembered = QUANTITIES * mode_count(plan.order - 1) if layer else 0
     return law_numbers(anisotropic, layer, mechanisms) + remembered + relaxing_values(plan.order, mechanisms)
@@ -86,7 +91,7 @@ def element_bytes(order: int, value_bytes: int, layout: BlockLayout, numbers: in
     return value_bytes * (QUANTITIES * mode_count(order) + 4 * COPIES * trace + numbers) + 2 * 4 * 4
 
 
-def anisotropic_path(plan: Any) -> np.ndarray:
+def anisotropic_path(plan: ClusteredPlan) -> np.ndarray:
     """True for elements that are anisotropic or have an anisotropic neighbor."""
     every, across = plan.materials.anisotropic, plan.mesh.neighbors
     if not every.any():
@@ -94,7 +99,7 @@ def anisotropic_path(plan: Any) -> np.ndarray:
     return every[: plan.element_count] | ((across >= 0) & every[across // 4]).any(axis=1)
 
 
-def half_count(plan: Any) -> int:
+def half_count(plan: ClusteredPlan) -> int:
     """Return the number of faces whose neighbor steps twice as often."""
     cluster, across = plan.clustering.cluster, plan.mesh.neighbors
 
@@ -105,13 +110,13 @@ def half_count(plan: Any) -> int:
     return sum(over_parts(count, plan.element_count, ELEMENTS))
 
 
-def plan_bytes(plan: Any) -> int:
+def plan_bytes(plan: ClusteredPlan) -> int:
     """Return the bytes of the mesh, its neighbors and materials, and the time steps, which stay in main memory."""
     neighbors, places = 32 * plan.element_count, 16 * plan.element_count
     return neighbors + places + elements.held_bytes(plan.mesh, plan.materials, plan.clustering, plan, plan.shared)
 
 
-def setup_bytes(plan: Any) -> int:
+def setup_bytes(plan: ClusteredPlan) -> int:
     """Return the bytes of values of some elements, in double precision, while packed, and of all links."""
     anisotropic, layer = plan.materials.anisotropic.any(), plan.layer.inside.any()
     numbers = 4 * FACE_NUMBERS[True] + law_numbers(True, layer, plan.mechanisms) if anisotropic else 200
@@ -119,7 +124,7 @@ def setup_bytes(plan: Any) -> int:
     return links + 3 * 8 * numbers * min(PARTS * TABLE_PART, plan.element_count)
 
 
-def sampling_bytes(plan: Any, simulation: Any) -> int:
+def sampling_bytes(plan: ClusteredPlan, simulation: Simulation) -> int:
     """Return the bytes of the locations of receivers, of the points of snapshots, and of the surface with peaks.
 
     A location has the basis there; the blocks of its elements are completed.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -54,7 +54,12 @@ from lithowave.solvers.elements.locations import SURFACE_TOLERANCE, of_all_ranks
 from lithowave.solvers.elements.plan import kinds_of_faces
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from lithowave.description.domain import Domain
     from lithowave.description.simulation import Simulation
+    from lithowave.media.elasticity import ElasticProperties
+    from lithowave.solvers.elements.layers import LossyMedium, SampledMedium
 
 # Distance of a source from receivers over the edge of the cubes there, above which no refinement is needed. The edges
 # of elements around a source are halved at least once, since its radiation depends on its position in them.
@@ -352,12 +357,12 @@ def _materials(simulation: Simulation, mesh: TetrahedralMesh) -> ElementMaterial
     return found if anelasticity is None else replace(found, body=anelasticity.body)
 
 
-def nearest_height(domain: Any) -> Callable[..., np.ndarray]:
+def nearest_height(domain: Domain) -> Callable[..., np.ndarray]:
     """Return the function of x and y that is the elevation, m, of the surface at the nearest point of the domain."""
     return lambda x, y: domain.surface_height(np.clip(x, *domain.x), np.clip(y, *domain.y))
 
 
-def constant_materials(properties: list[Any], number: np.ndarray) -> ElementMaterials:
+def constant_materials(properties: Sequence[ElasticProperties], number: np.ndarray) -> ElementMaterials:
     """Return materials of `rho`, `stiffness_matrix()`, `is_anisotropic`, `is_fluid`, `vp`, `vs`, `speed_range`.
 
     number : index of the object of each element.
@@ -378,7 +383,7 @@ def constant_materials(properties: list[Any], number: np.ndarray) -> ElementMate
 
 
 def sampled_materials(
-    medium: Any, mesh: TetrahedralMesh, lossy: Any = None, layers: tuple[np.ndarray, ...] = ()
+    medium: SampledMedium, mesh: TetrahedralMesh, lossy: LossyMedium | None = None, layers: tuple[np.ndarray, ...] = ()
 ) -> ElementMaterials:
     r"""Return averages of a medium over the elements.
 

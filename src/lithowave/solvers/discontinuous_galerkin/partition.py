@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -40,7 +40,13 @@ from lithowave.solvers.discontinuous_galerkin.meshing import (
 from lithowave.solvers.discontinuous_galerkin.reference import face_mode_count
 
 if TYPE_CHECKING:
+    from types import SimpleNamespace
+
+    from lithowave.backends.interface import Array, Backend
     from lithowave.description.simulation import Simulation
+    from lithowave.parallel.halo import Halo
+    from lithowave.solvers.discontinuous_galerkin.clusters import ClusteredPlan
+    from lithowave.solvers.discontinuous_galerkin.tables import ElementTables
 
 
 @dataclass(frozen=True)
@@ -53,6 +59,23 @@ class Traces:
     soonest: int
 
 
+class TracedSolver(Protocol):
+    """What the exchange uses of a `DiscontinuousGalerkinSolver`. even, odd : traces of the elements."""
+
+    @property
+    def plan(self) -> ClusteredPlan: ...
+    @property
+    def backend(self) -> Backend: ...
+    @property
+    def kernels(self) -> SimpleNamespace: ...
+    @property
+    def tables(self) -> ElementTables: ...
+    @property
+    def even(self) -> Array: ...
+    @property
+    def odd(self) -> Array: ...
+
+
 class TraceExchange:
     """Messages of a solver.
 
@@ -61,7 +84,7 @@ class TraceExchange:
     solver : object with plan, tables, kernels, even, odd. halo : halo exchange with other ranks.
     """
 
-    def __init__(self, solver: Any, halo: Any) -> None:
+    def __init__(self, solver: TracedSolver, halo: Halo) -> None:
         self._messages: list[TraceMessage | None] = [None] * solver.plan.clustering.count
         if not halo.alone:
             modes = face_mode_count(solver.plan.order)
@@ -78,7 +101,7 @@ class TraceExchange:
 class TraceMessage:
     """Traces exchanged at some of the ticks."""
 
-    def __init__(self, solver: Any, halo: Any, sent: Traces, received: Traces, modes: int) -> None:
+    def __init__(self, solver: TracedSolver, halo: Halo, sent: Traces, received: Traces, modes: int) -> None:
         self._kernels, self._fields = solver.kernels, (solver.even, solver.odd)
         self._modes, self._soonest = modes, received.soonest
         self._sent, self._received = (solver.backend.upload(traces.slots, np.int32) for traces in (sent, received))
@@ -100,7 +123,7 @@ class TraceMessage:
         self._message.finish(partial(self._kernels.unpack_traces, *arguments))
 
 
-def traces_at(plan: Any, tables: Any, last: int, sent: bool) -> Traces:
+def traces_at(plan: ClusteredPlan, tables: ElementTables, last: int, sent: bool) -> Traces:
     """Return the traces sent, or received, at ticks at which steps of the clusters up to `last` begin."""
     shared, cluster, links = plan.shared, plan.clustering.cluster, tables.links
     element, face = shared.faces.T
@@ -223,7 +246,7 @@ def element_work(model: MeshedModel, cluster: np.ndarray) -> np.ndarray:
     return 0.5 ** cluster[:count] * (own + RELAXATION_WORK * model.materials.mechanisms(count))
 
 
-def layer_elements(model: Any) -> np.ndarray:
+def layer_elements(model: MeshedModel) -> np.ndarray:
     """True for the elements of an absorbing layer, of a mesh with materials or of a plan."""
     return (model.layer_rates() if isinstance(model, MeshedModel) else model.layer).inside
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -19,6 +19,14 @@ from lithowave.solvers.common.kernels import Launch
 from lithowave.solvers.discontinuous_galerkin.reference import basis_values
 from lithowave.solvers.elements.locations import PointCells, PointLocations
 from lithowave.solvers.elements.solver import Samples
+
+if TYPE_CHECKING:
+    from types import SimpleNamespace
+
+    from lithowave.backends.interface import Array, Backend
+    from lithowave.solvers.discontinuous_galerkin.clusters import ClusteredPlan
+    from lithowave.solvers.discontinuous_galerkin.materials import Group
+    from lithowave.solvers.discontinuous_galerkin.tables import ElementTables
 
 TOLERANCE = 1e-7  # barycentric coordinates by which a point in an element may be outside of it
 PART = 64  # blocks of elements that are examined at a time
@@ -121,10 +129,24 @@ def _invert(elements, vertices, positions, element, point, reference):  # pragma
             reference[row, edge] = above / below
 
 
+class GalerkinSolver(Protocol):
+    """What the readings use of a `DiscontinuousGalerkinSolver`."""
+
+    @property
+    def plan(self) -> ClusteredPlan: ...
+    @property
+    def backend(self) -> Backend: ...
+    @property
+    def kernels(self) -> SimpleNamespace: ...
+    @property
+    def tables(self) -> ElementTables: ...
+    def completion(self, group: Group, blocks: Array, out: Array, out_first: int) -> Launch: ...
+
+
 class TetrahedralSamples(Samples):
     """Points at which velocity and stress are read, and the blocks that must be complete for this."""
 
-    def prepare(self, solver: Any) -> None:
+    def prepare(self, solver: GalerkinSolver) -> None:
         """See `Samples`."""
         plan, backend, tables = solver.plan, solver.backend, solver.tables
         arrangement = tables.arrangement
@@ -139,7 +161,7 @@ class TetrahedralSamples(Samples):
         self._base = backend.upload(tables.index(np.searchsorted(blocks, block), lane, 0, 0), np.int64)
         self._values = backend.upload(basis_values(plan.order, self.locations.reference).T)
 
-    def launches(self, solver: Any, out: Any, slot: Any) -> list[Launch]:
+    def launches(self, solver: GalerkinSolver, out: Array, slot: Array) -> list[Launch]:
         """See `Samples`; with 9 rows velocity is followed by the stress."""
         if not self.count:
             return []

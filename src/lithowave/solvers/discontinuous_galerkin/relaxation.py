@@ -43,7 +43,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -59,6 +59,9 @@ from lithowave.solvers.discontinuous_galerkin.materials import (
 )
 from lithowave.solvers.discontinuous_galerkin.reference import make_reference
 from lithowave.solvers.elements.plan import negative_moduli
+
+if TYPE_CHECKING:
+    from lithowave.mesh.tetrahedra import TetrahedralMesh
 
 LARGEST_STEP = 1.0
 """Largest product of a relaxation rate and a time step."""
@@ -111,7 +114,7 @@ def isotropic_stresses(materials: ElementMaterials, elements: np.ndarray) -> np.
     return np.column_stack([stress.reshape(-1, STRESSES * STRESSES), trace])
 
 
-def require_positive(materials: ElementMaterials, mesh: Any) -> None:
+def require_positive(materials: ElementMaterials, mesh: TetrahedralMesh) -> None:
     """Require that the relaxed moduli of anisotropic elements are positive.
 
     Raises
@@ -189,7 +192,7 @@ def make_driver(order: int, anisotropic: bool, layer: bool, precision: str) -> C
 @lru_cache
 def make_relaxation(
     order: int, anisotropic: bool, layer: bool, mechanisms: int, precision: str, damped: bool = True
-) -> tuple[Callable[..., None], Callable[..., Any]]:
+) -> tuple[Callable[..., None], Callable[..., float]]:
     """Return the function that adds the contributions of faces to memory variables, and one that returns, for d, the
     function that subtracts relaxation from the Taylor terms E^d; without mechanisms, they do nothing.
 

@@ -43,6 +43,8 @@ class DiscontinuousGalerkinSolver(ElementSolver):
     exchange with other ranks.
     """
 
+    plan: DiscontinuousGalerkinPlan
+
     staggered = False
     record_rows, displacement_rows = QUANTITIES, 6
     make_samples = TetrahedralSamples

@@ -27,7 +27,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import partial
 from math import factorial
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -50,6 +50,13 @@ from lithowave.solvers.discontinuous_galerkin.reference import basis_values, mak
 from lithowave.solvers.elements.locations import SharedLocations, SpreadSources, of_all_ranks, spread_sources
 from lithowave.solvers.interface import FORCE, MOMENT, Placement
 
+if TYPE_CHECKING:
+    from lithowave.backends.interface import Backend
+    from lithowave.description.simulation import Simulation
+    from lithowave.description.sources import PointSource
+    from lithowave.solvers.discontinuous_galerkin.clusters import ClusteredPlan
+    from lithowave.solvers.discontinuous_galerkin.tables import ElementTables
+
 PAIRS = 128  # pairs of an element and a source whose responses are computed at a time
 MANY = 200  # number of sources above which only those with receivers within NEAR elements are spread
 NEAR = 3.0
@@ -66,7 +73,7 @@ class TaylorAmplitudes:
     ends, so that the total moment is exact for any time function.
     """
 
-    def __init__(self, sources: Sequence[Any], order: int, time_step: float) -> None:
+    def __init__(self, sources: Sequence[PointSource], order: int, time_step: float) -> None:
         self.sources, self.terms, self.time_step = list(sources), order - 1, time_step
         self._ends = 0.5 - 0.5 * np.cos(np.pi * np.arange(order) / (order - 1))
         self._inside = 0.5 + 0.5 * np.polynomial.legendre.leggauss(order - 1)[0]
@@ -99,7 +106,8 @@ class SourceList:
     """
 
     def __init__(
-        self, backend: Any, plan: Any, tables: Any, sources: Sequence[Any], spread: SpreadSources,
+        self, backend: Backend, plan: ClusteredPlan, tables: ElementTables, sources: Sequence[PointSource],
+        spread: SpreadSources,
         found: SharedLocations, cluster: int, outer: bool = False,
     ) -> None:  # fmt: skip
         self.cluster, self.outer = cluster, outer
@@ -114,7 +122,7 @@ class SourceList:
         begin = np.flatnonzero(np.append(True, (np.diff(element) != 0) | (np.diff(column) != 0))[: len(order)])
         ends, parts = np.append(begin, len(order)), _whole_elements(element[begin])
 
-        def respond(index: slice) -> tuple[tuple[Any, ...], dict[str, Entries]]:
+        def respond(index: slice) -> tuple[tuple[object, ...], dict[str, Entries]]:
             pairs = parts[index.start]
             rows = order[ends[pairs.start] : ends[pairs.stop]]
             first, columns = begin[pairs] - ends[pairs.start], column[begin[pairs]]
@@ -136,7 +144,7 @@ class SourceList:
         self._table = AmplitudeTable(backend, amplitudes, len(acting) * amplitudes.terms)
         self.row = AmplitudeRow(backend, [self._table])
 
-    def arguments(self) -> Iterator[tuple[str, tuple[Any, ...]]]:
+    def arguments(self) -> Iterator[tuple[str, tuple[object, ...]]]:
         """Yield names of arrays, and the arguments of `inject` after each."""
         for name, lists in self._lists.items():
             if lists[0].size:
@@ -165,7 +173,7 @@ def _entries(target: np.ndarray, weight: np.ndarray, first: np.ndarray, owner: n
     return target.T[counts > 0], counts[counts > 0], weight[acting], owners
 
 
-def _uploaded(backend: Any, entries: Sequence[Entries]) -> tuple[Any, ...]:
+def _uploaded(backend: Backend, entries: Sequence[Entries]) -> tuple[object, ...]:
     """Return target, begin, weight, owner of `inject` on a device from parts of them."""
     target, count, weight, owner = (np.concatenate(column) for column in zip(*entries, strict=True))
     begin = np.append(0, np.cumsum(count))
@@ -173,17 +181,17 @@ def _uploaded(backend: Any, entries: Sequence[Entries]) -> tuple[Any, ...]:
     return tuple(backend.upload(array, dtype) for array, dtype in arrays)
 
 
-def _chosen(plan: Any, tables: Any, element: np.ndarray, cluster: int, outer: bool) -> np.ndarray:
+def _chosen(plan: ClusteredPlan, tables: ElementTables, element: np.ndarray, cluster: int, outer: bool) -> np.ndarray:
     return (plan.clustering.cluster[element] == cluster) & (tables.outer[element] == outer)
 
 
-def spread_of(plan: Any, simulation: Any) -> SpreadSources:
+def spread_of(plan: ClusteredPlan, simulation: Simulation) -> SpreadSources:
     """Return the points that represent the sources: all are spread, or of many those with receivers near."""
     reach = np.inf if len(simulation.acquisition.sources) <= MANY else NEAR
     return spread_sources(simulation, plan.bounds[2][1], reach, RADIUS, partial(surroundings, plan))
 
 
-def surroundings(plan: Any, positions: np.ndarray) -> np.ndarray:
+def surroundings(plan: ClusteredPlan, positions: np.ndarray) -> np.ndarray:
     """Return the slowest and fastest wave velocity, m/s, and edge of the cube that twelve elements would fill, m, at
     positions; see `locations.Surroundings`."""
     places = locate_points(plan.mesh, positions)
@@ -221,7 +229,7 @@ class Responses:
     of the step of the elements, s.
     """
 
-    def __init__(self, plan: Any, tables: Any, element: np.ndarray, step: float) -> None:
+    def __init__(self, plan: ClusteredPlan, tables: ElementTables, element: np.ndarray, step: float) -> None:
         self.plan, self.tables = plan, tables
         self.own, self.first, self.index = np.unique(element, return_index=True, return_inverse=True)
         self.element, self.reference = element, make_reference(plan.order)
@@ -239,7 +247,7 @@ class Responses:
         return self.geometry.jacobian[self.index]
 
     def source_shapes(
-        self, sources: Sequence[Any], reference: np.ndarray, weight: np.ndarray, begin: np.ndarray
+        self, sources: Sequence[PointSource], reference: np.ndarray, weight: np.ndarray, begin: np.ndarray
     ) -> np.ndarray:
         """Return (pairs, 9, functions): the rates of the coefficients for a unit of the time functions of the sources.
 
@@ -332,7 +340,7 @@ class Responses:
 class SourceSums:
     """Totals of the sources of a list; see `Placement`."""
 
-    def __init__(self, plan: Any) -> None:
+    def __init__(self, plan: ClusteredPlan) -> None:
         self._plan = plan
         constant = basis_values(plan.order, np.full((1, 3), 0.25))[0, 0]
         self._mean = constant / 6.0  # integral of the constant basis function over the reference tetrahedron

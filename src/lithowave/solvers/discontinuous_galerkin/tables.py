@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -26,6 +26,15 @@ from lithowave.solvers.discontinuous_galerkin.materials import (
 from lithowave.solvers.discontinuous_galerkin.reference import make_geometry, mode_count
 from lithowave.solvers.discontinuous_galerkin.relaxation import recursion, relaxing_numbers
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy.typing as npt
+
+    from lithowave.backends.interface import Array, Backend
+    from lithowave.solvers.discontinuous_galerkin.clusters import ClusteredPlan
+    from lithowave.solvers.discontinuous_galerkin.materials import Group
+
 TABLE_PART = 1 << 12  # elements whose coefficients are computed at a time
 
 
@@ -35,10 +44,10 @@ class BlockTables:
     variables of elements of an absorbing layer, relaxation : of attenuation; else one value."""
 
     first: int
-    elastic: Any
-    faces: Any
-    memory: Any
-    relaxation: Any
+    elastic: Array
+    faces: Array
+    memory: Array
+    relaxation: Array
 
 
 class ElementTables:
@@ -51,7 +60,7 @@ class ElementTables:
     """
 
     def __init__(
-        self, backend: Any, plan: Any, layout: BlockLayout, pack_faces: Callable[[np.ndarray], np.ndarray]
+        self, backend: Backend, plan: ClusteredPlan, layout: BlockLayout, pack_faces: Callable[[np.ndarray], np.ndarray]
     ) -> None:
         self.backend, self.plan, self.pack_faces = backend, plan, pack_faces
         self.modes = mode_count(plan.order)
@@ -74,19 +83,21 @@ class ElementTables:
             for kind in {group.kind for group in groups}
         }
 
-    def coefficient_place(self, elements: np.ndarray, quantity: Any, mode: Any) -> np.ndarray:
+    def coefficient_place(self, elements: np.ndarray, quantity: npt.ArrayLike, mode: npt.ArrayLike) -> np.ndarray:
         """Return the index in the flattened coefficients of a quantity's mode in elements."""
         own = self.arrangement.layout
         block, lane = np.divmod(self.arrangement.place[elements], own.lanes)
         return self.index(block, lane, quantity, mode)
 
-    def index(self, block: Any, lane: Any, quantity: Any, mode: Any) -> Any:
+    def index(
+        self, block: npt.ArrayLike, lane: npt.ArrayLike, quantity: npt.ArrayLike, mode: npt.ArrayLike
+    ) -> np.ndarray:
         """Return the index in flattened coefficients of blocks."""
         own, count = self.arrangement.layout, self.modes
         within = mode * QUANTITIES + quantity if own.mode_major else quantity * count + mode
         return (block * QUANTITIES * count + within) * own.lanes + lane
 
-    def _kind(self, anisotropic: bool, layer: bool, mechanisms: int, groups: list[Any]) -> BlockTables:
+    def _kind(self, anisotropic: bool, layer: bool, mechanisms: int, groups: Sequence[Group]) -> BlockTables:
         lanes, backend = self.arrangement.layout.lanes, self.backend
         first, end = groups[0].first, groups[-1].end
         elastic = backend.zeros((end - first, law_numbers(anisotropic, layer, mechanisms), lanes))
@@ -144,7 +155,7 @@ class ElementTables:
         return law, faces
 
 
-def arrange(plan: Any, layout: BlockLayout) -> ElementLayout:
+def arrange(plan: ClusteredPlan, layout: BlockLayout) -> ElementLayout:
     """Return the element layout of a plan."""
 
     def make() -> ElementLayout:

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import numpy as np
 
@@ -36,6 +36,12 @@ from lithowave.solvers.elements.plan import SAME_LEVEL, column_widths, element_s
 if TYPE_CHECKING:
     from lithowave.description.domain import Chunk
     from lithowave.description.simulation import Simulation
+    from lithowave.media.bounded_layers import LayerProfile
+    from lithowave.media.elasticity import ElasticProperties
+    from lithowave.media.medium import DomainExtent, Medium
+    from lithowave.mesh.hexahedra import HexahedralMesh
+    from lithowave.mesh.tetrahedra import TetrahedralMesh
+    from lithowave.solvers.elements.locations import Mesh
 
 
 SLABS = 12  # of depth; the slowest wave in each determines the element size of a medium that varies
@@ -326,7 +332,7 @@ def _groups(simulation: Simulation, medium: BoundedLayers) -> tuple[list[_Group]
 
 
 def _too_thin(
-    simulation: Simulation, medium: BoundedLayers, profile: Any, thickness: np.ndarray, layers: tuple[int, int]
+    simulation: Simulation, medium: BoundedLayers, profile: LayerProfile, thickness: np.ndarray, layers: tuple[int, int]
 ) -> tuple[float, str]:
     """Return the thickness, m, that elements need where layers are too thin for them, and why; 0 if they are not."""
     slowest = min(_slowest(medium, simulation.domain, index) for index in range(layers[0], layers[1] + 1))
@@ -341,13 +347,13 @@ def _too_thin(
     return PINCHED * size * rows, reason
 
 
-def _slowest(medium: BoundedLayers, domain: Any, index: int) -> float:
+def _slowest(medium: BoundedLayers, domain: DomainExtent, index: int) -> float:
     """Return the velocity of the slowest wave in a layer of the material, m/s; infinite if it is absent."""
     depths = medium.ranges(domain)[index].depths
     return np.inf if depths is None else float(medium.slowest_at(index, np.array(depths)).min())
 
 
-def _parts(medium: BoundedLayers, domain: Any, group: _Group) -> tuple[list[float], list[float]]:
+def _parts(medium: BoundedLayers, domain: DomainExtent, group: _Group) -> tuple[list[float], list[float]]:
     """Return the upper ends of parts of a group, as fractions of its thickness, and the slowest wave in each, m/s."""
     if group.first == group.last and not medium.varying[group.first]:
         return [0.0], [_slowest(medium, domain, group.first)]
@@ -360,7 +366,7 @@ def _parts(medium: BoundedLayers, domain: Any, group: _Group) -> tuple[list[floa
 
 
 def _speeds_between(
-    medium: BoundedLayers, profile: Any, group: _Group, low: np.ndarray, high: np.ndarray
+    medium: BoundedLayers, profile: LayerProfile, group: _Group, low: np.ndarray, high: np.ndarray
 ) -> Iterator[float]:
     """Yield the slowest velocity, m/s, of each layer of a group between two surfaces."""
     for index in range(group.first, group.last + 1):
@@ -398,7 +404,10 @@ def layers_of(codes: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
     return first, first + codes // count
 
 
-def with_materials(simulation: Simulation, mesh: Any, materials: list[int]) -> Any:
+M = TypeVar("M", "HexahedralMesh", "TetrahedralMesh")
+
+
+def with_materials(simulation: Simulation, mesh: M, materials: list[int]) -> M:
     """Return a mesh with the codes of the layers of the simulation file instead of indices of layers of cells."""
     if simulation.material.kind not in LAYERED:
         return mesh
@@ -409,7 +418,7 @@ def with_materials(simulation: Simulation, mesh: Any, materials: list[int]) -> A
     return replace(mesh, materials=codes)
 
 
-def _mix(codes: np.ndarray, interface: Pinched, mesh: Any) -> None:
+def _mix(codes: np.ndarray, interface: Pinched, mesh: Mesh) -> None:
     """Set the codes (elements,) of the elements in which an interface is."""
     chosen = np.flatnonzero((codes == interface.upper) | (codes == interface.lower))
     for first in range(0, len(chosen), PART):
@@ -420,7 +429,7 @@ def _mix(codes: np.ndarray, interface: Pinched, mesh: Any) -> None:
         codes[some[inside]] = interface.mixed
 
 
-def own_layers(simulation: Simulation, mesh: Any) -> tuple[np.ndarray, ...]:
+def own_layers(simulation: Simulation, mesh: Mesh) -> tuple[np.ndarray, ...]:
     """Return the first and the last layer (elements,) of the material in each element of a generated mesh.
 
     Empty for media that are evaluated by position only, among them layers in an imported mesh.
@@ -472,8 +481,8 @@ def is_sampled(simulation: Simulation) -> bool:
 
 
 def element_properties(
-    simulation: Simulation, mesh: Any, own: Simulation | None = None
-) -> tuple[list[Any], np.ndarray] | None:
+    simulation: Simulation, mesh: Mesh, own: Simulation | None = None
+) -> tuple[list[ElasticProperties], np.ndarray] | None:
     """Return the materials of the simulation file and the index (elements,) of that of each element; None for a medium
     that is sampled at points.
 
@@ -665,7 +674,7 @@ INWARDS = 1e-6  # of the extent of a mesh: how far inside its ends the medium of
 AWAY = "with its absorbing sides far from sources and receivers"
 
 
-def layer_sides(simulation: Simulation, mesh: Any) -> tuple[PlaneSides | None, str]:
+def layer_sides(simulation: Simulation, mesh: Mesh) -> tuple[PlaneSides | None, str]:
     """Return the sides of an imported mesh outside which a layer is added, or None.
 
     The text states why the default adds no layer although faces absorb; empty otherwise.
@@ -690,11 +699,38 @@ def layer_sides(simulation: Simulation, mesh: Any) -> tuple[PlaneSides | None, s
     return (sides if sides.used else None), ""
 
 
+class SampledMedium(Protocol):
+    """A medium that is sampled at points; further arguments are those of `BoundedLayers.layer_of`."""
+
+    def sample(
+        self, x: np.ndarray, y: np.ndarray, z: np.ndarray, *within: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return vp, vs and rho."""
+
+
+class LossyMedium(Protocol):
+    """A medium with attenuation."""
+
+    def inverse_quality(
+        self, x: np.ndarray, y: np.ndarray, z: np.ndarray, *within: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return 1/Qkappa and 1/Qmu."""
+
+
+class TransverseMedium(SampledMedium, Protocol):
+    """A medium that is transversely isotropic in some elements."""
+
+    def love(
+        self, x: np.ndarray, y: np.ndarray, z: np.ndarray, *within: np.ndarray
+    ) -> tuple[tuple[np.ndarray, ...], np.ndarray]:
+        """Return the moduli A, C, L, N and F, and rho."""
+
+
 @dataclass(frozen=True)
 class NearestMedium:
     """Medium whose values outside a domain are those at the nearest point of the domain; ends of the domain, m."""
 
-    medium: Any
+    medium: Medium
     x: tuple[float, float]
     y: tuple[float, float]
     z: tuple[float, float]
@@ -732,9 +768,11 @@ class NearestMedium:
         """Return 1/Qkappa and 1/Qmu at points. within : as in `sample`."""
         return self.medium.inverse_quality(*self._inside(x, y, z), *within)
 
-    def love(self, x: np.ndarray, y: np.ndarray, z: np.ndarray, *within: np.ndarray) -> tuple[Any, np.ndarray]:
+    def love(
+        self, x: np.ndarray, y: np.ndarray, z: np.ndarray, *within: np.ndarray
+    ) -> tuple[tuple[np.ndarray, ...], np.ndarray]:
         """Return the moduli of transverse isotropy and rho at points; see `EarthMedium.love`."""
-        return self.medium.love(*self._inside(x, y, z), *within)
+        return self.medium.love(*self._inside(x, y, z), *within)  # type: ignore[attr-defined]
 
     def _inside(self, x: np.ndarray, y: np.ndarray, z: np.ndarray) -> tuple[np.ndarray, ...]:
         return np.clip(x, *self.x), np.clip(y, *self.y), np.clip(z, *self.z)

@@ -39,7 +39,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import numpy as np
 
@@ -50,7 +50,14 @@ from lithowave.parallel.ranks import Ranks
 from lithowave.solvers.common.warnings import surface_heights
 
 if TYPE_CHECKING:
+    from lithowave.description.domain import Domain
     from lithowave.description.simulation import Simulation
+    from lithowave.description.sources import PointSource
+    from lithowave.mesh.hexahedra import HexahedralMesh
+    from lithowave.mesh.tetrahedra import TetrahedralMesh
+    from lithowave.solvers.interface import Schedule
+
+    Mesh = HexahedralMesh | TetrahedralMesh
 
 
 PART = 16_384  # elements that are examined at a time
@@ -208,22 +215,71 @@ def require_located(
         )  # fmt: skip
 
 
-def point_names(points: Sequence[Any], kind: str) -> list[str]:
+T = TypeVar("T")
+
+
+class LocatedPlan(Protocol):
+    """What locations in elements and readings use of an `ElementPlan`."""
+
+    @property
+    def mesh(self) -> Mesh: ...
+    @property
+    def ranks(self) -> Ranks: ...
+    @property
+    def domain(self) -> Domain: ...
+    @property
+    def bounds(self) -> tuple[tuple[float, float], ...] | None: ...
+    @property
+    def schedule(self) -> Schedule: ...
+    @property
+    def materials(self) -> FluidMaterials: ...
+    @property
+    def value_bytes(self) -> int: ...
+    @property
+    def surface_spacing(self) -> float: ...
+    @property
+    def inside_tolerance(self) -> float: ...
+    @property
+    def tolerance(self) -> float: ...
+    @property
+    def element_count(self) -> int: ...
+    def once(self, name: str, compute: Callable[[], T]) -> T: ...
+    def from_mesh(self, positions: np.ndarray) -> np.ndarray: ...
+    def axes_at(self, positions: np.ndarray) -> np.ndarray | None: ...
+    def outside(self, reference: np.ndarray) -> np.ndarray: ...
+    def reference_gradients(self, locations: PointLocations) -> np.ndarray: ...
+    def voigt_diagonals(self, locations: PointLocations) -> np.ndarray: ...
+    def in_layer(self, positions: np.ndarray, margins: bool = False) -> np.ndarray: ...
+    def element_center(self, element: int) -> np.ndarray: ...
+    def locate(
+        self, positions: np.ndarray, tolerance: float, numbers: np.ndarray | None = None,
+        owners: Sequence[PointSource | Receiver] | None = None, outside: np.ndarray | None = None,
+    ) -> SharedLocations: ...  # fmt: skip
+
+
+class FluidMaterials(Protocol):
+    """Materials of elements. is_fluid : (elements,), True for fluids."""
+
+    @property
+    def is_fluid(self) -> np.ndarray: ...
+
+
+def point_names(points: Sequence[PointSource | Receiver], kind: str) -> list[str]:
     """Return the names of sources or receivers for messages: their own, or their kind and index."""
     return [getattr(point, "name", "") or f"{kind} {index}" for index, point in enumerate(points)]
 
 
-def point_positions(points: Sequence[Any]) -> np.ndarray:
+def point_positions(points: Sequence[PointSource | Receiver]) -> np.ndarray:
     """Return the positions (n, 3), m, of sources or receivers."""
     return np.array([point.position for point in points], float).reshape(-1, 3)
 
 
-def reach(plan: Any) -> tuple[np.ndarray, np.ndarray]:
+def reach(plan: LocatedPlan) -> tuple[np.ndarray, np.ndarray]:
     """Return the ends (3,) and (3,), m, of a box in local coordinates with all points in or near the mesh of a rank."""
     return plan.once("reach", lambda: _reach(plan))
 
 
-def _reach(plan: Any) -> tuple[np.ndarray, np.ndarray]:
+def _reach(plan: LocatedPlan) -> tuple[np.ndarray, np.ndarray]:
     vertices, elements = np.ascontiguousarray(plan.from_mesh(plan.mesh.vertices)), plan.mesh.elements
     margin = np.max(over_parts(lambda part: largest_sizes(elements[part], vertices), len(elements), PART), axis=0)
     return vertices.min(axis=0) - margin, vertices.max(axis=0) + margin
@@ -243,7 +299,7 @@ def largest_sizes(elements, vertices):  # pragma: no cover - compiled
     return found
 
 
-def within_reach(plan: Any, positions: np.ndarray) -> np.ndarray:
+def within_reach(plan: LocatedPlan, positions: np.ndarray) -> np.ndarray:
     """Return True for each of positions (points, 3), m, in the box of `reach`."""
     low, high = reach(plan)
     return ((positions >= low) & (positions <= high)).all(axis=1)
@@ -336,7 +392,9 @@ AT_FACE = 1e-4  # of the reference element, within which a point may be shared b
 MOMENT, FORCE, RECEIVER = 0, 1, 2  # kinds of points
 
 
-def select_sides(plan: Any, found: PointLocations, positions: np.ndarray, owners: Sequence[Any]) -> np.ndarray:
+def select_sides(
+    plan: LocatedPlan, found: PointLocations, positions: np.ndarray, owners: Sequence[PointSource | Receiver]
+) -> np.ndarray:
     """Return True for rows of locations that are on the side of their source or receiver (collective call).
 
     Parameters
@@ -351,7 +409,9 @@ def select_sides(plan: Any, found: PointLocations, positions: np.ndarray, owners
     return np.array([pair not in drops for pair in zip(found.point.tolist(), found.key.tolist(), strict=True)], bool)
 
 
-def _table(plan: Any, found: PointLocations, positions: np.ndarray, owners: Sequence[Any]) -> np.ndarray:
+def _table(
+    plan: LocatedPlan, found: PointLocations, positions: np.ndarray, owners: Sequence[PointSource | Receiver]
+) -> np.ndarray:
     """Return the rows that may be shared: index of the point, key of the element, 1 if it is on the side of the source
     or receiver, the kind of the point, and the diagonal of Voigt's matrix in the element, Pa."""
     shared = np.flatnonzero((found.excess == 0) & (plan.outside(found.reference) > -AT_FACE))
@@ -508,12 +568,12 @@ def _by_source(points: SpreadSources) -> SpreadSources:
     return SpreadSources(points.positions[order], points.source[order], points.weight[order])
 
 
-def of_all_ranks(found: np.ndarray, ranks: Any) -> np.ndarray:
+def of_all_ranks(found: np.ndarray, ranks: Ranks) -> np.ndarray:
     """Return the minimum of the values of all ranks; infinite if no rank has one."""
     return np.min(ranks.all_gather(found), axis=0)
 
 
-def locate_sources(plan: Any, sources: Sequence[Any], spread: SpreadSources) -> SharedLocations:
+def locate_sources(plan: LocatedPlan, sources: Sequence[PointSource], spread: SpreadSources) -> SharedLocations:
     """Return the elements of all ranks that contain the points of sources (collective call).
 
     Raises

@@ -17,7 +17,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 
@@ -44,8 +44,15 @@ from lithowave.solvers.elements.locations import (
 from lithowave.solvers.elements.solver import points_within, select_snapshot_grid, surface_grid
 
 if TYPE_CHECKING:
-    from lithowave.description.domain import Chunk
+    from lithowave.backends.interface import Backend
+    from lithowave.description.domain import Chunk, Domain
+    from lithowave.description.receivers import Receiver
     from lithowave.description.simulation import Simulation
+    from lithowave.description.sources import PointSource
+    from lithowave.media.elasticity import ElasticProperties
+    from lithowave.solvers.common.reports import Summary
+    from lithowave.solvers.elements.locations import FluidMaterials, Mesh
+    from lithowave.solvers.interface import Schedule, SnapshotSelection
 
 
 @dataclass(frozen=True)
@@ -58,23 +65,28 @@ class ElementTask:
     case: str
     shape: tuple[int, int, int]
     order: int
-    backend: Any
+    backend: Backend
 
-    plan: ClassVar[Any]
     method: ClassVar[str]
     order_name: ClassVar[str]
     cells: ClassVar[str] = ""
+
+    if TYPE_CHECKING:
+
+        @property
+        def plan(self) -> ElementPlan:
+            """Plan of the measured elements."""
 
     @property
     def name(self) -> str:
         """Case, size and order, for messages."""
         return f"{self.case}, {'x'.join(map(str, self.shape))}{self.cells}, {self.order_name} {self.order}"
 
-    def entries(self) -> dict[str, Any]:
+    def entries(self) -> dict[str, object]:
         """See `lithowave.solvers.interface.BenchTask`."""
         return {"size": list(self.shape), self.order_name: self.order, "elements": self.plan.element_count}
 
-    def memory_bytes(self, _: dict[str, Any]) -> int:
+    def memory_bytes(self, _: dict[str, object]) -> int:
         """Return the bytes of the arrays of the device."""
         return self.plan.memory_bytes(self.backend)
 
@@ -84,7 +96,7 @@ MAX_RECEIVERS = 256
 
 
 def affordable_size(
-    backend: Any, sample: Any, counts: tuple[int, int, int], smallest: int, elements_per_cell: int = 1
+    backend: Backend, sample: ElementPlan, counts: tuple[int, int, int], smallest: int, elements_per_cell: int = 1
 ) -> tuple[int, int, int]:
     """Return cells along x, y and z: at most `counts`, fewer if they do not fit into the memory.
 
@@ -99,7 +111,7 @@ def affordable_size(
     return counts
 
 
-def affordable_elements(plan: Any, backend: Any) -> int:
+def affordable_elements(plan: ElementPlan, backend: Backend) -> int:
     """Return the number of elements like those of a plan that take a third of the free memory."""
     return backend.free_memory() // 3 * plan.element_count // plan.memory_bytes(backend)
 
@@ -114,6 +126,9 @@ def record_time(solver: Any, receiver_count: int) -> float:
     solver.receivers = solver.make_samples(solver, solver.plan.locate(inside, solver.plan.inside_tolerance))
     solver.start_records(1, stress=False)
     return typical_time(lambda: solver.record(0), solver.backend) * receiver_count / count
+
+
+T = TypeVar("T")
 
 
 class ElementPlan:
@@ -131,9 +146,10 @@ class ElementPlan:
     curvature : map from local coordinates to those of the mesh of a piece of the globe; None if they are the same.
     """
 
-    mesh: Any
-    ranks: Ranks
-    domain: Any
+    mesh: Mesh
+    value_bytes: int
+    surface_spacing: float
+    domain: Domain
     face_kinds: dict[str, str] | None
     mesh_file: str | None
     mesh_ends: tuple[tuple[float, float], ...] | None
@@ -146,6 +162,20 @@ class ElementPlan:
     inside_tolerance: ClassVar[float]
     locate_points: ClassVar[Callable[..., PointLocations]]
     gather_statistics: ClassVar[Callable[..., Any]]
+
+    if TYPE_CHECKING:  # attributes or properties of the plans of the methods
+
+        @property
+        def ranks(self) -> Ranks: ...
+        @property
+        def schedule(self) -> Schedule: ...
+        @property
+        def materials(self) -> FluidMaterials: ...
+        @property
+        def layer(self) -> object: ...
+        @property
+        def bounds(self) -> tuple[tuple[float, float], ...] | None: ...
+        def points_per_wavelength(self) -> float | None: ...
 
     @property
     def element_count(self) -> int:
@@ -167,7 +197,7 @@ class ElementPlan:
     @phase("locations")
     def locate(
         self, positions: np.ndarray, tolerance: float, numbers: np.ndarray | None = None,
-        owners: Sequence[Any] | None = None, outside: np.ndarray | None = None,
+        owners: Sequence[PointSource | Receiver] | None = None, outside: np.ndarray | None = None,
     ) -> SharedLocations:  # fmt: skip
         """Return points in the elements of all ranks, which call this method together.
 
@@ -239,7 +269,7 @@ class ElementPlan:
         """Statistics of the global mesh; the first access is collective."""
         return self.once("mesh_statistics", phase("statistics of the mesh")(lambda: self.gather_statistics(self)))
 
-    def once(self, name: str, compute: Callable[[], Any]) -> Any:
+    def once(self, name: str, compute: Callable[[], T]) -> T:
         """Return a value that all ranks compute together, once.
 
         The lock of `functools.cached_property`, one for all plans, would block threads that are ranks forever.
@@ -248,7 +278,7 @@ class ElementPlan:
             self.__dict__[f"_{name}"] = compute()
         return self.__dict__[f"_{name}"]
 
-    def memory_bytes(self, backend: Any = None) -> int:
+    def memory_bytes(self, backend: Backend | None = None) -> int:
         """See `lithowave.solvers.interface.Plan`."""
         return self.memory.array_bytes(self, backend)
 
@@ -268,7 +298,7 @@ class ElementPlan:
         """See `lithowave.solvers.interface.Plan`."""
         return self.memory.sampling_bytes(self, simulation)
 
-    def snapshot_point_count(self, selection: Any) -> int:
+    def snapshot_point_count(self, selection: SnapshotSelection) -> int:
         """Return the number of points of one snapshot of a selection."""
         return math.prod(select_snapshot_grid(self, selection).shape)
 
@@ -290,14 +320,14 @@ class ElementPlan:
         """Return the mesh file as the end of a line of `check`."""
         return f"; from {self.mesh_file}" if self.mesh_file else ""
 
-    def faces_line(self, summary: dict[str, Any], absorption: str) -> Line:
+    def faces_line(self, summary: Summary, absorption: str) -> Line:
         """Return the line of `check` about the outer faces. absorption : how they absorb, the end of the line."""
         if self.face_kinds:
             return face_line(summary, absorption)
         return "faces", ", ".join(f"{count:,} {kind}" for kind, count in summary["faces"].items()) + absorption
 
 
-def plan_entries(simulation: Simulation) -> dict[str, Any]:
+def plan_entries(simulation: Simulation) -> dict[str, object]:
     """Return the entries of a plan that are those of the simulation."""
     solver = simulation.solver
     return {
@@ -358,7 +388,7 @@ def column_widths(tops: Sequence[float], sizes: Sequence[float], chunk: Chunk | 
     return [width * 2 ** int((ends <= SAME_LEVEL - top).sum()) for top in tops]
 
 
-def kinds_of_faces(simulation: Simulation, mesh: Any) -> dict[str, np.ndarray]:
+def kinds_of_faces(simulation: Simulation, mesh: Mesh) -> dict[str, np.ndarray]:
     """Return the outer faces by kind."""
     found: dict[str, list[np.ndarray]] = {kind: [] for kind in CONDITIONS}
     for name, faces in mesh.boundaries.items():
@@ -366,7 +396,7 @@ def kinds_of_faces(simulation: Simulation, mesh: Any) -> dict[str, np.ndarray]:
     return {kind: np.concatenate([np.zeros((0, 2), np.int64), *parts]) for kind, parts in found.items()}
 
 
-def group_materials(simulation: Simulation, mesh: Any) -> tuple[list[Any], np.ndarray]:
+def group_materials(simulation: Simulation, mesh: Mesh) -> tuple[list[ElasticProperties], np.ndarray]:
     """Return the materials of the groups, and the index of the material of each element.
 
     InputError: groups of the mesh and of the simulation file differ, or the mesh has none.
@@ -409,22 +439,24 @@ def negative_moduli(element: int) -> InputError:
 PEAK_VALUES = 15  # of a point of the surface: velocity and displacement before and now, and their peaks
 
 
-def held_arrays(*parts: Any) -> Iterator[np.ndarray]:
+def held_arrays(*parts: object) -> Iterator[np.ndarray]:
     """Yield the arrays among the attributes of objects, and those in dictionaries of them."""
     for part in parts:
         for value in vars(part).values():
-            inside: Iterable[Any] = value.values() if isinstance(value, dict) else (value,)
+            inside: Iterable[object] = value.values() if isinstance(value, dict) else (value,)
             yield from (item for item in inside if isinstance(item, np.ndarray))
 
 
-def held_bytes(*parts: Any) -> int:
+def held_bytes(*parts: object) -> int:
     """Return the bytes of distinct arrays among the attributes of objects; the repeated values of a view count once."""
     arrays = {id(array): array for array in held_arrays(*parts)}.values()
     sizes = ([n for n, step in zip(array.shape, array.strides, strict=True) if step] for array in arrays)
     return sum(array.itemsize * math.prod(size) for array, size in zip(arrays, sizes, strict=True))
 
 
-def sampling_bytes(plan: Any, simulation: Any, location_bytes: Callable[[int, bool], int], tensor_rows: int) -> int:
+def sampling_bytes(
+    plan: ElementPlan, simulation: Simulation, location_bytes: Callable[[int, bool], int], tensor_rows: int
+) -> int:
     """Return the bytes of the locations of receivers, points of snapshots and points of the surface with peaks.
 
     Parameters

@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -24,7 +24,12 @@ from lithowave.solvers.elements.locations import SharedLocations, point_position
 from lithowave.solvers.interface import PendingFields, SnapshotGrid
 
 if TYPE_CHECKING:
+    from types import SimpleNamespace
+
+    from lithowave.backends.interface import Array, Backend
     from lithowave.description.simulation import Simulation
+    from lithowave.solvers.elements.locations import LocatedPlan
+    from lithowave.solvers.interface import SnapshotSelection
 
 
 class ElementSolver:
@@ -39,9 +44,9 @@ class ElementSolver:
     sea_floor : see `lithowave.solvers.interface.Solver`.
     """
 
-    plan: Any
-    backend: Any
-    kernels: Any
+    plan: LocatedPlan
+    backend: Backend
+    kernels: SimpleNamespace
     record_rows: ClassVar[int]
     displacement_rows: ClassVar[int]
     make_samples: ClassVar[type[Samples]]
@@ -62,11 +67,11 @@ class ElementSolver:
         self._peaks: SurfacePeaks | None = None
 
     @property
-    def moment(self) -> tuple[Any, ...]:
+    def moment(self) -> tuple[object, ...]:
         """Return the values that determine which kernels read the present fields, besides their arrays."""
         return ()
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, object]:
         """See `lithowave.solvers.interface.Solver`."""
         return {}
 
@@ -99,7 +104,7 @@ class ElementSolver:
 
     # ---------------------------------------------------------------------------------------------- snapshots
 
-    def snapshot_grid(self, selection: Any) -> SnapshotGrid:
+    def snapshot_grid(self, selection: SnapshotSelection) -> SnapshotGrid:
         """See `lithowave.solvers.interface.Solver`; the points are located now, also in a restarted run."""
         grid = select_snapshot_grid(self.plan, selection)
         self._samples(grid)
@@ -215,8 +220,9 @@ class Samples:
     """
 
     def __init__(
-        self, solver: Any, shared: SharedLocations, axes: np.ndarray | None = None, sea_floor: SeaFloor | None = None
-    ) -> None:
+        self, solver: ElementSolver, shared: SharedLocations, axes: np.ndarray | None = None,
+        sea_floor: SeaFloor | None = None,
+    ) -> None:  # fmt: skip
         self.locations = shared.locations
         self.count = len(self.locations.element)
         self.point, self._first = np.unique(self.locations.point, return_index=True)
@@ -224,11 +230,11 @@ class Samples:
         self.axes, self._sea_floor = axes, sea_floor
         self.prepare(solver)
 
-    def prepare(self, solver: Any) -> None:
+    def prepare(self, solver: ElementSolver) -> None:
         """Upload the arguments of the kernel."""
         raise NotImplementedError
 
-    def launches(self, solver: Any, out: Any, slot: Any) -> list[Launch]:
+    def launches(self, solver: ElementSolver, out: Array, slot: Array) -> list[Launch]:
         """Return the launches that write out[slot[0], row, location]: velocity, and further rows for the stress.
 
         out has `count` or `columns` columns.
@@ -301,7 +307,9 @@ class SurfacePeaks:
     arrays : by name, (rows, points) on the device: displacement, peak_velocity, peak_displacement.
     """
 
-    def __init__(self, backend: Any, x: np.ndarray, y: np.ndarray, samples: Samples, displacement_rows: int) -> None:
+    def __init__(
+        self, backend: Backend, x: np.ndarray, y: np.ndarray, samples: Samples, displacement_rows: int
+    ) -> None:
         self._backend, self._x, self._y, self._samples = backend, x, y, samples
         count = max(1, samples.count)
         sizes = {"displacement": displacement_rows, "peak_velocity": 3, "peak_displacement": 3}
@@ -313,7 +321,7 @@ class SurfacePeaks:
         """Indices (n,), x fastest, of the points of the grid that this rank has."""
         return self._samples.point
 
-    def launches(self, solver: Any) -> list[Launch]:
+    def launches(self, solver: ElementSolver) -> list[Launch]:
         """Return the launches that read the present velocities and update the peaks."""
         step = self._backend.scalar(solver.plan.schedule.time_step)
         update = partial(solver.kernels.surface_peaks, self._velocity, step, *self.arrays.values())
@@ -342,7 +350,7 @@ def _axis(low: float, high: float, spacing: float, stride: int) -> tuple[float, 
     return (high - low) / steps * stride, steps // stride + 1
 
 
-def box_of(plan: Any) -> tuple[tuple[float, float], ...]:
+def box_of(plan: LocatedPlan) -> tuple[tuple[float, float], ...]:
     """Return the domain: from the simulation file, or around the mesh, up to the highest point of the surface.
 
     Of an imported mesh it is the box around it, without an absorbing layer.
@@ -361,7 +369,7 @@ def box_of(plan: Any) -> tuple[tuple[float, float], ...]:
     return tuple(sides)
 
 
-def select_snapshot_grid(plan: Any, selection: Any) -> SnapshotGrid:
+def select_snapshot_grid(plan: LocatedPlan, selection: SnapshotSelection) -> SnapshotGrid:
     """Return the points of a snapshot selection, about as close to each other as the unknowns."""
     origin, spacing, shape = [], [], []
     for letter, (low, high) in zip("xyz", box_of(plan), strict=True):
@@ -396,7 +404,7 @@ def positions_of(snapshot: SnapshotGrid, numbers: np.ndarray) -> np.ndarray:
     return np.stack([x[numbers % nx], y[numbers // nx % ny], z[numbers // (nx * ny)]], axis=-1)
 
 
-def surface_grid(plan: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def surface_grid(plan: LocatedPlan) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return x, y and positions (points, 3) of a regular grid on the surface of the domain, x fastest."""
     (x_low, x_high), (y_low, y_high), (_, top) = box_of(plan)
     lines = []

@@ -21,7 +21,7 @@ was too low by a factor of up to 3.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -49,6 +49,9 @@ from lithowave.solvers.elements.locations import PointLocations
 if TYPE_CHECKING:
     from lithowave.description.domain import Chunk, Domain
     from lithowave.description.simulation import Simulation
+    from lithowave.media.medium import Medium
+    from lithowave.solvers.elements.locations import Mesh
+    from lithowave.solvers.elements.plan import ElementPlan
 
 
 PART = 4096
@@ -69,7 +72,7 @@ TETRAHEDRA = "the mean", ", or use spectral elements, which follow it where the 
 BESIDE_VERTEX, ENOUGH_POINTS = 0.9, 10.0  # barycentric coordinate; points per wavelength with which it is below 1%
 
 
-def hexahedra_warnings(plan: Any, simulation: Simulation) -> list[str]:
+def hexahedra_warnings(plan: ElementPlan, simulation: Simulation) -> list[str]:
     """Return the warnings of a spectral-element plan about the model (collective call)."""
     found = layer_warnings(simulation, *HEXAHEDRA)
     if simulation.material.kind == "earth" and simulation.solver.mesh is None and cell_layers(simulation).mixed:
@@ -82,7 +85,7 @@ def hexahedra_warnings(plan: Any, simulation: Simulation) -> list[str]:
     return found + unresolved_interfaces(simulation, plan, faces_of_hexahedra, upper_points_of_hexahedra)
 
 
-def tetrahedra_warnings(plan: Any, simulation: Simulation) -> list[str]:
+def tetrahedra_warnings(plan: ElementPlan, simulation: Simulation) -> list[str]:
     """Return the warnings of a discontinuous Galerkin plan about the model (collective call)."""
     found, material = layer_warnings(simulation, *TETRAHEDRA), simulation.material
     if is_sampled(simulation):
@@ -99,7 +102,7 @@ def tetrahedra_warnings(plan: Any, simulation: Simulation) -> list[str]:
     return found + unresolved_interfaces(simulation, plan, faces_of_tetrahedra, upper_points_of_tetrahedra)
 
 
-def receivers_at_vertices(plan: Any, simulation: Simulation, locations: PointLocations) -> list[str]:
+def receivers_at_vertices(plan: ElementPlan, simulation: Simulation, locations: PointLocations) -> list[str]:
     """Return a warning about receivers next to vertices of an imported mesh of tetrahedra (collective call).
 
     Parameters
@@ -160,7 +163,9 @@ def flat_elements(simulation: Simulation) -> list[str]:
     return found
 
 
-def unfollowed_interfaces(simulation: Simulation, plan: Any, contrasts: np.ndarray, fluid: np.ndarray) -> list[str]:
+def unfollowed_interfaces(
+    simulation: Simulation, plan: ElementPlan, contrasts: np.ndarray, fluid: np.ndarray
+) -> list[str]:
     """Return a warning if the values of a model change abruptly inside elements of the domain (collective call).
 
     In absorbing layers the values are those at the nearest point of the domain, so that elements there repeat those of
@@ -213,7 +218,7 @@ def averaged_discontinuities(simulation: Simulation) -> list[str]:
     ]
 
 
-def elements_of_domain(simulation: Simulation, plan: Any) -> np.ndarray:
+def elements_of_domain(simulation: Simulation, plan: ElementPlan) -> np.ndarray:
     """Return True (elements,) for elements whose center is in the domain, or in the imported mesh, without layers."""
     ground = simulation.domain.ground
     ends = plan.mesh_ends or ((ground.x, ground.y, ground.z) if simulation.solver.mesh is None else None)
@@ -243,7 +248,7 @@ def point_contrasts(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def vertex_contrasts(
-    medium: Any, mesh: Any, layers: tuple[np.ndarray, ...] = ()
+    medium: Medium, mesh: Mesh, layers: tuple[np.ndarray, ...] = ()
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the change (elements,) of vs among the vertices and the center of each tetrahedron, relative to the
     largest value: 1 if some of them are in a fluid. If all are, for which the second array is True, it is the change of
@@ -274,7 +279,9 @@ def unresolved_topography(simulation: Simulation, points: np.ndarray, ranks: Ran
     return _unresolved(simulation, points, surface, "domain.topography", ranks)
 
 
-def unresolved_interfaces(simulation: Simulation, plan: Any, faces_of: Callable, points_of: Callable) -> list[str]:
+def unresolved_interfaces(
+    simulation: Simulation, plan: ElementPlan, faces_of: Callable, points_of: Callable
+) -> list[str]:
     """Return a warning for each surface of a layer from which the faces of elements on it are far (collective call).
 
     Parameters
@@ -324,7 +331,7 @@ def _unresolved(simulation: Simulation, points: np.ndarray, surface: Callable, k
     ]
 
 
-def faces_of_hexahedra(mesh: Any, layer: np.ndarray) -> np.ndarray:
+def faces_of_hexahedra(mesh: Mesh, layer: np.ndarray) -> np.ndarray:
     """Return elements and local faces (2, n) between an element and one of a layer above; layer : (elements,)."""
     numbers = number_faces(mesh.elements)[0].ravel()
     order = np.argsort(numbers, kind="stable")
@@ -335,19 +342,19 @@ def faces_of_hexahedra(mesh: Any, layer: np.ndarray) -> np.ndarray:
     return np.stack([lower // 6, lower % 6])
 
 
-def faces_of_tetrahedra(mesh: Any, layer: np.ndarray) -> np.ndarray:
+def faces_of_tetrahedra(mesh: Mesh, layer: np.ndarray) -> np.ndarray:
     """Return elements and local faces (2, n) between an element and one of a layer above; layer : (elements,)."""
     across = mesh.neighbors // 4
     there = (mesh.neighbors >= 0) & (across < len(layer))  # without those of other ranks
     return np.stack(np.nonzero(there & (layer[:, None] > layer[np.where(there, across, 0)])))
 
 
-def _upper_faces(mesh: Any) -> np.ndarray:
+def _upper_faces(mesh: Mesh) -> np.ndarray:
     """Return elements and local faces (2, n) at the upper side of a generated mesh; some ranks have none."""
     return mesh.boundaries.get("z_max", np.zeros((0, 2), np.int64)).T
 
 
-def upper_points_of_hexahedra(mesh: Any, faces: np.ndarray | None = None) -> np.ndarray:
+def upper_points_of_hexahedra(mesh: Mesh, faces: np.ndarray | None = None) -> np.ndarray:
     """Return positions (n, 3), m, on faces of hexahedra: those that form the upper side of a generated mesh, or the
     given elements and local faces (2, n)."""
     line = np.linspace(-1.0, 1.0, FACE_POINTS)
@@ -361,7 +368,7 @@ def upper_points_of_hexahedra(mesh: Any, faces: np.ndarray | None = None) -> np.
     return np.concatenate(found)
 
 
-def upper_points_of_tetrahedra(mesh: Any, faces: np.ndarray | None = None) -> np.ndarray:
+def upper_points_of_tetrahedra(mesh: Mesh, faces: np.ndarray | None = None) -> np.ndarray:
     """Return positions (n, 3), m, on faces of tetrahedra; faces : as in `upper_points_of_hexahedra`."""
     elements, local = _upper_faces(mesh) if faces is None else faces
     corners = mesh.vertices[mesh.elements[elements[:, None], TETRAHEDRON_FACES[local]]]
@@ -376,14 +383,14 @@ LARGEST_ERROR = 0.05  # of a seismogram, up to which there is no warning
 Bounds = Sequence[tuple[float, float]]
 
 
-def stacey_warnings(plan: Any, simulation: Simulation) -> list[str]:
+def stacey_warnings(plan: ElementPlan, simulation: Simulation) -> list[str]:
     """Return the warning of a spectral-element plan about Stacey's condition (collective call)."""
     if plan.layer is not None or not plan.mesh_statistics.faces["absorbing"]:
         return []
     return _without_layer(plan, simulation, "boundaries.absorption: stacey")
 
 
-def flux_warnings(plan: Any, simulation: Simulation) -> list[str]:
+def flux_warnings(plan: ElementPlan, simulation: Simulation) -> list[str]:
     """Return the warning of a discontinuous Galerkin plan about its absorbing faces (collective call)."""
     if not plan.mesh_statistics.faces["absorbing"]:
         return []
@@ -397,7 +404,7 @@ def flux_warnings(plan: Any, simulation: Simulation) -> list[str]:
     return _without_layer(plan, simulation, "boundaries.absorption: stacey (by the flux at the faces)")
 
 
-def _without_layer(plan: Any, simulation: Simulation, condition: str) -> list[str]:
+def _without_layer(plan: ElementPlan, simulation: Simulation, condition: str) -> list[str]:
     """Return the warnings of a plan whose absorbing faces have no layer, and why an imported mesh has none."""
     remedy = "" if plan.no_layer or plan.curvature is not None else "absorption: layer, or "
     found = reflection_warnings(simulation, plan.bounds, plan.face_kinds, condition, remedy)

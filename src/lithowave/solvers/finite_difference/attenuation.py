@@ -29,7 +29,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -278,7 +278,7 @@ def code_planes(
     outside = [_outside(grid, axis, halo) for axis in range(3)]
     everywhere = (0, slice(None), slice(None))
     layered = isinstance(attenuation.anelasticity.source.medium, LayeredMedium)
-    recent: deque[tuple[Any, np.ndarray]] = deque(maxlen=PLANES_KEPT)
+    recent: deque[tuple[object, np.ndarray]] = deque(maxlen=PLANES_KEPT)
     for plane, z in enumerate(place[2]):
         fractions = fractions_at(float(z))
         what = None

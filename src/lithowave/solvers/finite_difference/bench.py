@@ -14,7 +14,7 @@ import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -28,6 +28,9 @@ from lithowave.solvers.finite_difference.sources import ReceiverList
 from lithowave.solvers.finite_difference.step import TwoPasses
 from lithowave.solvers.interface import LoopPrediction
 
+if TYPE_CHECKING:
+    from lithowave.backends.interface import Backend
+
 CASES = ("interior", "full", "run")
 USUAL_CASES = ("interior", "full")
 OPTIONS = ("orders", "passes", "moduli", "law", "attenuation", "layer_cells", "receivers", "steps")
@@ -38,7 +41,7 @@ SMALLEST_SIZE = 40  # points
 LAYER_WORDS = {"cuda": 12, "cpu": 12 + 2 * (3 + 5) + 4}
 NOISY_PLANES = 8  # on a GPU only every n-th plane is initialized with noise, which spreads: filling all planes is slow
 
-Record = dict[str, Any]
+Record = dict[str, object]
 Shape = tuple[int, int, int]
 
 
@@ -66,7 +69,7 @@ SETTINGS = {
 
 
 def make_tasks(
-    backend: Any,
+    backend: Backend,
     cases: Iterable[str],
     sizes: Iterable[Shape] | None,
     orders: Iterable[int] = (4,),
@@ -99,7 +102,7 @@ class FiniteDifferenceTask:
     case: str
     shape: Shape
     order: int
-    backend: Any
+    backend: Backend
     passes: str
     moduli: str
     law: str
@@ -197,7 +200,7 @@ class FiniteDifferenceTask:
             changes["material.attenuation"] = {"band": [2e-4 / step, 2e-2 / step]}
         return simulation.with_overrides(changes if interior else changes | self._acquisition(*sides, step))
 
-    def _acquisition(self, x: float, y: float, z: float, step: float) -> dict[str, Any]:
+    def _acquisition(self, x: float, y: float, z: float, step: float) -> dict[str, object]:
         """Return the sources, receivers and outputs in a domain with these sides, m, and for this time step, s."""
         pulse = {"gaussian": {"sigma": 20 * step, "delay": 100 * step}}
         return {
@@ -219,7 +222,7 @@ def pass_count(solver: FiniteDifferenceSolver) -> int:
     return 2 if isinstance(solver.scheme, TwoPasses) else 1
 
 
-def scattered(count: int, x: float, y: float) -> Iterator[dict[str, Any]]:
+def scattered(count: int, x: float, y: float) -> Iterator[dict[str, object]]:
     """Yield receivers that cover the surface of a box uniformly, none of them on a grid point."""
     for number in range(count):
         place = [x * (0.7548776662 * number % 1), y * (0.5698402910 * number % 1), 0.0]
@@ -269,7 +272,7 @@ def _uniform_attenuation(plan: FiniteDifferencePlan, given: GridAttenuation) -> 
     }))  # fmt: skip
 
 
-def predict_loop_time(plan: FiniteDifferencePlan, backend: Any, receiver_count: int) -> LoopPrediction:
+def predict_loop_time(plan: FiniteDifferencePlan, backend: Backend, receiver_count: int) -> LoopPrediction:
     """Predict the time of the loop: scale a few steps on a smaller grid with and without its layers.
 
     Interior points and memory variables of the layers are scaled separately: a small grid has a larger layer fraction.
@@ -286,7 +289,7 @@ def predict_loop_time(plan: FiniteDifferencePlan, backend: Any, receiver_count: 
     return LoopPrediction(plan.schedule.steps * per_step, 1.0 / per_point)
 
 
-def _times(plan: FiniteDifferencePlan, backend: Any, receiver_count: int) -> tuple[float, float]:
+def _times(plan: FiniteDifferencePlan, backend: Backend, receiver_count: int) -> tuple[float, float]:
     """Return the seconds of a step, and of a record of this many receivers."""
     solver = FiniteDifferenceSolver(plan, uniform_simulation(plan), backend)
     fill_with_noise(solver)
@@ -301,7 +304,7 @@ def _times(plan: FiniteDifferencePlan, backend: Any, receiver_count: int) -> tup
     return step, record
 
 
-def _sample_points(plan: FiniteDifferencePlan, backend: Any) -> int:
+def _sample_points(plan: FiniteDifferencePlan, backend: Backend) -> int:
     """Return a number of points that is representative of this device and needs at most a third of its free memory."""
     room = backend.free_memory() // 3
     return max(1, min(backend.sample_points, room * plan.point_count // plan.memory_bytes(backend)))

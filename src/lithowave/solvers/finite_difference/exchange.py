@@ -9,13 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from lithowave.mesh.grid import BlockPartition, Grid, NodeRanges
 from lithowave.solvers.finite_difference.law import FIELDS, VELOCITIES, state_arrays
 from lithowave.solvers.finite_difference.tiles import common, whole_lines
+
+if TYPE_CHECKING:
+    from types import SimpleNamespace
+
+    from lithowave.parallel.halo import Halo
+    from lithowave.solvers.finite_difference.law import Fields
 
 Step = tuple[int, int, int]
 
@@ -95,7 +101,9 @@ class FieldMessage:
     strides of the field arrays, in elements, along x, y, z. width : cells around the rank's grid in the arrays.
     """
 
-    def __init__(self, halo: Any, kernels: Any, subdomain: Subdomain, strides: Sequence[int], width: int) -> None:
+    def __init__(
+        self, halo: Halo, kernels: SimpleNamespace, subdomain: Subdomain, strides: Sequence[int], width: int
+    ) -> None:
         self.kernels, self.subdomain, self.strides, self.width = kernels, subdomain, strides, width
         sent, sends = self._table(subdomain.boxes_sent())
         received, receives = self._table(subdomain.boxes_received())
@@ -117,15 +125,15 @@ class FieldMessage:
                 counts[neighbor] = counts.get(neighbor, 0) + size
         return np.array(rows, np.int64).reshape(-1, 8), counts
 
-    def start(self, fields: dict[str, Any]) -> None:
+    def start(self, fields: Fields) -> None:
         """Send the present values of the fields after all work enqueued so far."""
         self.message.start(lambda: self.kernels.pack(state_arrays(fields), self._sent, self.message.outgoing))
 
-    def finish(self, fields: dict[str, Any]) -> None:
+    def finish(self, fields: Fields) -> None:
         """Make the received values available to work enqueued from now on."""
         self.message.finish(lambda: self.kernels.unpack(state_arrays(fields), self._received, self.message.incoming))
 
-    def exchange(self, fields: dict[str, Any]) -> None:
+    def exchange(self, fields: Fields) -> None:
         """Send and receive, without work in between."""
         self.start(fields)
         self.finish(fields)

@@ -39,7 +39,7 @@ import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -52,6 +52,12 @@ from lithowave.solvers.finite_difference.law import LAWS, VELOCITIES, LawFields
 from lithowave.solvers.finite_difference.points import HALF_WIDTH
 from lithowave.solvers.finite_difference.tiles import around, line_shift, whole_lines
 from lithowave.solvers.interface import Schedule
+
+if TYPE_CHECKING:
+    from types import SimpleNamespace
+
+    from lithowave.backends.interface import Array, Backend
+    from lithowave.solvers.finite_difference.law import Fields
 
 SOFT_SHIFT = 2.0  # alpha over pi f_0 in soft ground
 SOFT_REFLECTION = 1e-6  # default theoretical reflection there: a larger damping compensates the larger alpha
@@ -348,7 +354,7 @@ class LayerSmoothing:
     """
 
     def __init__(
-        self, plan: GridPlan, backend: Any, kernels: Any, exchange: Callable[[dict[str, Any]], None] | None
+        self, plan: GridPlan, backend: Backend, kernels: SimpleNamespace, exchange: Callable[[Fields], None] | None
     ) -> None:
         self.smoothing, self.backend, self.kernels, self._exchange = smoothing_of(plan), backend, kernels, exchange
         self._graphs: dict[int, Callable[[], None]] = {}
@@ -366,7 +372,7 @@ class LayerSmoothing:
         self._limits = [_limits(plan, component) for component in range(len(VELOCITIES))]
         self._most = backend.scalar(self.smoothing.strength)
 
-    def apply(self, fields: dict[str, Any], turn: int) -> None:
+    def apply(self, fields: Fields, turn: int) -> None:
         """Smooth the velocities after a step. turn : number of the set of fields that holds them."""
         if self.smoothing is None:
             return
@@ -378,7 +384,7 @@ class LayerSmoothing:
             if self._exchange is not None:
                 self._exchange(fields)
 
-    def _smooth(self, velocities: Sequence[Any]) -> None:
+    def _smooth(self, velocities: Sequence[Array]) -> None:
         """Add the differences in all boxes to the velocities."""
         for field, weights, limits in zip(velocities, self._weights, self._limits, strict=True):
             for box, place in zip(self._boxes, self._places, strict=False):

@@ -54,7 +54,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -67,7 +67,10 @@ from lithowave.solvers.finite_difference.points import HALF_WIDTH, NEAR_FACE, Bl
 from lithowave.solvers.finite_difference.snapshot_grids import select_snapshot_grid
 
 if TYPE_CHECKING:
+    from lithowave.backends.interface import Array
+    from lithowave.description.receivers import Receiver
     from lithowave.description.simulation import Simulation
+    from lithowave.description.sources import PointSource
 
 
 REACH = 5.0  # cells along z from a source within which an interface changes its weights
@@ -115,7 +118,7 @@ def _find(
     """Compute the rows z and ratio (n, MOST) of `find_interfaces`."""
     x, y = positions[:, 0], positions[:, 1]
 
-    def logarithms(row: Any, level: np.ndarray) -> np.ndarray:
+    def logarithms(row: Array, level: np.ndarray) -> np.ndarray:
         shape = [-1] + [1] * (level.ndim - 1)
         kappa, mu, _ = medium.moduli(x[row].reshape(shape), y[row].reshape(shape), np.clip(level, *limits))
         return np.log(np.stack([kappa + 4.0 / 3.0 * mu, mu]))
@@ -426,7 +429,9 @@ def interface_warnings(simulation: Simulation, grid: Grid) -> list[str]:
     ]
 
 
-def _near_warning(simulation: Simulation, grid: Grid, points: Sequence[tuple[str, Any]], kind: Kind) -> list[str]:
+def _near_warning(
+    simulation: Simulation, grid: Grid, points: Sequence[tuple[str, PointSource | Receiver]], kind: Kind
+) -> list[str]:
     """Return the warning about points, labels and positions, beside an interface."""
     if not points:
         return []
@@ -484,7 +489,7 @@ def _dips(simulation: Simulation, spacing: float, positions: np.ndarray, level: 
 class _Turned:
     """A medium with an axis (0, 1) and z exchanged."""
 
-    medium: Any
+    medium: Medium
     axis: int
 
     def moduli(self, *place: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -492,7 +497,10 @@ class _Turned:
         return tuple(self.medium.moduli(*_exchanged(list(place), self.axis)))
 
 
-def _exchanged(values: list[Any], axis: int) -> list[Any]:
+T = TypeVar("T")
+
+
+def _exchanged(values: list[T], axis: int) -> list[T]:
     values[axis], values[2] = values[2], values[axis]
     return values
 

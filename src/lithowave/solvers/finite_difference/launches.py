@@ -19,7 +19,7 @@ import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -47,16 +47,21 @@ from lithowave.solvers.finite_difference.tiles import (
     worthwhile,
 )
 
+if TYPE_CHECKING:
+    from lithowave.backends.interface import Array, DeviceArray, DeviceBackend
+    from lithowave.solvers.common.kernels import Arguments
+    from lithowave.solvers.finite_difference.law import Fields
+
 # Scales (low, step) of the codes of each material array; None if the arrays hold values.
 Scales = dict[str, tuple[float, float]] | None
 
 
-def address(array: Any) -> int:
+def address(array: DeviceArray) -> int:
     """Return the address of an array in device memory."""
     return array.data.ptr if hasattr(array.data, "ptr") else array.ctypes.data
 
 
-def element_strides(array: Any) -> tuple[int, ...]:
+def element_strides(array: Array) -> tuple[int, ...]:
     """Return the strides of an array in elements."""
     return tuple(step // array.itemsize for step in array.strides)
 
@@ -66,14 +71,14 @@ def blob(packed: bytes) -> np.ndarray:
     return np.frombuffer(packed, np.uint8)
 
 
-def pack_layout(field: Any, halo: int) -> np.ndarray:
+def pack_layout(field: Array, halo: int) -> np.ndarray:
     """Return `Layout` of stencil.cuh."""
     planes, rows, columns = (count - 2 * halo for count in field.shape)
     plane, pitch, _ = element_strides(field)
     return blob(struct.pack("iiiiq", columns, rows, planes, pitch, plane))
 
 
-def layer_ranges(backend: Any, named: dict[str, Any], axis: str, nodes: int) -> LayerRanges:
+def layer_ranges(backend: DeviceBackend, named: Arguments, axis: str, nodes: int) -> LayerRanges:
     """Return the nonzero ranges of the layers along an axis."""
     starts = tuple(int(start) for start in backend.download(named[f"{axis}_start"]))
     if not starts:
@@ -87,7 +92,7 @@ def layer_ranges(backend: Any, named: dict[str, Any], axis: str, nodes: int) -> 
     return LayerRanges(nodes, half.shape[2], starts, tuple(used), bool(ends))
 
 
-def pack_layers(named: dict[str, Any], ranges: dict[str, LayerRanges]) -> np.ndarray:
+def pack_layers(named: Arguments, ranges: dict[str, LayerRanges]) -> np.ndarray:
     """Return `LayerSet` of layers.cuh."""
     packed = b""
     for axis, found in ranges.items():
@@ -111,13 +116,13 @@ def pack_scales(scales: Scales, *names: str) -> np.ndarray:
     return blob(struct.pack(f"{len(values)}f", *values))
 
 
-def moduli_of(law: Sequence[Any], fields: LawFields) -> dict[str, Any]:
+def moduli_of(law: Sequence[Array], fields: LawFields) -> Fields:
     """Return the moduli in the argument `law` of a kernel by name."""
     first = len(fields.memory) + 3 if fields.mechanisms else 0
     return dict(zip(fields.moduli, law[first:], strict=False))
 
 
-def pack_law(law: Sequence[Any], fields: LawFields, scales: Scales, after: Sequence[Any] = ()) -> np.ndarray:
+def pack_law(law: Sequence[Array], fields: LawFields, scales: Scales, after: Sequence[Array] = ()) -> np.ndarray:
     """Return `Law` of law.cuh: the moduli in the order of the table, then their scales, and `Memory` with attenuation.
 
     law : argument of the kernels. after : arrays for the updated memory variables; default: those in `law`.
@@ -134,21 +139,21 @@ def pack_law(law: Sequence[Any], fields: LawFields, scales: Scales, after: Seque
     return np.concatenate([pack_fields(moduli), pack_scales(scales, *fields.moduli), pointers, blob(packed)])
 
 
-def pack_fields(fields: Sequence[Any]) -> np.ndarray:
+def pack_fields(fields: Sequence[Array]) -> np.ndarray:
     """Return a structure of pointers to arrays, as `Fields` of point_kernels.cu."""
     return blob(struct.pack(f"{len(fields)}Q", *map(address, fields)))
 
 
-def signed(step: Any) -> int:
+def signed(step: float) -> int:
     """Return a step that may have wrapped around as an unsigned integer."""
     return (int(step) + 2**63) % 2**64 - 2**63
 
 
-def pack_face(field: Any, named: dict[str, Any]) -> tuple[np.ndarray, tuple[int, int]]:
+def pack_face(field: Array, named: Arguments) -> tuple[np.ndarray, tuple[int, int]]:
     """Return `Face` of boundary_kernels.cu, and the rows and columns of the face."""
     strides = element_strides(field)
 
-    def offset(steps: Any) -> int:
+    def offset(steps: Sequence[int]) -> int:
         return sum(signed(step) * stride for step, stride in zip(steps, strides, strict=True))
 
     normal = next(axis for axis in range(3) if named["shape"][axis] == 1)
@@ -163,7 +168,7 @@ def pack_face(field: Any, named: dict[str, Any]) -> tuple[np.ndarray, tuple[int,
     return blob(packed), (rows, columns)
 
 
-def pack_box(field: Any, named: dict[str, Any]) -> tuple[np.ndarray, tuple[int, int, int]]:
+def pack_box(field: Array, named: Arguments) -> tuple[np.ndarray, tuple[int, int, int]]:
     """Return `Box` of boundary_kernels.cu, and its columns, rows and planes."""
     plane, pitch, _ = element_strides(field)
     x, x_end, y, y_end, z, z_end = named["box"]
@@ -255,20 +260,21 @@ def ring_layout(
     raise ValueError(f"no tiles of the {law.name} law fit into shared memory: order {order}, {precision} precision")
 
 
-def index_type(field: Any, law: LawFields) -> str:
+def index_type(field: Array, law: LawFields) -> str:
     """Return the type of indices into a field or the memory variables of a law: 64 bits for 2^32 or more elements."""
     elements = field.shape[0] * element_strides(field)[0] * max(1, law.mechanisms)
     return "unsigned" if elements < 2**32 else "unsigned long long"
 
 
-def pack_coefficients(named: dict[str, Any], dtype: np.dtype) -> np.ndarray:
+def pack_coefficients(named: Arguments, dtype: np.dtype) -> np.ndarray:
     """Return `Coefficients` of stencil.cuh."""
     return blob(np.concatenate([named[name] for name in ("cx", "cy", "cz")]).astype(dtype).tobytes())
 
 
 def tensor_map(
-    backend: Any, array: Any, halo: int, size: tuple[int, int], beyond: bool = False, whole_lines: bool = True
-) -> np.ndarray:
+    backend: DeviceBackend, array: Array, halo: int, size: tuple[int, int], beyond: bool = False,
+    whole_lines: bool = True,
+) -> np.ndarray:  # fmt: skip
     """Return a tensor map of boxes of this size that begins at the first column of points, with zeros for the halo.
 
     beyond : True if columns after the last one are needed, as for the material. whole_lines : see
@@ -277,12 +283,12 @@ def tensor_map(
     return backend.tensor_map(array[:, :, halo:] if beyond else array[:, :, halo:-halo], 0, size, whole_lines)
 
 
-def columns_before(field: Any, halo: int) -> int:
+def columns_before(field: Array, halo: int) -> int:
     """Return the columns by which the first memory line of a field begins before its first point."""
     return (address(field) + halo * field.itemsize) % LINE // field.itemsize
 
 
-def place_of_material(field: Any, halo: int, size: tuple[int, int], shift: int) -> tuple[int, int] | None:
+def place_of_material(field: Array, halo: int, size: tuple[int, int], shift: int) -> tuple[int, int] | None:
     """Return a column and a row at which the kernels read the material of all tiles that do not touch the far ends of a
     grid whose columns of material are all equal; None if the grid is too small.
 
@@ -301,18 +307,19 @@ class GridUpdate:
     """
 
     def __init__(
-        self, backend: Any, kernel: str, order: int, scales: Scales, law: LawFields, equal_columns: bool = False
-    ) -> None:
+        self, backend: DeviceBackend, kernel: str, order: int, scales: Scales, law: LawFields,
+        equal_columns: bool = False,
+    ) -> None:  # fmt: skip
         self.backend, self.kernel, self.order, self.scales, self.law = backend, kernel, order, scales, law
         self.equal_columns = equal_columns
         self.boxes = ring_boxes(kernel, law)
         self.material_item = 2 if scales else backend.dtype.itemsize
-        self._kept: dict[tuple, tuple[TileLayout, dict[str, Any]]] = {}
+        self._kept: dict[tuple, tuple[TileLayout, Arguments]] = {}
 
-    def __call__(self, *arguments: Any) -> None:
+    def __call__(self, *arguments: object) -> None:
         self.into({}, *arguments)
 
-    def into(self, outputs: dict[str, Any], *arguments: Any) -> None:
+    def into(self, outputs: Fields, *arguments: object) -> None:
         """Perform the call, but write the results to `outputs` and leave the inputs unchanged."""
         named = named_arguments(ARGUMENTS, self.kernel, arguments)
         boxes = named.pop("boxes")
@@ -330,8 +337,8 @@ class GridUpdate:
         program.launch(self.kernel, (len(kept["tiles"]),), (how.inside.threads,), named | outputs | kept, shared)
 
     def _arrange(
-        self, named: dict[str, Any], boxes: np.ndarray, outputs: dict[str, Any]
-    ) -> tuple[TileLayout, dict[str, Any]]:
+        self, named: Arguments, boxes: np.ndarray, outputs: Fields
+    ) -> tuple[TileLayout, Arguments]:
         field, halo = named["vx"], self.order // 2
         shift, shape = columns_before(field, halo), tuple(count - 2 * halo for count in field.shape[::-1])
         ranges = {
@@ -363,7 +370,7 @@ class GridUpdate:
             kept |= {"maps": self._maps(how, how.inside, named), "edge_maps": self._maps(how, how.edge, named)}
         return how, kept | {"tiles": self.backend.upload(tiles, np.int32)}
 
-    def _place_of_material(self, how: TileLayout, field: Any, shift: int) -> tuple[int, int] | None:
+    def _place_of_material(self, how: TileLayout, field: Array, shift: int) -> tuple[int, int] | None:
         shapes = how.inside, how.edge
         size = max(one.columns for one in shapes) + 16 // self.material_item, max(one.rows for one in shapes) + 1
         return place_of_material(field, self.order // 2, size, shift)
@@ -395,7 +402,7 @@ class GridUpdate:
         table = np.concatenate(tiles + [tile_box(one, how.inside, chunk, False, shift) for one in inside])
         return table[np.lexsort((table[:, 0], table[:, 1], table[:, 2]))]
 
-    def _maps(self, how: TileLayout, shape: TileShape, named: dict[str, Any]) -> np.ndarray:
+    def _maps(self, how: TileLayout, shape: TileShape, named: Arguments) -> np.ndarray:
         found = []
         arrays = named | moduli_of(named.get("law", ()), self.law)
         for box in self.boxes:
@@ -455,23 +462,23 @@ class OnePass:
     """Update of the velocity and stress of a box from one set of fields into another."""
 
     def __init__(
-        self, backend: Any, order: int, scales: Scales, law: LawFields, equal_columns: bool = False
+        self, backend: DeviceBackend, order: int, scales: Scales, law: LawFields, equal_columns: bool = False
     ) -> None:
         self.equal_columns = equal_columns
         self.backend, self.order, self.reach, self.scales, self.law = backend, order, order // 2, scales, law
         self.shape = pass_shape(law)
         self.margin = 16 // backend.dtype.itemsize
         self.material_unit = 8 if scales else self.margin  # elements in 16 bytes
-        self._kept: dict[tuple, dict[str, Any]] = {}
+        self._kept: dict[tuple, Arguments] = {}
 
     def __call__(
         self,
-        old: dict[str, Any],
-        new: dict[str, Any],
-        material: dict[str, Any],
-        law: Sequence[Any],
-        ratio: Any,
-        coefficients: Any,
+        old: Fields,
+        new: Fields,
+        material: Fields,
+        law: Sequence[Array],
+        ratio: np.floating,
+        coefficients: Sequence[np.ndarray],
         box: Boxes,
     ) -> None:
         """Advance from velocities and the stresses after them in `old` to those of the next step in `new`."""
@@ -535,8 +542,8 @@ class OnePass:
         return self.shape.slots * slot + kept + -(-barriers // 128) * 128
 
     def _arrange(
-        self, old: dict[str, Any], material: dict[str, Any], law: np.ndarray, coefficients: Any, box: Boxes
-    ) -> dict[str, Any]:
+        self, old: Fields, material: Fields, law: np.ndarray, coefficients: Sequence[np.ndarray], box: Boxes
+    ) -> Arguments:
         field = old["vx"]
         arrays, boxes = old | material, self._boxes()
         maps = [
@@ -595,7 +602,7 @@ STAGED_BYTES = 8 * (54 * 8 + 6 * 4)  # of `StagedMoments`
 COPY_BLOCKS, COPY_THREADS = 64, 256  # blocks per box that is sent to another rank
 
 
-def variants() -> Iterator[tuple[str, dict[str, Any], tuple[int, int]]]:
+def variants() -> Iterator[tuple[str, dict[str, str | int], tuple[int, int]]]:
     """Yield every program that a run may compile: file, defines, minimum compute capability."""
     storage = (("single", 0), ("single", 1), ("double", 0))
     elastic = itertools.product(storage, LAWS.values(), (2, 4, 6, 8))
@@ -620,40 +627,40 @@ def variants() -> Iterator[tuple[str, dict[str, Any], tuple[int, int]]]:
 class SmallKernels(KernelLauncher):
     """Kernels over faces, points and the surface."""
 
-    def __init__(self, backend: Any, order: int, scales: Scales, law: LawFields) -> None:
+    def __init__(self, backend: DeviceBackend, order: int, scales: Scales, law: LawFields) -> None:
         defines = {"ORDER": order, "INDEX": "unsigned", "COMPACT": int(bool(scales)), "FIELD_COUNT": len(FIELDS)}
         defines |= law.defines()
         super().__init__(backend, PACKAGE, ARGUMENTS, defines)
         self.halo, self.scales, self.law = order // 2, scales, law
 
-    def _close(self, kernel: str, arguments: tuple[Any, ...]) -> None:
+    def _close(self, kernel: str, arguments: tuple[object, ...]) -> None:
         named = self.named(kernel, arguments)
         face, (rows, columns) = pack_face(named["vn"], named)
         named |= {"face": face} | self._material(named)
         depths = named["node_change"].shape[0]
         self.launch("boundary_kernels.cu", kernel, (columns, rows, depths), named, BLOCK)
 
-    def _material(self, named: dict[str, Any]) -> dict[str, Any]:
+    def _material(self, named: Arguments) -> dict[str, np.ndarray]:
         """Return the structures of the material arguments of a call."""
         if "law" in named:
             return {"law": pack_law(named["law"], self.law, self.scales)}
         return {"density_scale": pack_scales(self.scales, "density")}
 
-    def close_velocity(self, *arguments: Any) -> None:
+    def close_velocity(self, *arguments: object) -> None:
         """See `kernels.close_velocity`."""
         self._close("close_velocity", arguments)
 
-    def close_stress(self, *arguments: Any) -> None:
+    def close_stress(self, *arguments: object) -> None:
         """See `kernels.close_stress`."""
         self._close("close_stress", arguments)
 
-    def zero_on_face(self, *arguments: Any) -> None:
+    def zero_on_face(self, *arguments: object) -> None:
         """See `kernels.zero_on_face`."""
         named = self.named("zero_on_face", arguments)
         face, (rows, columns) = pack_face(named["vt"], named)
         self.launch("boundary_kernels.cu", "zero_on_face", (columns, rows), named | {"face": face}, BLOCK)
 
-    def free_surface(self, *arguments: Any) -> None:
+    def free_surface(self, *arguments: object) -> None:
         """See `kernels.free_surface`."""
         named = self.named("free_surface", arguments)
         plane, pitch, _ = element_strides(named["szz"])
@@ -663,28 +670,28 @@ class SmallKernels(KernelLauncher):
         }  # fmt: skip
         self.launch("boundary_kernels.cu", "free_surface", (columns, rows), named | self._material(named), BLOCK)
 
-    def layer_differences(self, *arguments: Any) -> None:
+    def layer_differences(self, *arguments: object) -> None:
         """See `kernels.layer_differences`."""
         self._in_box("layer_differences", arguments)
 
-    def add_layer_differences(self, *arguments: Any) -> None:
+    def add_layer_differences(self, *arguments: object) -> None:
         """See `kernels.add_layer_differences`."""
         self._in_box("add_layer_differences", arguments)
 
-    def _in_box(self, kernel: str, arguments: tuple[Any, ...]) -> None:
+    def _in_box(self, kernel: str, arguments: tuple[object, ...]) -> None:
         named = self.named(kernel, arguments)
         box, shape = pack_box(named["field"], named)
         self.launch("boundary_kernels.cu", kernel, shape, named | {"box": box}, BLOCK)
 
-    def pack(self, *arguments: Any) -> None:
+    def pack(self, *arguments: object) -> None:
         """See `kernels.pack`."""
         self._copy("pack", arguments)
 
-    def unpack(self, *arguments: Any) -> None:
+    def unpack(self, *arguments: object) -> None:
         """See `kernels.unpack`."""
         self._copy("unpack", arguments)
 
-    def _copy(self, kernel: str, arguments: tuple[Any, ...]) -> None:
+    def _copy(self, kernel: str, arguments: tuple[object, ...]) -> None:
         """Launch a row of blocks per box; few blocks, so that other work can run concurrently."""
         named = self.named(kernel, arguments)
         boxes, size = named["table"].shape[0], named["buffer"].size
@@ -693,14 +700,14 @@ class SmallKernels(KernelLauncher):
             named |= {"fields": pack_fields(named["fields"])}
             self.launch("point_kernels.cu", kernel, (blocks * COPY_THREADS, boxes), named, (COPY_THREADS, 1))
 
-    def inject(self, *arguments: Any) -> None:
+    def inject(self, *arguments: object) -> None:
         """See `kernels.inject`."""
         named = self.named("inject", arguments)
         count = named["target"].size
         named |= {"fields": pack_fields(named["fields"]), "count": count, "sources": named["amplitude"].shape[1]}
         self.launch("point_kernels.cu", "inject", (count,), named, FEW)
 
-    def inject_moments(self, *arguments: Any) -> None:
+    def inject_moments(self, *arguments: object) -> None:
         """See `kernels.inject_moments`; one block per brick."""
         named = self.named("inject_moments", arguments)
         plane, pitch, _ = element_strides(named["fields"][0])
@@ -708,18 +715,18 @@ class SmallKernels(KernelLauncher):
         program = self.backend.program(self.package, "point_kernels.cu", self.defines)
         program.launch("inject_moments", (named["brick"].shape[0],), (BRICK_THREADS,), named, STAGED_BYTES)
 
-    def count_step(self, row: Any) -> None:
+    def count_step(self, row: Array) -> None:
         """See `kernels.count_step`."""
         self.launch("point_kernels.cu", "count_step", (1,), {"row": row}, (1,))
 
-    def sample(self, *arguments: Any) -> None:
+    def sample(self, *arguments: object) -> None:
         """See `kernels.sample`; one warp per point."""
         named = self.named("sample", arguments)
         count = named["begin"].size - 1
         named |= {"fields": pack_fields(named["fields"]), "count": count}
         self.launch("point_kernels.cu", "sample", (count * WARP,), named, (128,))
 
-    def interpolate(self, *arguments: Any) -> None:
+    def interpolate(self, *arguments: object) -> None:
         """See `kernels.interpolate`."""
         named = self.named("interpolate", arguments)
         planes, rows, columns, components = named["out"].shape
@@ -730,7 +737,7 @@ class SmallKernels(KernelLauncher):
         }  # fmt: skip
         self.launch("point_kernels.cu", "interpolate", (columns, rows, planes), named, BLOCK)
 
-    def surface_peaks(self, *arguments: Any) -> None:
+    def surface_peaks(self, *arguments: object) -> None:
         """See `kernels.surface_peaks`."""
         named = self.named("surface_peaks", arguments)
         plane, pitch, _ = element_strides(named["vx"])
@@ -741,7 +748,7 @@ class SmallKernels(KernelLauncher):
         }  # fmt: skip
         self.launch("point_kernels.cu", "surface_peaks", (columns, rows), named, BLOCK)
 
-    def largest_magnitude(self, *arguments: Any) -> None:
+    def largest_magnitude(self, *arguments: object) -> None:
         """See `kernels.largest_magnitude`; one warp per value of `out`."""
         named = self.named("largest_magnitude", arguments)
         named["count"] = named["vx"].shape[0] * element_strides(named["vx"])[0]
@@ -749,8 +756,9 @@ class SmallKernels(KernelLauncher):
 
 
 def make_kernels(
-    backend: Any, order: int, scales: Scales = None, law: LawFields = LAWS["isotropic"], equal_columns: bool = False
-) -> SimpleNamespace:
+    backend: DeviceBackend, order: int, scales: Scales = None, law: LawFields = LAWS["isotropic"],
+    equal_columns: bool = False,
+) -> SimpleNamespace:  # fmt: skip
     """Return the CUDA kernels of the finite differences, callable like those on the CPU.
 
     scales : scales of the material codes, if the material is stored in codes. law : arrays of the law. equal_columns :

@@ -37,11 +37,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from lithowave.backends.loops import U, chosen_row, exact_row, multiply_add
+
+if TYPE_CHECKING:
+    from lithowave.backends.interface import Array
+
+    Fields = dict[str, Array]
 
 Role = Literal["velocity", "stress", "memory", "modulus", "density"]
 Scale = Literal["linear", "logarithmic"]
@@ -187,7 +192,7 @@ FIELDS = VELOCITIES + STRESSES
 STAGGER = {field.name: field.stagger for field in STATE}
 
 
-def state_arrays(fields: Mapping[str, Any]) -> tuple[Any, ...]:
+def state_arrays(fields: Mapping[str, Array]) -> tuple[Array, ...]:
     """Return the arrays of `FIELDS` in this order, without memory variables."""
     return tuple(fields[name] for name in FIELDS)
 

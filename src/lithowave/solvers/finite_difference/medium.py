@@ -22,7 +22,7 @@ import math
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from numba import get_num_threads
@@ -46,6 +46,7 @@ from lithowave.solvers.finite_difference.grid_plan import PLANES, column_shift
 from lithowave.solvers.finite_difference.law import LAWS, VELOCITIES, Field, LawFields
 
 if TYPE_CHECKING:
+    from lithowave.backends.interface import Array, Backend
     from lithowave.description.simulation import Simulation
     from lithowave.solvers.finite_difference.grid_plan import GridPlan
 
@@ -92,6 +93,9 @@ def speeds(values: dict[str, float]) -> tuple[float, float]:
     return math.sqrt(stiffness / values["density"]), math.sqrt(mu / values["density"])
 
 
+T = TypeVar("T")
+
+
 class PlaneAverages:
     """Values of the arrays of a law on planes of nodes, from the lowest plane upwards.
 
@@ -108,7 +112,7 @@ class PlaneAverages:
         self.limits = simulation.domain.z
         self.bounds = simulation.domain.x, simulation.domain.y
         self.place = x, y
-        self._known: dict[tuple[Any, ...], Any] = {}
+        self._known: dict[tuple[object, ...], object] = {}
 
     def __call__(self, z: float) -> dict[str, ArrayLike]:
         """Return the values of all arrays for the plane at z, m."""
@@ -153,7 +157,7 @@ class PlaneAverages:
             lambda: slab_between(self.material.medium, x, y[:, 0], low, high, self.spacing),
         )
 
-    def _once(self, z: float, what: tuple[Any, ...], make: Callable[[], Any]) -> Any:
+    def _once(self, z: float, what: tuple[object, ...], make: Callable[[], T]) -> T:
         """Return a result that the next planes use again."""
         key = (round(z, 6), *what)
         if key not in self._known:
@@ -251,7 +255,7 @@ class GridMaterial:
     plan : grid and storage. simulation : material. ranks : ranks that agree on the quantization.
     """
 
-    def __init__(self, plan: GridPlan, simulation: Simulation, backend: Any, ranks: Ranks) -> None:
+    def __init__(self, plan: GridPlan, simulation: Simulation, backend: Backend, ranks: Ranks) -> None:
         self.fields = plan.law_fields
         elastic = unrelaxed(simulation, plan.attenuation)
 
@@ -294,7 +298,7 @@ class GridMaterial:
         self.relaxation = backend.upload(table), backend.scalar(attenuation.largest / LAST_CODE)
         self.grids = grids
 
-    def law(self, memory: Sequence[Any]) -> tuple[Any, ...]:
+    def law(self, memory: Sequence[Array]) -> tuple[object, ...]:
         """Return the argument `law` of kernels, for these arrays of memory variables; none without attenuation."""
         if self.relaxation is None:
             return self.moduli
@@ -319,7 +323,7 @@ class GridMaterial:
         codes = self.quantizations[name].encode(plane)
         return codes if self.stores_codes else self.quantizations[name].decode(codes)
 
-    def values(self, name: str, section: Any) -> np.ndarray:
+    def values(self, name: str, section: tuple[slice, ...]) -> np.ndarray:
         """Return values of a section of an array in main memory, in double precision."""
         host = self.backend.download(section)
         return self.quantizations[name].decode(host) if self.stores_codes else host.astype(float)

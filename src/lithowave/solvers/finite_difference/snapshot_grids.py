@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,8 +11,12 @@ from lithowave.mesh.grid import AXES, Grid
 from lithowave.solvers.finite_difference.law import STAGGER, STRESSES, VELOCITIES
 from lithowave.solvers.interface import SnapshotGrid
 
+if TYPE_CHECKING:
+    from lithowave.solvers.finite_difference.grid_plan import GridPlan
+    from lithowave.solvers.interface import SnapshotSelection
 
-def select_snapshot_grid(grid: Grid, selection: Any) -> SnapshotGrid:
+
+def select_snapshot_grid(grid: Grid, selection: SnapshotSelection) -> SnapshotGrid:
     """Return the nodes of the domain (without layers) for a snapshot selection.
 
     A plane is at the requested coordinate, also between nodes; a stride selects each n-th node along the other axes.
@@ -38,7 +42,7 @@ def parts_of(name: str) -> tuple[str, ...]:
     return {"velocity": VELOCITIES, "stress": STRESSES, "pressure": ("sxx", "syy", "szz")}[name]
 
 
-def local_snapshot_grid(plan: Any, snapshot: SnapshotGrid) -> list[tuple[int, int]]:
+def local_snapshot_grid(plan: GridPlan, snapshot: SnapshotGrid) -> list[tuple[int, int]]:
     """Return the points (first, end) along x, y, z of a snapshot grid that are next to the nodes of this rank."""
     found = []
     for axis, (first, end) in enumerate(plan.own):
@@ -61,7 +65,7 @@ def _positions(grid: Grid, snapshot: SnapshotGrid, axis: int) -> np.ndarray:
     return grid.index(axis, snapshot.origin[axis]) + steps
 
 
-def snapshot_lines(plan: Any, field: str, snapshot: SnapshotGrid) -> list[tuple[np.ndarray, np.ndarray]]:
+def snapshot_lines(plan: GridPlan, field: str, snapshot: SnapshotGrid) -> list[tuple[np.ndarray, np.ndarray]]:
     """Return for z, y and x the indices into a field's array of the nodes below this rank's points of a snapshot grid,
     and the weights of the next nodes.
 
@@ -86,7 +90,7 @@ class SurfacePart:
     points: np.ndarray
 
 
-def surface_part(plan: Any, here: bool) -> SurfacePart:
+def surface_part(plan: GridPlan, here: bool) -> SurfacePart:
     """Return the surface nodes of a rank, without layers; here : True if its own nodes reach the surface."""
     whole, found = plan.grid.whole, []
     for axis in range(2):

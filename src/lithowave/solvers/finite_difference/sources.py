@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import numpy as np
 
@@ -39,6 +39,12 @@ from lithowave.solvers.finite_difference.interfaces import (
 from lithowave.solvers.finite_difference.law import FIELDS, STAGGER, STRESSES, VELOCITIES
 from lithowave.solvers.finite_difference.points import HALF_WIDTH, NEAR_FACE, WIDTH, Ends, PointStencil, line_weights
 from lithowave.solvers.interface import FORCE, MOMENT, Placement, Schedule
+
+if TYPE_CHECKING:
+    from lithowave.backends.interface import Backend
+    from lithowave.description.sources import PointSource
+    from lithowave.solvers.finite_difference.grid_plan import GridPlan
+    from lithowave.solvers.finite_difference.medium import GridMaterial
 
 BRICK = 8  # nodes along each axis
 
@@ -58,7 +64,7 @@ class MomentList:
     kernel = "inject_moments"
 
     def __init__(
-        self, backend: Any, stencil: PointStencil, sources: Sequence[Any], schedule: Schedule,
+        self, backend: Backend, stencil: PointStencil, sources: Sequence[PointSource], schedule: Schedule,
         columns: SourceColumns,
     ) -> None:  # fmt: skip
         first, weight, parts = _parts_of(stencil, sources, columns)
@@ -81,7 +87,7 @@ class MomentList:
         amplitudes = SourceAmplitudes([sources[number] for number in self.known], schedule, 0.0)
         self.table = WindowedTable(backend, amplitudes, self.count)
 
-    def arguments(self) -> tuple[Any, ...]:
+    def arguments(self) -> tuple[object, ...]:
         """Return the arguments of `inject_moments` between the fields and the row."""
         return *self._lists, self.table.array, self.table.window
 
@@ -118,7 +124,7 @@ class WindowedTable(AmplitudeTable):
     on the device.
     """
 
-    def __init__(self, backend: Any, amplitudes: SourceAmplitudes, columns: int) -> None:
+    def __init__(self, backend: Backend, amplitudes: SourceAmplitudes, columns: int) -> None:
         self._backend, self._amplitudes = backend, amplitudes
         self.array = backend.zeros((BLOCK * columns,), np.float64)
         self.window = backend.zeros((2,), np.int64)
@@ -132,7 +138,7 @@ class WindowedTable(AmplitudeTable):
 
 
 def _parts_of(
-    stencil: PointStencil, sources: Sequence[Any], columns: SourceColumns
+    stencil: PointStencil, sources: Sequence[PointSource], columns: SourceColumns
 ) -> tuple[np.ndarray, np.ndarray, MomentParts]:
     """Return the parts of the moment tensors of sources, and the first nodes and weights of each; see `lines_of`."""
     positions = np.array([source.position for source in sources], float).reshape(-1, 3)
@@ -210,7 +216,46 @@ def bricks_of(
 REACH = NEAR_FACE + HALF_WIDTH  # cells from an end of the grid within which weights of a force may be omitted
 
 
-def add_sources(placement: Placement, solver: Any, sources: Any) -> None:
+L_co = TypeVar("L_co", covariant=True)
+
+
+class PlacingSolver(Protocol):
+    """What `add_sources` uses of a `FiniteDifferenceSolver`."""
+
+    @property
+    def plan(self) -> GridPlan: ...
+    @property
+    def stencil(self) -> PointStencil: ...
+    @property
+    def step(self) -> PlacingStep: ...
+
+
+class PlacingStep(Protocol):
+    """The material of a step, and its sources by kind."""
+
+    @property
+    def material(self) -> GridMaterial: ...
+    @property
+    def regions(self) -> PlacingRegions: ...
+
+
+class PlacingRegions(Protocol):
+    """The regions in which moment tensors and forces act."""
+
+    @property
+    def stress(self) -> PlacingRegion[MomentList]: ...
+    @property
+    def velocity(self) -> PlacingRegion[SourceList]: ...
+
+
+class PlacingRegion(Protocol[L_co]):
+    """A region with its sources."""
+
+    @property
+    def sources(self) -> L_co: ...
+
+
+def add_sources(placement: Placement, solver: PlacingSolver, sources: Sequence[PointSource]) -> None:
     """Add the moment tensors and forces of the sources that change points of this rank."""
     kinds = [source.force is not None for source in sources]
     moments, forces = (np.flatnonzero(np.array(kinds, bool) == kind) for kind in (False, True))
@@ -230,7 +275,9 @@ def add_sources(placement: Placement, solver: Any, sources: Any) -> None:
         placement.inexact[number] = _near_end(solver.stencil, sources[number].position)
 
 
-def _add_moments(placement: Placement, moments: MomentList, sources: Any, numbers: np.ndarray) -> None:
+def _add_moments(
+    placement: Placement, moments: MomentList, sources: Sequence[PointSource], numbers: np.ndarray
+) -> None:
     """Add the moment tensors of sources with these indices."""
     here = numbers[moments.known]
     if here.size:
@@ -249,7 +296,7 @@ def held(stencil: PointStencil, name: str, nodes: np.ndarray) -> np.ndarray:
     return found
 
 
-def _near_end(stencil: PointStencil, position: Any) -> bool:
+def _near_end(stencil: PointStencil, position: Sequence[float]) -> bool:
     """True if weights of a force may have been omitted at an end of the grid."""
     whole = stencil.grid.whole
     for axis, letter in enumerate(AXES):
@@ -277,9 +324,9 @@ class SourceList:
 
     def __init__(
         self,
-        backend: Any,
+        backend: Backend,
         stencil: PointStencil,
-        sources: Sequence[Any],
+        sources: Sequence[PointSource],
         strengths: np.ndarray,
         buoyancy: Callable[[str, np.ndarray], np.ndarray],
         amplitudes: SourceAmplitudes,
@@ -309,14 +356,14 @@ class SourceList:
         counts = np.diff(begin)
         return np.repeat(number, counts), np.repeat(target, counts), weight, owner
 
-    def arguments(self) -> tuple[Any, ...]:
+    def arguments(self) -> tuple[object, ...]:
         """Arguments of `inject` between the fields and the row."""
         return *self._lists, self.table.array
 
 
 def _entries(
     stencil: PointStencil,
-    sources: Sequence[Any],
+    sources: Sequence[PointSource],
     strengths: np.ndarray,
     buoyancy: Callable[[str, np.ndarray], np.ndarray],
     columns: SourceColumns | None,
@@ -351,7 +398,7 @@ class ReceiverList:
     """
 
     def __init__(
-        self, backend: Any, stencil: PointStencil, positions: np.ndarray, clearance: np.ndarray | None = None,
+        self, backend: Backend, stencil: PointStencil, positions: np.ndarray, clearance: np.ndarray | None = None,
         columns: SourceColumns | None = None,
     ) -> None:  # fmt: skip
         self.backend, self.stencil, self.records = backend, stencil, Records(backend)
@@ -373,7 +420,7 @@ class ReceiverList:
         )
         self.records.start((capacity, len(names), len(self.positions)), np.float64)
 
-    def arguments(self) -> tuple[Any, ...]:
+    def arguments(self) -> tuple[object, ...]:
         """Return the arguments of `sample` after the fields."""
         return *self._lists, self.records.array, self.records.slot
 

@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -40,6 +40,12 @@ from lithowave.solvers.finite_difference.plan import FiniteDifferencePlan, pass_
 from lithowave.solvers.finite_difference.points import PointStencil
 from lithowave.solvers.finite_difference.sources import MomentList, SourceList
 from lithowave.solvers.finite_difference.tiles import around
+
+if TYPE_CHECKING:
+    from lithowave.backends.interface import Backend
+    from lithowave.description.sources import PointSource
+    from lithowave.solvers.finite_difference.grid_plan import GridPlan
+    from lithowave.solvers.finite_difference.law import Fields
 
 UNIT = ((0, 0, 1), (0, 1, 0), (1, 0, 0))  # unit steps (k, j, i) along x, y, z
 TANGENTS = ((1, 2), (0, 2), (0, 1))  # the axes t and u for the normal n
@@ -131,7 +137,7 @@ class Region:
     """
 
     boxes: np.ndarray
-    closed: list[tuple[ClosedFace, tuple[Any, ...]]]
+    closed: list[tuple[ClosedFace, tuple[object, ...]]]
     sources: SourceList | MomentList
 
     @property
@@ -149,7 +155,9 @@ def box_table(boxes: Sequence[NodeRanges]) -> np.ndarray:
     return np.array(boxes, np.int64).reshape(-1, 6)
 
 
-def closures(plan: Any, backend: Any, boxes: Sequence[NodeRanges]) -> list[tuple[ClosedFace, tuple[Any, ...]]]:
+def closures(
+    plan: GridPlan, backend: Backend, boxes: Sequence[NodeRanges]
+) -> list[tuple[ClosedFace, tuple[object, ...]]]:
     """Return the closed faces in some boxes of a grid, with their changes and tuples of their lengths."""
     upload = backend.upload
     return [
@@ -177,7 +185,8 @@ class StepRegions:
     """
 
     def __init__(
-        self, plan: Any, backend: Any, stencil: PointStencil, material: Any, sources: Sequence[Any],
+        self, plan: GridPlan, backend: Backend, stencil: PointStencil, material: GridMaterial,
+        sources: Sequence[PointSource],
         columns: SourceColumns,
     ) -> None:  # fmt: skip
         self._plan, self._backend, self._stencil, self._material = plan, backend, stencil, material
@@ -325,7 +334,6 @@ def rectangles(mask: np.ndarray) -> list[NodeRanges]:
 PACKAGE = "lithowave.solvers.finite_difference"
 KERNELS = ("kernels",)
 
-Fields = dict[str, Any]
 
 
 class Step:
@@ -336,7 +344,7 @@ class Step:
     """
 
     def __init__(
-        self, plan: FiniteDifferencePlan, backend: Any, material: GridMaterial, stencil: PointStencil,
+        self, plan: FiniteDifferencePlan, backend: Backend, material: GridMaterial, stencil: PointStencil,
         sources: Sequence, columns: SourceColumns,
     ) -> None:  # fmt: skip
         self.plan, self.backend, self.material = plan, backend, material
@@ -364,7 +372,7 @@ class Step:
         found = {name: field(plan.padded_shape()) for name in FIELDS}
         return found | {name: field(plan.memory_shape()) for name in plan.law_fields.memory}
 
-    def law(self, f: Fields) -> tuple[Any, ...]:
+    def law(self, f: Fields) -> tuple[object, ...]:
         """Return the argument `law` of kernels that change the stresses of a set of fields."""
         return self.material.law([f[name] for name in self.plan.law_fields.memory])
 
@@ -395,7 +403,7 @@ class Step:
                 face.inward, *_axes(face.axis), self.ratio,
             )  # fmt: skip
 
-    def stress_arguments(self, f: Fields, boxes: np.ndarray) -> tuple[Any, ...]:
+    def stress_arguments(self, f: Fields, boxes: np.ndarray) -> tuple[object, ...]:
         """Return the arguments of the kernel `update_stress`."""
         return (
             *state_arrays(f), self.law(f), self.ratio, *self.coefficients, self.backend.threads, boxes,
@@ -437,7 +445,7 @@ class Step:
                 face.shape, face.inward, *_axes(face.axis), self.ratio,
             )  # fmt: skip
 
-    def velocity_arguments(self, f: Fields, boxes: np.ndarray) -> tuple[Any, ...]:
+    def velocity_arguments(self, f: Fields, boxes: np.ndarray) -> tuple[object, ...]:
         """Return the arguments of the kernel `update_velocity`."""
         return (
             *state_arrays(f), self.material.arrays["density"], self.ratio, *self.coefficients, self.backend.threads,
@@ -450,7 +458,7 @@ class Step:
             inject = getattr(self.kernels, sources.kernel)
             inject(state_arrays(f), *sources.arguments(), self.row.array)
 
-    def _layer_arguments(self, kind: str) -> list[Any]:
+    def _layer_arguments(self, kind: str) -> list[object]:
         return [a for memory, profile in zip(self.memory[kind], self.profiles, strict=True) for a in (memory, *profile)]
 
 
@@ -625,7 +633,7 @@ def _view(velocities: Fields, stresses: Fields) -> Fields:
 
 
 def make_scheme(
-    step: Step, message: FieldMessage | None, forces: Sequence[Any]
+    step: Step, message: FieldMessage | None, forces: Sequence[PointSource]
 ) -> TwoPasses | OneSweep | OnePassScheme:
     """Return the scheme of the plan. forces : positions of the forces, m."""
     box, _ = pass_box(step.plan, step.backend, forces)

@@ -28,7 +28,7 @@ import itertools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -51,6 +51,9 @@ from lithowave.solvers.spectral_element.plan import SpectralElementPlan, plan, p
 from lithowave.solvers.spectral_element.relaxation import COMPONENTS, carrier_count
 from lithowave.solvers.spectral_element.solver import SpectralElementSolver
 
+if TYPE_CHECKING:
+    from lithowave.backends.interface import Backend
+
 CASES = ("affine", "affine_attenuating", "deformed", "attenuating", "fluid", "trilinear")
 USUAL_CASES = ("affine", "deformed", "attenuating")
 OPTIONS = ("degrees", "deterministic")
@@ -63,12 +66,12 @@ LAYER_POINT_WORDS = 2 * 3 + 2 * 3 + 2  # with the index, of 8 bytes
 RELAXATION_WORDS = 2 + 2 * COMPONENTS  # of a mechanism at a point
 MAP_WORDS = {"affine": 9, "trilinear": 21, "triquadratic": 78}
 
-Record = dict[str, Any]
+Record = dict[str, object]
 Shape = tuple[int, int, int]
 
 
 def make_tasks(
-    backend: Any,
+    backend: Backend,
     cases: Iterable[str],
     sizes: Iterable[Shape] | None,
     degrees: Iterable[int] = (4,),
@@ -80,7 +83,7 @@ def make_tasks(
         yield SpectralElementTask(case, tuple(counts), degree, backend, deterministic)
 
 
-def usual_size(backend: Any, degree: int, case: str) -> Shape:
+def usual_size(backend: Backend, degree: int, case: str) -> Shape:
     """Return the default number of elements along x, y and z."""
     sample = SpectralElementTask(case, SAMPLE, degree, backend, False).plan
     return affordable_size(backend, sample, SIZES[backend.name], SMALLEST_SIZE)
@@ -148,11 +151,11 @@ WAVE, GRADIENT = 0.1 * SIZE, 0.1  # height of the waves of the interface, m, and
 SAMPLE_ELEMENTS = {"cpu": 27_000, "cuda": 100_000}  # too many for a cache
 
 
-def described(case: str, counts: Shape, degree: int, backend: Any, deterministic: bool) -> Simulation:
+def described(case: str, counts: Shape, degree: int, backend: Backend, deterministic: bool) -> Simulation:
     """Return the simulation of a case: a box of this many elements without sources and receivers."""
     x, y, z = (SIZE * count for count in counts)
     medium = {"vp": VP, "vs": 0.0 if case == "fluid" else VS, "rho": RHO}
-    material: dict[str, Any] = {}
+    material: dict[str, object] = {}
     if "attenuating" in case:
         medium |= {"qp": QUALITY, "qs": QUALITY}
         material = {"attenuation": {"band": BAND}}
@@ -187,7 +190,7 @@ def fill_with_noise(solver: SpectralElementSolver) -> None:
     solver.backend.assign(solver.momentum, momentum)
 
 
-def predict_loop_time(plan: SpectralElementPlan, backend: Any, receiver_count: int) -> LoopPrediction:
+def predict_loop_time(plan: SpectralElementPlan, backend: Backend, receiver_count: int) -> LoopPrediction:
     """Predict the time of the loop: scale a few steps of some elements of the domain, of the layer and of the absorbing
     faces.
 
@@ -208,7 +211,7 @@ def predict_loop_time(plan: SpectralElementPlan, backend: Any, receiver_count: i
 
 
 def sample_solver(
-    plan: SpectralElementPlan, backend: Any, chosen: np.ndarray, kinds: tuple[str, ...] = ()
+    plan: SpectralElementPlan, backend: Backend, chosen: np.ndarray, kinds: tuple[str, ...] = ()
 ) -> SpectralElementSolver:
     """Return a solver of some of the chosen elements, with these kinds of outer faces, representative of this device
     and within its memory. chosen : True for each of them."""

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
 
 import numba
 import numpy as np
@@ -538,7 +537,7 @@ def make_add_forces(
     return add
 
 
-def make_kernels(degree: int, precision: str, deterministic: bool = False) -> dict[str, Any]:
+def make_kernels(degree: int, precision: str, deterministic: bool = False) -> dict[str, Callable[..., None]]:
     """Return the functions for a degree: layout and packing of blocks, and the kernel of each element kind.
 
     Results are identical in every run, with any number of threads: `deterministic` has no effect here.

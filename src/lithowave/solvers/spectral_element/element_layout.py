@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from lithowave.backends.loops import exact_part, over_parts
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 PART = 256  # blocks of points that are arranged at a time
 ELEMENTS = 4096  # elements whose values are arranged at a time
@@ -159,7 +162,7 @@ class ElementLayout:
 
     def of_elements(
         self, values: np.ndarray, slots: np.ndarray, pack: Callable[[np.ndarray], np.ndarray] | None = None,
-        dtype: Any = None,
+        dtype: npt.DTypeLike | None = None,
     ) -> np.ndarray:  # fmt: skip
         """Arrange values of elements (elements, c) as (blocks, c, elements) on a CPU, (slots, c) on a GPU.
 

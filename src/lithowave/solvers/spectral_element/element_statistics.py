@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -13,6 +13,9 @@ from lithowave.backends.loops import over_parts, parts_in_order
 from lithowave.mesh.arrays import product
 from lithowave.mesh.numbering import largest_numbers, shared_count
 from lithowave.solvers.spectral_element.gll import derivative_matrix, gll_points, gll_weights, map_degree, tensor_order
+
+if TYPE_CHECKING:
+    from lithowave.mesh.hexahedra import HexahedralMesh
 
 PART = 4096  # elements that are measured at a time
 STRAIGHT = 1e-11  # coefficients of higher powers over the others in parallelepipeds, which are measured at one point
@@ -230,8 +233,15 @@ def spread(m, det):
     return total
 
 
+class SpeedOfElements(Protocol):
+    """What the statistics use of the materials of elements."""
+
+    def inertia(self, some: slice) -> np.ndarray: ...
+    def speed(self, some: slice) -> np.ndarray: ...
+
+
 def compute_element_statistics(
-    mesh: Any, numbers: np.ndarray, point_count: int, materials: Any
+    mesh: HexahedralMesh, numbers: np.ndarray, point_count: int, materials: SpeedOfElements
 ) -> tuple[np.ndarray, ElementStatistics]:
     r"""Return the maps of the elements and the statistics, in one pass over all points of all elements.
 

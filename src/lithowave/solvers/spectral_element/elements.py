@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -15,6 +15,22 @@ from lithowave.solvers.spectral_element.layers import ALIGNED, DAMPED, dependenc
 from lithowave.solvers.spectral_element.materials import GRAVITY_VALUES, ElementMaterials, gravity_values
 from lithowave.solvers.spectral_element.partition import color_greedily
 from lithowave.solvers.spectral_element.relaxation import COMPONENTS, carrier_count, distinct_moduli, recursion
+
+if TYPE_CHECKING:
+    from types import SimpleNamespace
+
+    from lithowave.backends.interface import Array, Backend
+    from lithowave.solvers.spectral_element.media import LayerPoints, NumberedPlan
+
+    class GroupedPlan(NumberedPlan, Protocol):
+        """What groups of elements and their memory use of a `SpectralElementPlan`."""
+
+        @property
+        def kinds(self) -> tuple[list[ElementKind], np.ndarray]: ...
+        @property
+        def outer(self) -> np.ndarray: ...
+        @property
+        def layer_points(self) -> list[LayerPoints]: ...
 
 PART = 4096  # blocks whose points are compared at a time
 LAUNCHES, LEAST_BLOCKS, GROWTH = 3, 30_000, 1.4  # of a group on a GPU: see `division`
@@ -161,20 +177,20 @@ class ElementGroup:
 
     kind: ElementKind
     first_block: int
-    order: Any
+    order: Array
     begin: np.ndarray
     moved: np.ndarray
-    moduli: Any
-    geometry: Any
-    memory: Any
-    filters: Any
-    relaxing: Any
-    relaxation: Any
-    recursion: Any
+    moduli: Array
+    geometry: Array
+    memory: Array
+    filters: Array
+    relaxing: Array
+    relaxation: Array
+    recursion: Array
     members: np.ndarray
     places: np.ndarray
 
-    def arguments(self, displacement: Any, momentum: Any, points: Any, shared: int) -> tuple[Any, ...]:
+    def arguments(self, displacement: Array, momentum: Array, points: Array, shared: int) -> tuple[object, ...]:
         """Return the arguments of `add_forces`."""
         return (
             displacement, momentum, points, self.moduli, self.geometry, self.memory, self.filters,
@@ -256,7 +272,7 @@ class ElementTables:
     indices, materials, maps.
     """
 
-    def __init__(self, backend: Any, kernels: Any, plan: Any) -> None:
+    def __init__(self, backend: Backend, kernels: SimpleNamespace, plan: GroupedPlan) -> None:
         self.backend, self.kernels, self.plan = backend, kernels, plan
         self.arrangement: ElementLayout = kernels.arrangement
         self._slots: list[np.ndarray] = []
@@ -336,7 +352,7 @@ class ElementTables:
             *self._layer_arrays(kind, members, own), *self._relaxation_arrays(kind, members, own), members, places,
         )  # fmt: skip
 
-    def _layer_arrays(self, kind: ElementKind, members: np.ndarray, slots: np.ndarray) -> tuple[Any, Any]:
+    def _layer_arrays(self, kind: ElementKind, members: np.ndarray, slots: np.ndarray) -> tuple[Array, Array]:
         """Return the memory variables and the filters of the elements of a group."""
         plan, backend, arrangement = self.plan, self.backend, self.arrangement
         if not kind.layer:
@@ -361,7 +377,9 @@ class ElementTables:
         values = np.moveaxis(filters.reshape(len(members), n, n, n, -1), -1, 1)
         return memory, backend.upload(arrangement.of_components(values, slots, 1.0))
 
-    def _relaxation_arrays(self, kind: ElementKind, members: np.ndarray, slots: np.ndarray) -> tuple[Any, Any, Any]:
+    def _relaxation_arrays(
+        self, kind: ElementKind, members: np.ndarray, slots: np.ndarray
+    ) -> tuple[Array, Array, Array]:
         """Return the moduli and the memory variables of the mechanisms of a group, and their recursion."""
         plan, backend, arrangement = self.plan, self.backend, self.arrangement
         if not kind.mechanisms:

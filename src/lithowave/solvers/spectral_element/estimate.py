@@ -6,7 +6,7 @@ Workload of each rank of a run, for `lithowave check --ranks N`.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from lithowave.solvers.spectral_element.plan import SpectralElementPlan
 from lithowave.solvers.spectral_element.relaxation import carrier_sets
 
 if TYPE_CHECKING:
+    from lithowave.backends.interface import Backend
     from lithowave.description.simulation import Simulation
 
 
@@ -29,7 +30,7 @@ FILE_BYTES = 2000  # of an element with its nodes in a mesh file, at most: 27 no
 MESH_BYTES = 130  # of an element in the plan: vertices, nodes, materials, IDs
 
 
-def estimate_memory(simulation: Simulation, backend: Any) -> MemoryEstimate:
+def estimate_memory(simulation: Simulation, backend: Backend) -> MemoryEstimate:
     """Return a lower bound of the memory of all ranks; the arrays of a generated mesh need up to 28% more."""
     solver = simulation.solver
     box = built_box(simulation) if solver.mesh is None else None

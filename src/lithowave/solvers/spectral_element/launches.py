@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from lithowave.solvers.spectral_element.element_lines import ARGUMENTS
 from lithowave.solvers.spectral_element.elements import ElementKind
 from lithowave.solvers.spectral_element.layers import ALIGNED, DAMPED
 from lithowave.solvers.spectral_element.relaxation import carrier_count, carrier_indices, carrier_sets
+
+if TYPE_CHECKING:
+    from lithowave.backends.interface import DeviceBackend
 
 PACKAGE = "lithowave.solvers.spectral_element"
 ELEMENTS_FILE = "elements.cu"
@@ -93,7 +96,7 @@ def shared_carriers(degree: int, kind: ElementKind) -> int:
     return count if 4 * count < (degree + 1) ** 3 else 0
 
 
-def variants() -> Iterator[tuple[str, dict[str, Any], tuple[int, int]]]:
+def variants() -> Iterator[tuple[str, dict[str, str | int], tuple[int, int]]]:
     """Yield every program that a run may compile, with 3 mechanisms: file, defines, minimum compute capability."""
     for precision, real in (("single", "float"), ("double", "double")):
         yield PointKernels.file, {"REAL": real}, (0, 0)
@@ -126,7 +129,7 @@ def _kind_variants(degree: int) -> Iterator[tuple[ElementKind, bool]]:
 
 def programs(
     precision: str, degree: int, kinds: Sequence[ElementKind], deterministic: bool
-) -> Iterator[tuple[str, dict[str, Any], dict[str, str]]]:
+) -> Iterator[tuple[str, dict[str, str | int], dict[str, str]]]:
     """Yield the sources for kinds of elements: file, definitions, generated headers."""
     yield PointKernels.file, {}, {}
     for kind in kinds:
@@ -181,7 +184,7 @@ def task_table(degree: int, components: int, value_bytes: int) -> np.ndarray:
 class ElementKernel:
     """Kernel `add_forces` for one kind of elements, compiled when it is created, before the time loop."""
 
-    def __init__(self, backend: Any, degree: int, kind: ElementKind, deterministic: bool) -> None:
+    def __init__(self, backend: DeviceBackend, degree: int, kind: ElementKind, deterministic: bool) -> None:
         own, value_bytes = device_layout("cuda", degree), backend.dtype.itemsize
         tasks = task_table(degree, kind.components, value_bytes)
         self.tasks, self.threads = backend.upload(tasks, np.uint16), own.lanes
@@ -192,7 +195,7 @@ class ElementKernel:
         element = fields + value_bytes * (MAP_VALUES["cuda"][kind.map] + relaxing)
         self.shared_bytes = own.elements * element
 
-    def __call__(self, *arguments: Any) -> None:
+    def __call__(self, *arguments: object) -> None:
         """See `element_kernels.make_add_forces`. The blocks of each color are a separate launch."""
         named = named_arguments(ARGUMENTS, "add_forces", arguments) | {"tasks": self.tasks}
         begin, moved = named["begin"], named["moved"]
@@ -207,30 +210,30 @@ LISTED, PAIRED = ("damp", "unstretch", "save_momenta", "pack", "unpack"), ("coup
 class HexahedralPointKernels(PointKernels):
     """Kernels over points."""
 
-    def update_displacement(self, *arguments: Any) -> None:
+    def update_displacement(self, *arguments: object) -> None:
         """See `point_kernels.update_displacement`."""
         named = self.named("update_displacement", arguments)
         self.points("update_displacement", named["count"], named)
 
-    def listed(self, kernel: str, *arguments: Any) -> None:
+    def listed(self, kernel: str, *arguments: object) -> None:
         """Launch one of the kernels `LISTED`: one thread per point in a list."""
         named = self.named(kernel, arguments)
         more = {"axes": named["memory"].shape[1]} if kernel == "unstretch" else {}
         self.points(kernel, named["point"].size, named | {"count": named["point"].size} | more)
 
-    def paired(self, kernel: str, *arguments: Any) -> None:
+    def paired(self, kernel: str, *arguments: object) -> None:
         """Launch one of the kernels `PAIRED`: one thread per pair of points."""
         named = self.named(kernel, arguments)
         more = {"count": named["solid"].size, "stretched": int(named["coupled"].size > 0)}
         self.points(kernel, named["solid"].size, named | more)
 
-    def keep_rates(self, *arguments: Any) -> None:
+    def keep_rates(self, *arguments: object) -> None:
         """See `point_kernels.keep_rates`."""
         named = self.named("keep_rates", arguments)
         count, points = named["earlier"].size, named["earlier"].shape[1]
         self.points("keep_rates", count, named | {"count": count, "n": round(points ** (1.0 / 3.0))})
 
-    def sample_fluid(self, *arguments: Any) -> None:
+    def sample_fluid(self, *arguments: object) -> None:
         """See `point_kernels.sample_fluid`; one warp per location."""
         named = self.named("sample_fluid", arguments)
         _, rows, width = named["out"].shape
@@ -238,7 +241,7 @@ class HexahedralPointKernels(PointKernels):
         named |= {"count": count, "width": width, "rows": rows, "n": named["values"].shape[2]}
         self.points("sample_fluid", count * WARP, named, (128,))
 
-    def sample(self, *arguments: Any) -> None:
+    def sample(self, *arguments: object) -> None:
         """See `point_kernels.sample`; one warp per location."""
         named = self.named("sample", arguments)
         _, rows, width = named["out"].shape
@@ -246,20 +249,20 @@ class HexahedralPointKernels(PointKernels):
         named |= {"count": count, "width": width, "rows": rows, "n": named["values"].shape[2]}
         self.points("sample", count * WARP, named, (128,))
 
-    def rotate_velocity(self, *arguments: Any) -> None:
+    def rotate_velocity(self, *arguments: object) -> None:
         """See `point_kernels.rotate_velocity`."""
         named = self.named("rotate_velocity", arguments)
         _, rows, width = named["out"].shape
         count = named["axes"].shape[0]
         self.points("rotate_velocity", count, named | {"count": count, "width": width, "rows": rows})
 
-    def largest_velocity(self, *arguments: Any) -> None:
+    def largest_velocity(self, *arguments: object) -> None:
         """See `point_kernels.largest_velocity`; one warp per value."""
         named = self.named("largest_velocity", arguments)
         self.points("largest_velocity", named["out"].size * WARP, named | {"count": named["momentum"].shape[0] - 1})
 
 
-def make_kernels(backend: Any, degree: int, precision: str, deterministic: bool = False) -> SimpleNamespace:
+def make_kernels(backend: DeviceBackend, degree: int, precision: str, deterministic: bool = False) -> SimpleNamespace:
     """Return the CUDA kernels, callable like those on the CPU, and the layout and packing of blocks."""
     own, points = device_layout("cuda", degree), HexahedralPointKernels(backend, PACKAGE, ARGUMENTS)
     made: dict[ElementKind, ElementKernel] = {}

@@ -87,7 +87,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -98,6 +98,14 @@ from lithowave.mesh.arrays import distinct
 from lithowave.mesh.extrusion import outward_steps
 from lithowave.solvers.common.warnings import GROWTH_TOLERANCE
 from lithowave.solvers.spectral_element.gll import gll_positions
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from lithowave.mesh.hexahedra import HexahedralMesh
+    from lithowave.mesh.shared import SharedPoints
+    from lithowave.parallel.ranks import Ranks
+    from lithowave.solvers.spectral_element.materials import ElementMaterials
 
 POWER = 0.6  # damping is inversely proportional to this power of the distance from the outer side
 KAPPA_POWER = 2  # kappa - 1 increases with this power of the depth
@@ -214,7 +222,7 @@ class LayerDamping:
             return dict.fromkeys(self.rate, 0.0)
         return {face: min(2 * FRICTION * rate / self.corner[face], MAX_EPSILON) for face, rate in self.rate.items()}
 
-    def at(self, face: str, depth: Any) -> np.ndarray:
+    def at(self, face: str, depth: npt.ArrayLike) -> np.ndarray:
         """Return d / kappa, 1/s, at fractions of the thickness of a layer."""
         if not self.matched:
             return (DAMPED_POWER + 1) * self.rate[face] * np.asarray(depth) ** DAMPED_POWER
@@ -235,7 +243,9 @@ class LayerDamping:
         return 1.0 - np.max(friction, axis=0, initial=0.0)
 
 
-def layer_damping(layer: AbsorbingLayer, mesh: Any, materials: Any, degree: int, ranks: Any) -> LayerDamping:
+def layer_damping(
+    layer: AbsorbingLayer, mesh: HexahedralMesh, materials: ElementMaterials, degree: int, ranks: Ranks
+) -> LayerDamping:
     """Return the damping of the layers from the materials of their elements (collective call)."""
     damping = LayerDamping({}, {}, {}, {}, layer.matched)
     reflection = layer.reflection if layer.matched else DAMPED_REFLECTION
@@ -252,7 +262,7 @@ def layer_damping(layer: AbsorbingLayer, mesh: Any, materials: Any, degree: int,
     return damping
 
 
-def coefficients(kappa: Any, damping: Any, shift: Any, time_step: float) -> np.ndarray:
+def coefficients(kappa: npt.ArrayLike, damping: npt.ArrayLike, shift: npt.ArrayLike, time_step: float) -> np.ndarray:
     """Return b, a, c (..., 3) of the filter kappa + d / (alpha + i omega); damping : d, shift : alpha, 1/s."""
     half, shift = 0.5 * time_step * damping, 1 + 0.5 * time_step * shift
     values = np.broadcast_arrays(kappa + half / shift, (2 - shift) / shift, 2 * half / shift**2)
@@ -265,7 +275,7 @@ class Stretching:
 
     layer: AbsorbingLayer
     damping: LayerDamping
-    mesh: Any
+    mesh: HexahedralMesh
     degree: int
     time_step: float
 
@@ -364,7 +374,7 @@ class Stretching:
         return found
 
 
-def active_axes(numbers: np.ndarray, masks: np.ndarray, count: int, border: Any, ranks: Any) -> np.ndarray:
+def active_axes(numbers: np.ndarray, masks: np.ndarray, count: int, border: SharedPoints, ranks: Ranks) -> np.ndarray:
     """Return the active axes of points (count,), those of all their elements (collective call).
 
     numbers : indices of points [element, k, j, i]. masks : active axes of each element, the sum of 1 for x, 2 for y and
@@ -389,8 +399,9 @@ CODED_PART = 20_000
 
 
 def layer_codes(
-    layer: Any, masks: np.ndarray, mesh: Any, coefficients: np.ndarray, numbers: np.ndarray, coupled: np.ndarray
-) -> np.ndarray:
+    layer: AbsorbingLayer, masks: np.ndarray, mesh: HexahedralMesh, coefficients: np.ndarray, numbers: np.ndarray,
+    coupled: np.ndarray,
+) -> np.ndarray:  # fmt: skip
     """Return the code of each element: its active local directions plus `ALIGNED`, or its active axes.
 
     masks : active axes (see `AbsorbingLayer.masks`). coupled : True for each point on an interface with a fluid, which
@@ -431,7 +442,7 @@ def _directions(depends: np.ndarray, axes: np.ndarray) -> np.ndarray:
     return np.where(axes > 0, found, 0)
 
 
-def _beginnings(layer: Any, mesh: Any, elements: np.ndarray) -> np.ndarray:
+def _beginnings(layer: AbsorbingLayer, mesh: HexahedralMesh, elements: np.ndarray) -> np.ndarray:
     """Return the number of active axes along which the layer begins at each corner (elements, 8)."""
     corners, count = mesh.vertices[mesh.elements[elements]], 0
     for face in layer.sides:
@@ -440,7 +451,7 @@ def _beginnings(layer: Any, mesh: Any, elements: np.ndarray) -> np.ndarray:
     return count
 
 
-def growing_wave_warnings(masks: np.ndarray, materials: Any, ranks: Any) -> list[str]:
+def growing_wave_warnings(masks: np.ndarray, materials: ElementMaterials, ranks: Ranks) -> list[str]:
     """Return a warning for each anisotropic material in the layer whose waves may grow there (collective call).
 
     masks : active axes of the elements of this rank.

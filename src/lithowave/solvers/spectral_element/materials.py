@@ -46,10 +46,10 @@ Materials of elements of which some are transversely isotropic, with 21 moduli a
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import TYPE_CHECKING, Protocol, Self
 
 import numpy as np
 
@@ -66,6 +66,16 @@ from lithowave.physics import VOIGT_PAIRS, isotropic_stiffness, lame_moduli, voi
 from lithowave.solvers.spectral_element.gll import gll_points, gll_positions, gll_weights, shape_functions
 from lithowave.solvers.spectral_element.relaxation import Losses
 
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from lithowave.earth.radial_model import RadialGravity
+    from lithowave.media.elasticity import ElasticProperties
+    from lithowave.media.medium import StackedLayers
+    from lithowave.mesh.hexahedra import HexahedralMesh
+    from lithowave.rheology import RelaxationBody
+    from lithowave.solvers.elements.layers import LossyMedium, SampledMedium, TransverseMedium
+
 SHORTEST = 1e-6  # m, of an interval
 SMALLEST = 1e-6  # share of an interval, from which a layer is present
 LEVEL = 1e-6  # m, of z in an element, up to which its columns are equal
@@ -81,11 +91,11 @@ class AveragedLayers:
     any interface may be.
     """
 
-    mesh: Any
+    mesh: HexahedralMesh
     degree: int
-    medium: Any
-    lossy: Any
-    layers: Any
+    medium: TransverseMedium
+    lossy: LossyMedium | None
+    layers: StackedLayers
     first: np.ndarray
     last: np.ndarray
     inside: tuple[float, ...] | None = None
@@ -177,7 +187,20 @@ GRAVITY_VALUES = 5  # at a point: h (3), N/m^3, p, N/m^4, and q, m^2/N
 PART = 1024
 
 
-def gravity_values(plan: Any, elements: np.ndarray, dtype: Any) -> np.ndarray:
+class HeavyPlan(Protocol):
+    """What `gravity_values` uses of a `SpectralElementPlan`."""
+
+    @property
+    def degree(self) -> int: ...
+    @property
+    def mesh(self) -> HexahedralMesh: ...
+    @property
+    def materials(self) -> ElementMaterials: ...
+    @property
+    def gravity(self) -> RadialGravity: ...
+
+
+def gravity_values(plan: HeavyPlan, elements: np.ndarray, dtype: npt.DTypeLike) -> np.ndarray:
     """Return h, p and q at the points of some elements, (elements, 5, k, j, i)."""
     n = plan.degree + 1
     found = np.empty((len(elements), GRAVITY_VALUES, n, n, n), dtype)
@@ -348,7 +371,9 @@ class ElementMaterials:
         return self.stiffness[number], float(self.rho[number])
 
 
-def materials_of(properties: list[Any], number: np.ndarray, losses: Losses | None = None) -> ElementMaterials:
+def materials_of(
+    properties: Sequence[ElasticProperties], number: np.ndarray, losses: Losses | None = None
+) -> ElementMaterials:
     """Return constant materials from objects with `rho`, `stiffness_matrix()`, `is_anisotropic`, `speed_range`."""
     return ElementMaterials(
         number,
@@ -362,7 +387,9 @@ def materials_of(properties: list[Any], number: np.ndarray, losses: Losses | Non
 
 
 def sampled_materials(
-    medium: Any, positions: Any, elements: int, points: int, dtype: Any, body: Any = None, lossy: Any = None,
+    medium: SampledMedium, positions: Callable[[slice | np.ndarray], np.ndarray], elements: int, points: int,
+    dtype: npt.DTypeLike, body: RelaxationBody | None = None,
+    lossy: LossyMedium | None = None,
     layers: tuple[np.ndarray, ...] = (),
 ) -> ElementMaterials:  # fmt: skip
     """Return values of a medium at every point of every element.
@@ -503,8 +530,10 @@ def _speeds_and_softness(rows: np.ndarray) -> Iterator[np.ndarray]:
 
 
 def sampled_transverse_materials(
-    medium: Any, positions: Any, chosen: np.ndarray, strongest: tuple[np.ndarray, float], points: int, dtype: Any,
-    body: Any = None, lossy: Any = None, layers: tuple[np.ndarray, ...] = (),
+    medium: TransverseMedium, positions: Callable[[slice | np.ndarray], np.ndarray], chosen: np.ndarray,
+    strongest: tuple[np.ndarray, float], points: int,
+    dtype: npt.DTypeLike,
+    body: RelaxationBody | None = None, lossy: LossyMedium | None = None, layers: tuple[np.ndarray, ...] = (),
     axes: Callable[[np.ndarray, np.ndarray], np.ndarray] = vertical, averaged: AveragedLayers | None = None,
 ) -> ElementMaterials:  # fmt: skip
     """Return values of a medium at every point of every element, with 21 moduli in some elements.
@@ -530,7 +559,7 @@ def sampled_transverse_materials(
     speeds, soft = np.empty((2, *tensors.shape[1:]), dtype), np.empty(len(members))
     points_of_softness = (np.array([*np.ndindex(2, 2, 2), (0.5, 0.5, 0.5)]) * (points - 1)).astype(int)
 
-    def store(elements: np.ndarray, love: Any, rho: np.ndarray) -> None:
+    def store(elements: np.ndarray, love: Sequence[np.ndarray], rho: np.ndarray) -> None:
         x, y, _ = np.moveaxis(positions(elements), -1, 0)
         some = place[elements]
         few = np.stack(np.broadcast_arrays(*map(_without_copies, (*love, rho))))
@@ -563,7 +592,7 @@ def sampled_transverse_materials(
     )  # fmt: skip
 
 
-def _effective(averaged: AveragedLayers, base: ElementMaterials) -> list[tuple[np.ndarray, Any, np.ndarray]]:
+def _effective(averaged: AveragedLayers, base: ElementMaterials) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
     """Return elements in which layers meet, with their moduli A, C, L, N and F and rho, in parts.
 
     Isotropic averages, densities and quality factors in `base` are changed to those of the effective media.

@@ -39,7 +39,7 @@ Memory variables of the points at which an absorbing layer begins, on a device.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -63,7 +63,78 @@ from lithowave.solvers.spectral_element.element_statistics import point_masses
 from lithowave.solvers.spectral_element.gll import gll_points, gll_weights, shape_derivatives
 from lithowave.solvers.spectral_element.layers import DAMPED, active_axes
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from lithowave.backends.interface import Array, Backend
+    from lithowave.parallel.ranks import Ranks
+    from lithowave.solvers.interface import Schedule
+    from lithowave.solvers.spectral_element.element_statistics import ElementStatistics
+    from lithowave.solvers.spectral_element.layers import AbsorbingLayer, Stretching
+    from lithowave.solvers.spectral_element.materials import ElementMaterials
+
 PART = 1024  # faces that are integrated at a time
+
+
+class NumberedPlan(Protocol):
+    """What the parts of a solver use of a `SpectralElementPlan`."""
+
+    @property
+    def mesh(self) -> HexahedralMesh: ...
+    @property
+    def degree(self) -> int: ...
+    @property
+    def numbers(self) -> np.ndarray: ...
+    @property
+    def total_points(self) -> int: ...
+    @property
+    def element_count(self) -> int: ...
+    @property
+    def value_bytes(self) -> int: ...
+    @property
+    def coefficients(self) -> np.ndarray: ...
+    @property
+    def materials(self) -> ElementMaterials: ...
+    @property
+    def faces(self) -> dict[str, np.ndarray]: ...
+    @property
+    def layer(self) -> AbsorbingLayer | None: ...
+    @property
+    def layer_masks(self) -> np.ndarray: ...
+    @property
+    def stretching(self) -> Stretching: ...
+    @property
+    def coupled(self) -> np.ndarray: ...
+    @property
+    def element_statistics(self) -> ElementStatistics: ...
+    @property
+    def schedule(self) -> Schedule: ...
+    @property
+    def ranks(self) -> Ranks: ...
+    @property
+    def border(self) -> SharedPoints: ...
+    @property
+    def interface(self) -> Interface: ...
+    @property
+    def moves(self) -> np.ndarray: ...
+    @property
+    def bounds(self) -> tuple[tuple[float, float], ...] | None: ...
+    @property
+    def has_fluids(self) -> bool: ...
+    @property
+    def damped_point_count(self) -> int: ...
+    @property
+    def shared(self) -> int: ...
+    @property
+    def deterministic(self) -> bool: ...
+    @property
+    def mechanisms(self) -> int: ...
+    def axes_at(self, positions: np.ndarray) -> np.ndarray | None: ...
+    def in_mesh(self, positions: np.ndarray) -> np.ndarray: ...
+    def in_layer(self, positions: np.ndarray, margins: bool = False) -> np.ndarray: ...
+    def slowest(self, some: slice | np.ndarray) -> np.ndarray: ...
+    def fastest(self, some: slice | np.ndarray) -> np.ndarray: ...
+    def layer_friction(self, elements: np.ndarray) -> np.ndarray: ...
 
 
 @dataclass(frozen=True)
@@ -139,7 +210,9 @@ def face_points(numbers: np.ndarray, faces: np.ndarray) -> np.ndarray:
     return np.concatenate(found)
 
 
-def absorbing_matrices(mesh: Any, numbers: np.ndarray, faces: np.ndarray, impedance: Any) -> Damping:
+def absorbing_matrices(
+    mesh: HexahedralMesh, numbers: np.ndarray, faces: np.ndarray, impedance: Callable[..., np.ndarray]
+) -> Damping:
     """Return the sum of Z dA over the faces that meet at each point: C of the damping, kg/s.
 
     impedance : function (elements, point indices (points, 3) as k, j, i, unit normals) -> Z (elements, points, 3, 3).
@@ -150,7 +223,9 @@ def absorbing_matrices(mesh: Any, numbers: np.ndarray, faces: np.ndarray, impeda
         members = faces[faces[:, 1] == face, 0]
         places, _ = face_places(face, degree)
 
-        def integrate(part: slice, face: int = face, members: np.ndarray = members, places: np.ndarray = places) -> Any:
+        def integrate(
+            part: slice, face: int = face, members: np.ndarray = members, places: np.ndarray = places
+        ) -> tuple[np.ndarray, np.ndarray]:
             some = members[part]
             area = face_areas(mesh.element_nodes(some), face, degree)
             size = np.linalg.norm(area, axis=-1)
@@ -180,7 +255,7 @@ def absorbing_matrices(mesh: Any, numbers: np.ndarray, faces: np.ndarray, impeda
     return Damping(point, total)
 
 
-def coupling_matrices(plan: Any, damping: Damping) -> np.ndarray:
+def coupling_matrices(plan: NumberedPlan, damping: Damping) -> np.ndarray:
     """Return E = (1 + G)^-1 - 1 (pairs, 4, 4), G = dt / 2 C M^-1, of the pairs of a plan.
 
     damping : that of all points, see `media.make_damping`.
@@ -206,15 +281,15 @@ class CoupledPairs:
     """
 
     fluid_points: np.ndarray
-    history: Any
-    coupled: Any
-    solid: Any
-    fluid: Any
-    matrix: Any
+    history: Array
+    coupled: Array
+    solid: Array
+    fluid: Array
+    matrix: Array
 
     @classmethod
     def allocate(
-        cls, backend: Any, interface: Any, matrices: np.ndarray, some: np.ndarray, layer: bool
+        cls, backend: Backend, interface: Interface, matrices: np.ndarray, some: np.ndarray, layer: bool
     ) -> CoupledPairs:
         """Return some of the pairs, at rest. layer : whether they are in an absorbing layer."""
         count = int(np.count_nonzero(some))
@@ -229,12 +304,12 @@ class CoupledPairs:
         """Number of pairs."""
         return len(self.fluid_points)
 
-    def downloaded(self, backend: Any) -> np.ndarray:
+    def downloaded(self, backend: Backend) -> np.ndarray:
         """Return the state of each pair: p before, and in a layer the part of the coupling, (pairs, 4 or 8)."""
         parts = [self.history, self.coupled] if self.coupled.size else [self.history]
         return np.concatenate([backend.download(one)[: self.count] for one in parts], axis=1)
 
-    def restore(self, backend: Any, values: np.ndarray) -> None:
+    def restore(self, backend: Backend, values: np.ndarray) -> None:
         """Set the state from that of `downloaded`."""
         if self.count:
             backend.assign(self.history, np.ascontiguousarray(values[:, :4]))
@@ -270,7 +345,7 @@ class NumberedPoints:
     interface: Interface = field(default_factory=Interface)
 
 
-def number_media(mesh: HexahedralMesh, fluid: np.ndarray, degree: int, ranks: Any) -> NumberedPoints:
+def number_media(mesh: HexahedralMesh, fluid: np.ndarray, degree: int, ranks: Ranks) -> NumberedPoints:
     """Number the points of a mesh with fluid elements, fluid (elements,); collective call."""
     if ranks.largest(float(fluid.any())) == 0.0:
         numbers, count = number_points(mesh.elements, degree)
@@ -284,7 +359,7 @@ def number_media(mesh: HexahedralMesh, fluid: np.ndarray, degree: int, ranks: An
     return NumberedPoints(numbers, count, border, interface)
 
 
-def with_separate_vertices(mesh: HexahedralMesh, fluid: np.ndarray, ranks: Any) -> tuple[HexahedralMesh, int]:
+def with_separate_vertices(mesh: HexahedralMesh, fluid: np.ndarray, ranks: Ranks) -> tuple[HexahedralMesh, int]:
     """Return the mesh with a second copy of its vertices for fluid elements, and what it adds to a global index."""
     count = len(mesh.vertices)
     ids = np.arange(count)
@@ -313,7 +388,7 @@ def partners(keys: np.ndarray, offset: int) -> np.ndarray:
     return row[place[1]]
 
 
-def with_partners(entities: Entities, offset: int, ranks: Any) -> tuple[Entities, dict[int, np.ndarray]]:
+def with_partners(entities: Entities, offset: int, ranks: Ranks) -> tuple[Entities, dict[int, np.ndarray]]:
     """Return the entities and those at their places in the other medium that other ranks have, with element -1; and
     the indices of those shared with each other rank (collective call)."""
     if ranks.size == 1:
@@ -370,7 +445,7 @@ class EntityPoints:
 
 def _interface(
     mesh: HexahedralMesh, numbers: np.ndarray, count: int, entities: Entities, points: EntityPoints, offset: int,
-    border: SharedPoints, ranks: Any,
+    border: SharedPoints, ranks: Ranks,
 ) -> Interface:  # fmt: skip
     """Return the pairs of points on the faces between the media (collective call)."""
     partner = partners(entities.keys, offset)
@@ -389,7 +464,7 @@ def _interface(
     return Interface(solid[order], fluid[order], area[fluid[order]], faces)
 
 
-def refuse_oblique_interfaces(mesh: HexahedralMesh, points: NumberedPoints, masks: np.ndarray, ranks: Any) -> None:
+def refuse_oblique_interfaces(mesh: HexahedralMesh, points: NumberedPoints, masks: np.ndarray, ranks: Ranks) -> None:
     """Refuse interfaces in an absorbing layer whose normal has a component along an active axis (see `coupling`).
 
     points : of the mesh. masks : active axes of the elements, see `ElementKind.layer`. Collective call.
@@ -422,7 +497,7 @@ def refuse_oblique_interfaces(mesh: HexahedralMesh, points: NumberedPoints, mask
 NO_BEGINNINGS = np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0), np.zeros((0, 3))
 
 
-def make_damping(plan: Any) -> Damping:
+def make_damping(plan: NumberedPlan) -> Damping:
     """Return G = dt / 2 M^-1 C at the points of absorbing faces; a layer has none, but ends at points at rest.
 
     On the faces of a fluid, v . n = P / (rho c): C of its points has the component xx only, the area over rho c.
@@ -449,7 +524,7 @@ def make_damping(plan: Any) -> Damping:
     return Damping(sides.point, half * sides.matrix / plan.element_statistics.mass[sides.point, None])
 
 
-def _of_all_ranks(damping: Damping, plan: Any) -> Damping:
+def _of_all_ranks(damping: Damping, plan: NumberedPlan) -> Damping:
     """Add the contributions of other ranks at shared points: a face may belong only to another rank."""
     if plan.ranks.size == 1:
         return damping
@@ -471,7 +546,7 @@ class LayerPoints:
     filters: np.ndarray
 
 
-def layer_points(plan: Any) -> list[LayerPoints]:
+def layer_points(plan: NumberedPlan) -> list[LayerPoints]:
     """Return the points at which layers along one, two and three axes begin (collective call).
 
     Elsewhere all elements of a point have the same stretching, by which they divide their forces.
@@ -521,13 +596,13 @@ class LayerMemory:
     """
 
     numbers: np.ndarray
-    stretched: Any
-    memory: Any
-    point: Any
-    filters: Any
+    stretched: Array
+    memory: Array
+    point: Array
+    filters: Array
 
     @classmethod
-    def allocate(cls, backend: Any, points: LayerPoints) -> LayerMemory:
+    def allocate(cls, backend: Backend, points: LayerPoints) -> LayerMemory:
         """Return zero memory variables on the device of a backend."""
         count, filters, _ = points.filters.shape
         return cls(
@@ -535,17 +610,17 @@ class LayerMemory:
             backend.upload(points.point, np.int64), backend.upload(points.filters),
         )  # fmt: skip
 
-    def arguments(self) -> tuple[Any, ...]:
+    def arguments(self) -> tuple[object, ...]:
         """Return the arguments of `unstretch` after the momentum."""
         return self.stretched, self.memory, self.point, self.filters
 
-    def downloaded(self, backend: Any) -> np.ndarray:
+    def downloaded(self, backend: Backend) -> np.ndarray:
         """Return the variables of each point, (points, 3 + 3 filters)."""
         memory = backend.download(self.memory)
         columns = memory.shape[1] * memory.shape[2]
         return np.concatenate([backend.download(self.stretched), memory.reshape(len(memory), columns)], axis=1)
 
-    def restore(self, backend: Any, values: np.ndarray) -> None:
+    def restore(self, backend: Backend, values: np.ndarray) -> None:
         """Set the variables from those of `downloaded`."""
         if len(self.numbers):
             backend.assign(self.stretched, np.ascontiguousarray(values[:, :3]))

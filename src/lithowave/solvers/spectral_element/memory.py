@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,12 +14,17 @@ from lithowave.solvers.spectral_element.media import face_points
 from lithowave.solvers.spectral_element.relaxation import COMPONENTS as STRESSES
 from lithowave.solvers.spectral_element.relaxation import carrier_count
 
+if TYPE_CHECKING:
+    from lithowave.backends.interface import Backend
+    from lithowave.description.simulation import Simulation
+    from lithowave.solvers.spectral_element.elements import ElementKind, GroupedPlan
+
 KEY = 8  # bytes
 COMPONENTS = 4  # of a point in an array: x, y, z, and the mass
 PACKED_PART = 8  # bytes of a value of moduli and maps while they are packed
 
 
-def field_bytes(plan: Any) -> int:
+def field_bytes(plan: GroupedPlan) -> int:
     """Return the bytes of u, p, p before at damped and coupled points, and the saved and sent momenta of points shared
     by ranks."""
     shared, sent = len(plan.border.points), sum(len(points) for points in plan.border.with_rank.values())
@@ -27,43 +32,43 @@ def field_bytes(plan: Any) -> int:
     return plan.value_bytes * values + 8 * (3 * shared + 2 * sent) + layer_point_bytes(plan) + pair_bytes(plan)
 
 
-def pair_bytes(plan: Any) -> int:
+def pair_bytes(plan: GroupedPlan) -> int:
     """Return the bytes of p before, of the part of the coupling, and of the matrices at coupled points, and of their
     indices."""
     return len(plan.interface.fluid) * (16 + plan.value_bytes * (16 + 4 * (2 if plan.layer else 1)))
 
 
-def layer_point_bytes(plan: Any) -> int:
+def layer_point_bytes(plan: GroupedPlan) -> int:
     """Return the bytes of p S - p, memory variables and filters of the points of a layer, and of their indices."""
     counts = layer_point_counts(plan)
     return sum(count * (8 + plan.value_bytes * (3 + 6 * axes)) for axes, count in enumerate(counts, 1))
 
 
-def layer_point_counts(plan: Any) -> list[int]:
+def layer_point_counts(plan: GroupedPlan) -> list[int]:
     """Return the number of points at which layers along one, two and three axes begin."""
     return [len(points.point) for points in plan.layer_points]
 
 
-def layer_bytes(plan: Any) -> int:
+def layer_bytes(plan: GroupedPlan) -> int:
     """Return the bytes of the memory variables and filters of a layer, of its elements and its points."""
     elements = sum(count * layer_values(plan.degree, kind) for kind, count in members(plan) if kind.layer)
     return plan.value_bytes * elements + layer_point_bytes(plan)
 
 
-def layer_values(degree: int, kind: Any) -> int:
+def layer_values(degree: int, kind: ElementKind) -> int:
     """Return the number of memory variables and coefficients of filters of a layer in an element."""
     points = (degree + 1) ** 3
     return kind.memory_variables * points + filter_values(degree, kind, points, 1)
 
 
-def filter_values(degree: int, kind: Any, points: int, elements: int) -> int:
+def filter_values(degree: int, kind: ElementKind, points: int, elements: int) -> int:
     """Return the number of coefficients of filters of a layer in a block with these numbers of points and elements."""
     if kind.aligned:
         return LINE_VALUES * kind.axes * (degree + 1) * elements
     return 3 * (kind.axes + (not kind.damped)) * points if kind.layer else 0
 
 
-def layer_state_bytes(plan: Any) -> int:
+def layer_state_bytes(plan: GroupedPlan) -> int:
     """Return the bytes of the memory variables of the layer in a checkpoint, with their keys."""
     points = sum(
         count * (KEY + plan.value_bytes * (3 + 3 * axes))
@@ -75,7 +80,7 @@ def layer_state_bytes(plan: Any) -> int:
     return points + pairs + elements
 
 
-def state_bytes(plan: Any) -> int:
+def state_bytes(plan: GroupedPlan) -> int:
     """Return the bytes of u and p of points, and p before of damped points, of the layer, and of attenuation, with
     their keys."""
     motion = (KEY + 6 * plan.value_bytes) * plan.total_points
@@ -87,7 +92,7 @@ def state_bytes(plan: Any) -> int:
     return motion + damped + layer_state_bytes(plan) + relaxation
 
 
-def array_bytes(plan: Any, backend: Any) -> int:
+def array_bytes(plan: GroupedPlan, backend: Backend) -> int:
     """Return the bytes of the state, of points, moduli and maps in the blocks of a device, and of the damping.
 
     Without a backend no slot of a block is empty.
@@ -104,7 +109,7 @@ def array_bytes(plan: Any, backend: Any) -> int:
     return field_bytes(plan) + damping + blocks
 
 
-def members(plan: Any) -> Iterator[tuple[Any, int]]:
+def members(plan: GroupedPlan) -> Iterator[tuple[Any, int]]:
     """Yield each kind of elements and its number of elements, outer and inner elements separately."""
     kinds, place = plan.kinds
     counts = np.bincount(2 * place + ~plan.outer)
@@ -112,7 +117,7 @@ def members(plan: Any) -> Iterator[tuple[Any, int]]:
         yield kinds[index // 2], int(counts[index])
 
 
-def lean_bytes(degree: int, value_bytes: int, kind: Any) -> int:
+def lean_bytes(degree: int, value_bytes: int, kind: ElementKind) -> int:
     """Return the bytes of the point indices, moduli, mapping, memory variables and filters of one element."""
     points = (degree + 1) ** 3
     moduli = kind.moduli * (points if kind.varying else 1)
@@ -120,17 +125,17 @@ def lean_bytes(degree: int, value_bytes: int, kind: Any) -> int:
     return 4 * points + value_bytes * (moduli + layer + relaxation_values(degree, kind) + MAP_VALUES["cpu"][kind.map])
 
 
-def relaxation_bytes(plan: Any) -> int:
+def relaxation_bytes(plan: GroupedPlan) -> int:
     """Return the bytes of the relaxing moduli and memory variables of attenuation."""
     return sum(count * plan.value_bytes * relaxation_values(plan.degree, kind) for kind, count in members(plan))
 
 
-def relaxation_values(degree: int, kind: Any) -> int:
+def relaxation_values(degree: int, kind: ElementKind) -> int:
     """Return the number of relaxing moduli and memory variables of attenuation of one element."""
     return (2 + STRESSES) * kind.mechanisms * carrier_count(degree, kind.carriers)
 
 
-def block_bytes(plan: Any, layout: ElementLayout, device: str, kind: Any) -> int:
+def block_bytes(plan: GroupedPlan, layout: ElementLayout, device: str, kind: ElementKind) -> int:
     """Return the same for a block of elements of a device."""
     order, points = 8, 4 * layout.block_size
     moduli = kind.moduli * (layout.block_size if kind.varying else layout.elements)
@@ -142,7 +147,7 @@ def block_bytes(plan: Any, layout: ElementLayout, device: str, kind: Any) -> int
     return order + points + plan.value_bytes * (maps + moduli + layer + relaxation)
 
 
-def damped_point_count(plan: Any) -> int:
+def damped_point_count(plan: GroupedPlan) -> int:
     """Return the number of points of absorbing faces, at which a layer does not damp, without coupled points."""
     if plan.layer is not None:
         return 0
@@ -153,14 +158,14 @@ def damped_point_count(plan: Any) -> int:
     return int(np.count_nonzero(damped))
 
 
-def plan_bytes(plan: Any) -> int:
+def plan_bytes(plan: GroupedPlan) -> int:
     """Return the bytes of the mesh, its point indices, maps, statistics and materials, which stay in main memory."""
     places = 16 * plan.element_count  # of each element's kind, and of its first point
     losses = () if plan.materials.losses is None else (plan.materials.losses,)
     return places + elements.held_bytes(plan.mesh, plan.materials, plan.element_statistics, plan.border, plan, *losses)
 
 
-def setup_bytes(plan: Any) -> int:
+def setup_bytes(plan: GroupedPlan) -> int:
     """Return the bytes of moduli, maps and filters of the largest group, in double precision, while they are packed."""
     indices = 4 * (plan.degree + 1) ** 3
     largest = max(
@@ -169,7 +174,7 @@ def setup_bytes(plan: Any) -> int:
     return largest // plan.value_bytes * PACKED_PART
 
 
-def sampling_bytes(plan: Any, simulation: Any) -> int:
+def sampling_bytes(plan: GroupedPlan, simulation: Simulation) -> int:
     """Return the bytes of the locations of receivers, of the points of snapshots, and of the surface with peaks.
 
     A location has polynomials in double precision and on the device, and moduli if stress is read.

@@ -12,9 +12,9 @@ element of size h and 7 points per wavelength, was 26% for d / h = 0.2, 6% for 0
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -62,6 +62,8 @@ from lithowave.solvers.spectral_element.relaxation import Losses
 if TYPE_CHECKING:
     from lithowave.description.domain import Chunk
     from lithowave.description.simulation import Simulation
+    from lithowave.media.elasticity import ElasticProperties
+    from lithowave.media.medium import Medium
     from lithowave.mesh.partition import Rectangle
 
 
@@ -345,7 +347,7 @@ def window_of_elements(simulation: Simulation, mesh: HexahedralMesh, parts: int)
 
 
 def _constant_materials(
-    simulation: Simulation, number: np.ndarray, properties: Callable[[Simulation], list[Any]]
+    simulation: Simulation, number: np.ndarray, properties: Callable[[Simulation], list[ElasticProperties]]
 ) -> ElementMaterials:
     """Return constant materials. number : index of that of each element in the properties of a simulation."""
     losses = None
@@ -376,7 +378,7 @@ def _materials(simulation: Simulation, mesh: HexahedralMesh, ends: Ends | None =
     layers = own_layers(simulation, mesh)
     built = simulation.solver.mesh is None and simulation.domain.chunk is None
 
-    def medium(own: Simulation) -> Any:
+    def medium(own: Simulation) -> NearestMedium | Medium:
         if layers or built:
             return NearestMedium.of(own)
         return own.material.medium if ends is None else NearestMedium.inside(own, ends)
@@ -468,12 +470,12 @@ def column_warnings(simulation: Simulation, points: float | None, worst: str) ->
 
 def _columns_for(simulation: Simulation, points: float, requested: float) -> list[int]:
     """Return the columns along both axes with which these points per wavelength become the requested number."""
-    chunk: Any = simulation.domain.chunk
+    chunk: Chunk = simulation.domain.chunk
     unit = 2 ** (len(chunk.doublings) + 1) if chunk.doublings else 1
     return [unit * math.ceil(count * requested / points / unit - 1e-6) for count in chunk.elements]
 
 
-def _product(counts: Any) -> str:
+def _product(counts: Sequence[int]) -> str:
     return " x ".join(map(str, counts))
 
 

@@ -14,7 +14,7 @@ Partition of the mesh: columns of a generated mesh, elements of an imported one.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -26,7 +26,14 @@ from lithowave.mesh.partition import Rectangle, bisect_grid, face_neighbors, par
 from lithowave.solvers.common.kernels import Launch
 
 if TYPE_CHECKING:
+    from types import SimpleNamespace
+
+    from lithowave.backends.interface import Array, Backend
+    from lithowave.mesh.shared import SharedPoints
+    from lithowave.parallel.halo import Halo
+    from lithowave.parallel.ranks import Ranks
     from lithowave.solvers.spectral_element.layers import AbsorbingLayer
+    from lithowave.solvers.spectral_element.media import NumberedPlan
 
 
 LIMIT = 64  # colors: a vertex stores those of its blocks in one 64-bit word
@@ -74,7 +81,7 @@ class SharedMomenta:
     backend, kernels : objects of the run. plan : plan with the shared points. halo : halo exchange with other ranks.
     """
 
-    def __init__(self, backend: Any, kernels: Any, plan: Any, halo: Any) -> None:
+    def __init__(self, backend: Backend, kernels: SimpleNamespace, plan: NumberedPlan, halo: Halo) -> None:
         self.kernels, border = kernels, plan.border
         sizes = {rank: 3 * len(points) for rank, points in border.with_rank.items()}
         self.message = halo.message(sizes, sizes)
@@ -86,15 +93,15 @@ class SharedMomenta:
         self.point, self._sent = backend.upload(points, np.int64), backend.upload(sent, np.int64)
         self._begin, self._entry = backend.upload(begin, np.int64), backend.upload(entry, np.int64)
 
-    def saving(self, momentum: Any) -> Launch:
+    def saving(self, momentum: Array) -> Launch:
         """Return the launch that saves the momenta of shared points and sets them to zero."""
         return partial(self.kernels.save_momenta, momentum, self.point, self.kept)
 
-    def start(self, momentum: Any) -> None:
+    def start(self, momentum: Array) -> None:
         """Send the contributions of this rank's elements and sources."""
         self.message.start(lambda: self.kernels.pack(momentum, self._sent, self.message.outgoing))
 
-    def finish(self, momentum: Any) -> None:
+    def finish(self, momentum: Array) -> None:
         """Add the saved momenta and the sum over all ranks."""
         self.message.finish(
             lambda: self.kernels.unpack(
@@ -103,7 +110,7 @@ class SharedMomenta:
         )
 
 
-def summands(border: Any) -> tuple[np.ndarray, np.ndarray]:
+def summands(border: SharedPoints) -> tuple[np.ndarray, np.ndarray]:
     """Return (begin, entry): the received points that are added for each shared point, in ascending rank order.
 
     Those of points[n] are entry[begin[n]:begin[n + 1]]; -1 is this rank's contribution.
@@ -162,9 +169,9 @@ def element_parts(
     return partition_graph(face_neighbors(number_faces(mesh.elements)[0]), weights, parts)
 
 
-def scatter_mesh(mesh: HexahedralMesh | None, part: np.ndarray | None, ranks: Any) -> HexahedralMesh:
+def scatter_mesh(mesh: HexahedralMesh | None, part: np.ndarray | None, ranks: Ranks) -> HexahedralMesh:
     """Distribute to each rank its part of a mesh that only the root has. part : (m,), of each element, on the root."""
-    pieces: list[Any] = [None] * ranks.size
+    pieces: list[tuple[object, ...] | None] = [None] * ranks.size
     if mesh is not None and part is not None:
         pieces = [mesh.part(np.flatnonzero(part == rank)) for rank in range(ranks.size)]
     return ranks.all_to_all(pieces)[0]

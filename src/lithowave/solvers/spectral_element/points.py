@@ -26,9 +26,10 @@ floors and rigid faces see `points`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -47,6 +48,13 @@ from lithowave.solvers.spectral_element.gll import (
     shape_derivatives,
 )
 from lithowave.solvers.spectral_element.media import face_places
+
+if TYPE_CHECKING:
+    from types import SimpleNamespace
+
+    from lithowave.backends.interface import Array, Backend
+    from lithowave.solvers.spectral_element.elements import ElementTables
+    from lithowave.solvers.spectral_element.media import NumberedPlan
 
 TOLERANCE = 1e-6  # of reference coordinates: distance outside an element at which a point is still accepted
 
@@ -122,7 +130,7 @@ def inverse_jacobians(mesh: HexahedralMesh, places: PointLocations) -> np.ndarra
     return metric(np.einsum("mda,mac->mcd", slopes, nodes))[0]
 
 
-def symmetric(six: Any) -> np.ndarray:
+def symmetric(six: Sequence[np.ndarray]) -> np.ndarray:
     """Return the 3 x 3 matrix of (xx, yy, zz, xy, xz, yz)."""
     xx, yy, zz, xy, xz, yz = np.asarray(six, float)
     return np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
@@ -156,7 +164,7 @@ class FaceReadings:
     change: np.ndarray
 
     @classmethod
-    def find(cls, plan: Any, locations: PointLocations) -> FaceReadings:
+    def find(cls, plan: NumberedPlan, locations: PointLocations) -> FaceReadings:
         """Return the readings for locations in elements of this rank."""
         faces, solid = known_faces(plan)
         order = np.argsort(faces[:, 0], kind="stable")
@@ -178,7 +186,7 @@ class FaceReadings:
         return cls(row, places, solid[face], there / size, shape[:, None] * here / size)
 
 
-def known_faces(plan: Any) -> tuple[np.ndarray, np.ndarray]:
+def known_faces(plan: NumberedPlan) -> tuple[np.ndarray, np.ndarray]:
     """Return the fluid elements of this rank and local faces (f, 2) where the normal velocity is known, and the points
     of the solids on them (f, n, n, n), see `FaceReadings`."""
     interface, none, n = plan.interface, plan.total_points, plan.degree + 1
@@ -202,6 +210,27 @@ SIX = [0, 3, 4, 3, 1, 5, 4, 5, 2]  # places in (xx, yy, zz, xy, xz, yz) of the n
 ISOTROPIC = np.array([1.0, 1.0, 1.0, 0.0, 0.0, 0.0])
 
 
+class SpectralSolver(Protocol):
+    """What the readings use of a `SpectralElementSolver`."""
+
+    @property
+    def plan(self) -> NumberedPlan: ...
+    @property
+    def backend(self) -> Backend: ...
+    @property
+    def kernels(self) -> SimpleNamespace: ...
+    @property
+    def tables(self) -> ElementTables: ...
+    @property
+    def points(self) -> Array: ...
+    @property
+    def displacement(self) -> Array: ...
+    @property
+    def momentum(self) -> Array: ...
+    @property
+    def kept_rates(self) -> list[tuple[Array, Array, Array]]: ...
+
+
 class HexahedralSamples(Samples):
     """Points at which velocity and the gradient of the displacement are read.
 
@@ -209,7 +238,7 @@ class HexahedralSamples(Samples):
     those of the solids there.
     """
 
-    def prepare(self, solver: Any) -> None:
+    def prepare(self, solver: SpectralSolver) -> None:
         """See `Samples`."""
         plan, backend, tables = solver.plan, solver.backend, solver.tables
         self._plan = plan
@@ -229,8 +258,8 @@ class HexahedralSamples(Samples):
                 self._prepare_faces(solver, found)
 
     def _prepare_fluid(
-        self, solver: Any, locations: PointLocations, columns: np.ndarray, lists: tuple[Any, ...]
-    ) -> tuple[Any, ...]:
+        self, solver: SpectralSolver, locations: PointLocations, columns: np.ndarray, lists: tuple[Array, ...]
+    ) -> tuple[object, ...]:
         """Upload the arguments of the kernel `sample_fluid`, and begin to keep the rates of its elements.
 
         locations : of all columns of the output. columns : those in fluids. lists : arguments of `sample`.
@@ -248,7 +277,7 @@ class HexahedralSamples(Samples):
             backend.upload(number, np.int64), earlier, rate,
         )  # fmt: skip
 
-    def _prepare_faces(self, solver: Any, found: FaceReadings) -> None:
+    def _prepare_faces(self, solver: SpectralSolver, found: FaceReadings) -> None:
         """Upload the arguments of the kernels that read the velocities on faces."""
         plan, backend, size = self._plan, solver.backend, len(found.row)
         rows = np.concatenate([np.arange(self.count), found.row, found.row])
@@ -291,7 +320,7 @@ class HexahedralSamples(Samples):
         x, y, z = self._values[place]
         return self._plan.materials.within(int(self.locations.element[place]), np.einsum("k,j,i->kji", z, y, x))
 
-    def launches(self, solver: Any, out: Any, slot: Any) -> list[Launch]:
+    def launches(self, solver: SpectralSolver, out: Array, slot: Array) -> list[Launch]:
         """See `Samples`; with 12 rows velocity is followed by the gradient of the displacement."""
         if not self.count:
             return []

@@ -40,7 +40,7 @@ import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -49,6 +49,11 @@ from lithowave.rheology import RelaxationBody
 from lithowave.solvers.elements.plan import negative_moduli
 from lithowave.solvers.spectral_element.element_statistics import is_affine, map_coefficients
 from lithowave.solvers.spectral_element.gll import determinant, gll_points, gll_weights, jacobian_matrix
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from lithowave.mesh.hexahedra import HexahedralMesh
 
 Point = tuple[int, int, int]
 
@@ -181,8 +186,24 @@ def recursion(body: RelaxationBody, time_step: float) -> np.ndarray:
     return np.stack([1.0 - mean, decay, mean * -np.expm1(-body.rates * time_step)], axis=1)
 
 
+class LossyMaterials(Protocol):
+    """What attenuation uses of the materials of elements."""
+
+    @property
+    def number(self) -> np.ndarray: ...
+    @property
+    def rho(self) -> np.ndarray: ...
+    @property
+    def varying(self) -> bool: ...
+    @property
+    def losses(self) -> Losses: ...
+    def isotropic_moduli(self, elements: np.ndarray) -> tuple[np.ndarray, np.ndarray]: ...
+    def softness(self, elements: np.ndarray) -> np.ndarray: ...
+    def attenuates(self, elements: np.ndarray) -> np.ndarray: ...
+
+
 def carried_moduli(
-    mesh: Any, materials: Any, degree: int, elements: np.ndarray, number: int
+    mesh: HexahedralMesh, materials: LossyMaterials, degree: int, elements: np.ndarray, number: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the moduli Y_j kappa and Y_j mu of the points of a set, (n, 2, elements, points), Pa, and the largest sum
     of Y_j in each element, without anisotropy."""
@@ -262,7 +283,8 @@ def carry(
 
 
 def distinct_moduli(
-    mesh: Any, materials: Any, degree: int, elements: np.ndarray, number: int, dtype: Any,
+    mesh: HexahedralMesh, materials: LossyMaterials, degree: int, elements: np.ndarray, number: int,
+    dtype: npt.DTypeLike,
     affine: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
     """Return the distinct Y_j kappa - 2/3 Y_j mu and Y_j mu, Pa, of the points of a set, (distinct, points, 2 n), and
@@ -279,7 +301,7 @@ def distinct_moduli(
 
 
 def representatives(
-    mesh: Any, materials: Any, elements: np.ndarray, affine: np.ndarray | None = None
+    mesh: HexahedralMesh, materials: LossyMaterials, elements: np.ndarray, affine: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return one element for each distinct result of `carried_moduli`, up to round-off, for some elements, and the
     place of the one of each element among them.
@@ -304,7 +326,7 @@ def representatives(
     return elements[first], place
 
 
-def around(mesh: Any, elements: np.ndarray, positions: np.ndarray) -> np.ndarray:
+def around(mesh: HexahedralMesh, elements: np.ndarray, positions: np.ndarray) -> np.ndarray:
     """Return True for elements that contain or touch the element of a position (n, 3), and for some next to these."""
     if not len(positions):
         return np.zeros(len(elements), bool)
@@ -319,8 +341,9 @@ def around(mesh: Any, elements: np.ndarray, positions: np.ndarray) -> np.ndarray
 
 
 def choose_sets(
-    mesh: Any, materials: Any, degree: int, storage: Storage = NO_SOURCES, affine: np.ndarray | None = None
-) -> np.ndarray:
+    mesh: HexahedralMesh, materials: LossyMaterials, degree: int, storage: Storage = NO_SOURCES,
+    affine: np.ndarray | None = None,
+) -> np.ndarray:  # fmt: skip
     """Return the index in `carrier_sets`, from 1, of the set of each element; 0 without attenuation. affine : of all
     elements, see `representatives`.
 
@@ -348,8 +371,9 @@ def choose_sets(
 
 
 def _strength(
-    mesh: Any, materials: Any, degree: int, elements: np.ndarray, number: int, affine: np.ndarray | None
-) -> np.ndarray:
+    mesh: HexahedralMesh, materials: LossyMaterials, degree: int, elements: np.ndarray, number: int,
+    affine: np.ndarray | None,
+) -> np.ndarray:  # fmt: skip
     """Return the largest sum of Y_j in each element at a carrying point of a set, with its anisotropy."""
     some, place = representatives(mesh, materials, elements, affine)
     strength = over_parts(

@@ -57,6 +57,8 @@ class SpectralElementSolver(ElementSolver):
     exchange with other ranks.
     """
 
+    plan: SpectralElementPlan
+
     staggered = False
     record_rows, displacement_rows = 12, 3
     make_samples = HexahedralSamples

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -26,6 +26,12 @@ from lithowave.solvers.interface import FORCE, MOMENT, Placement
 from lithowave.solvers.spectral_element.gll import gll_positions
 from lithowave.solvers.spectral_element.media import face_points
 from lithowave.solvers.spectral_element.points import interpolation_tables, inverse_jacobians, locate_points, symmetric
+
+if TYPE_CHECKING:
+    from lithowave.backends.interface import Backend
+    from lithowave.description.simulation import Simulation
+    from lithowave.description.sources import PointSource
+    from lithowave.solvers.spectral_element.media import NumberedPlan
 
 NEAR = 3.0  # sizes of the element: sources with receivers nearer than that are spread
 RADIUS = 1.0  # radius of the ball over which a source is spread, in sizes of the element
@@ -65,7 +71,7 @@ class SourceList:
     """
 
     def __init__(
-        self, backend: Any, plan: Any, sources: Sequence[Any], entries: Entries, fluid: bool,
+        self, backend: Backend, plan: NumberedPlan, sources: Sequence[PointSource], entries: Entries, fluid: bool,
         on_border: bool | None = None,
     ) -> None:  # fmt: skip
         self.backend, self.fluid = backend, fluid
@@ -86,12 +92,12 @@ class SourceList:
         target, begin, weight, owner = map(self.backend.download, self._lists)
         return np.repeat(target, np.diff(begin)), weight.reshape(-1, 3), self.known[owner]
 
-    def arguments(self) -> tuple[Any, ...]:
+    def arguments(self) -> tuple[object, ...]:
         """Return the arguments of `inject` after the momenta and before the row."""
         return *self._lists, self.table.array
 
 
-def spread_of(plan: Any, simulation: Any) -> SpreadSources:
+def spread_of(plan: NumberedPlan, simulation: Simulation) -> SpreadSources:
     """Return the points that represent the sources of a simulation: moment tensors with receivers near are spread, and
     forces in fluids, which act on a potential like these (collective call). Forces in solids remain the transpose of
     receivers, which makes reciprocity exact."""
@@ -104,7 +110,7 @@ def spread_of(plan: Any, simulation: Any) -> SpreadSources:
     return spread_sources(simulation, plan.bounds[2][1], NEAR, RADIUS, partial(surroundings, plan), forces=fluid)
 
 
-def surroundings(plan: Any, positions: np.ndarray) -> np.ndarray:
+def surroundings(plan: NumberedPlan, positions: np.ndarray) -> np.ndarray:
     """Return the slowest and fastest wave velocity, m/s, and element size; see `locations.Surroundings`."""
     places = locate_points(plan.mesh, plan.in_mesh(positions))
     found = np.full((len(positions), 3), np.inf)
@@ -117,7 +123,9 @@ def surroundings(plan: Any, positions: np.ndarray) -> np.ndarray:
     return of_all_ranks(found, plan.ranks)
 
 
-def source_entries(plan: Any, sources: Sequence[Any], spread: SpreadSources, found: SharedLocations) -> Entries:
+def source_entries(
+    plan: NumberedPlan, sources: Sequence[PointSource], spread: SpreadSources, found: SharedLocations
+) -> Entries:
     """Return the entries of all sources. spread, found : points that represent the sources, and their elements."""
     source = spread.source[found.locations.point]
     order = np.lexsort((found.locations.element, source))
@@ -140,7 +148,7 @@ def source_entries(plan: Any, sources: Sequence[Any], spread: SpreadSources, fou
     return Entries(*(part[acting] for part in (point, weight, owner, fluid, scale)))
 
 
-def _location_weights(plan: Any, sources: Sequence[Any], places: PointLocations) -> np.ndarray:
+def _location_weights(plan: NumberedPlan, sources: Sequence[PointSource], places: PointLocations) -> np.ndarray:
     """Return the forces (rows, points, 3) at the points of elements of the source of each row at its location.
 
     In a fluid, the first is that on the potential, and the second the same times the negative of kappa or rho.
@@ -172,7 +180,9 @@ def _location_weights(plan: Any, sources: Sequence[Any], places: PointLocations)
 CHUNK = 1 << 13  # elements that are searched at a time
 
 
-def add_sources(placement: Placement, plan: Any, sources: Any, source_list: Any) -> None:
+def add_sources(
+    placement: Placement, plan: NumberedPlan, sources: Sequence[PointSource], source_list: SourceList
+) -> None:
     """Add the forces, sum of w_a, or moment tensors, sum of w_a (x_a - x_s), of the weights w_a at the points x_a.
 
     In a fluid, with the scales c_a of `sources.Entries`, the isotropic moment is the sum of c_a w_a, and the force that
@@ -206,7 +216,7 @@ def add_sources(placement: Placement, plan: Any, sources: Any, source_list: Any)
     placement.acts[owner[(weight != 0).any(axis=1) & ~held]] = True
 
 
-def point_positions(plan: Any, points: np.ndarray) -> np.ndarray:
+def point_positions(plan: NumberedPlan, points: np.ndarray) -> np.ndarray:
     """Positions (points, 3), m, of points of the mesh, by ascending index."""
     requested = np.zeros(plan.total_points, bool)
     requested[points] = True

@@ -30,7 +30,7 @@ import hashlib
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.linalg import eigh_tridiagonal
@@ -42,6 +42,12 @@ from lithowave.physics import stiffness_tensor
 from lithowave.solvers.spectral_element.element_statistics import is_affine, map_coefficients
 from lithowave.solvers.spectral_element.gll import derivative_matrix, gll_weights, jacobian_matrix, metric
 from lithowave.solvers.spectral_element.materials import UPPER
+
+if TYPE_CHECKING:
+    from lithowave.mesh.hexahedra import HexahedralMesh
+    from lithowave.mesh.shared import SharedPoints
+    from lithowave.solvers.spectral_element.materials import ElementMaterials
+    from lithowave.solvers.spectral_element.media import NumberedPoints
 
 EXPOSURES = (0.18, 0.36, 0.7)  # of the exposure, between classes
 NEXT_LEVEL = 2.0**-0.125  # of the bounds, between classes
@@ -55,7 +61,8 @@ DIFFERENT = 96  # elements with similar bounds and different surroundings, up to
 
 
 def stable_time_step(
-    mesh: Any, materials: Any, points: Any, keys: np.ndarray | None, moves: np.ndarray, bounds: np.ndarray,
+    mesh: HexahedralMesh, materials: ElementMaterials, points: NumberedPoints, keys: np.ndarray | None,
+    moves: np.ndarray, bounds: np.ndarray,
     stiffness: np.ndarray, inertia: Callable[[np.ndarray], np.ndarray], ranks: Ranks = SINGLE_RANK,
 ) -> float:  # fmt: skip
     """Return the largest stable time step of the global mesh, s, to six digits (collective call).
@@ -107,10 +114,10 @@ class ElementCorners:
     index: np.ndarray
     point: np.ndarray
     count: int
-    border: Any
+    border: SharedPoints
 
     @classmethod
-    def of(cls, mesh: Any, points: Any, is_fluid: np.ndarray) -> ElementCorners:
+    def of(cls, mesh: HexahedralMesh, points: NumberedPoints, is_fluid: np.ndarray) -> ElementCorners:
         """Return the corners of the elements of this rank."""
         vertices, last = len(mesh.vertices), points.numbers.shape[1] - 1
         index = mesh.elements + vertices * is_fluid[:, None]
@@ -142,7 +149,7 @@ def _exposure_classes(corners: ElementCorners, moves: np.ndarray, stiffness: np.
 
 
 def _surroundings(
-    mesh: Any, materials: Any, corners: ElementCorners, moves: np.ndarray, ranks: Ranks
+    mesh: HexahedralMesh, materials: ElementMaterials, corners: ElementCorners, moves: np.ndarray, ranks: Ranks
 ) -> np.ndarray | None:
     """Return a number for each element that is equal for elements of equal shapes and materials, also those of their
     neighbors (collective call); None if materials vary within elements."""
@@ -251,7 +258,8 @@ class Patch:
 
     @classmethod
     def of(
-        cls, elements: np.ndarray, mesh: Any, materials: Any, numbers: np.ndarray, keys: np.ndarray | None,
+        cls, elements: np.ndarray, mesh: HexahedralMesh, materials: ElementMaterials, numbers: np.ndarray,
+        keys: np.ndarray | None,
         inertia: np.ndarray, measures: np.ndarray,
     ) -> Patch:  # fmt: skip
         """Return some elements of this rank."""
