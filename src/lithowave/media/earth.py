@@ -1,8 +1,8 @@
 """Radial models of the Earth as media, with three-dimensional perturbations.
 
 The radius of a point is the radius of the Earth plus its z. In a box, x and y are horizontal and the surface is flat.
-In a domain on the sphere, x and y are the coordinates along the surface z = 0, and z is the height above it, so that the
-same function of z applies.
+In a domain on the sphere, x and y are the coordinates along the surface z = 0, and z is the height above it, so that
+the same function of z applies.
 """
 
 from __future__ import annotations
