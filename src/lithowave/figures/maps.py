@@ -25,10 +25,11 @@ from lithowave.errors import LithowaveError, OutputError
 from lithowave.figures import style
 from lithowave.figures.style import FILE_NAME, domain_of, draw_beachball, read_description
 from lithowave.globe_coordinates import RADIUS, ChunkMap, axes_at, directions, geographic_latitude
-from lithowave.output.attributes import SourceTable, chunk_map, projection_text, to_geographic
+from lithowave.output.attributes import SourceTable, chunk_map, to_geographic
 from lithowave.output.results import FILE_NAME as PEAK_FILE_NAME
 from lithowave.output.results import PeakMotion, load_peak_motion
 from lithowave.output.seismograms import Seismograms, load_seismograms
+from lithowave.projection import projection_text
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -556,7 +557,7 @@ def page_frame(
     a, b = page_coordinates(page, *(1e3 * np.linspace(*ends, 91) for ends in (bounds[:2], bounds[2:])))
     margin = 0.02 * max(np.ptp(a), np.ptp(b))
     ends = a.min() - margin, a.max() + margin, b.min() - margin, b.max() + margin
-    return tuple(float(end) for end in ends)  # type: ignore[return-value]
+    return tuple(float(end) for end in ends)
 
 
 def _draw_peak(figure: Figure, panel: Axes, motion: PeakMotion, peak: str, measure: str) -> bool:

@@ -48,7 +48,7 @@ def domain_of(description: ReadEntries) -> tuple[float, float, float, float] | N
     try:
         if chunk_of(description) is not None:
             first, second = (math.radians(float(width)) for width in description["domain"]["chunk"]["width"])
-            return tuple(0.5 * RADIUS * end for end in (-first, first, -second, second))  # type: ignore[return-value]
+            return tuple(0.5 * RADIUS * end for end in (-first, first, -second, second))
         x, y = description["domain"]["x"], description["domain"]["y"]
         return float(x[0]), float(x[1]), float(y[0]), float(y[1])
     except (KeyError, TypeError, ValueError, IndexError, AttributeError):

@@ -611,7 +611,7 @@ def receiver_arrivals(
         if min(speeds) == 0:
             continue  # S waves do not propagate through a fluid
         times = [
-            onset + float(first_arrival(place, source_z, receiver_z, layers[0], speeds))  # type: ignore[index]
+            onset + float(first_arrival(place, source_z, receiver_z, layers[0], speeds))
             for place, receiver_z in zip(distance, heights, strict=True)
         ]
         phases.append((label, np.array(times), phase_color(label)))

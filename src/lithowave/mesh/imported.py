@@ -195,7 +195,7 @@ def _load(path: Path, mesh: Path) -> MeshOutline | None:
                 surface = FreeSurface(mesh, file["nodes"], file["rim"], bool(file["is_top"]))
     except (OSError, ValueError, KeyError, EOFError):
         return None
-    return MeshOutline(ends, surface)  # type: ignore[arg-type]
+    return MeshOutline(ends, surface)
 
 
 def _store(path: Path, outline: MeshOutline) -> None:

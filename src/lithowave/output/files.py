@@ -530,7 +530,7 @@ class RunEntries(_Entries):
     command: list[str] = []
     inputs: dict[str, str] = {}
     packages: dict[str, str] = {}
-    cuda: Entries = {}
+    cuda: dict[str, object] = {}
 
 
 class ProgressEntries(_Entries):

@@ -227,7 +227,7 @@ class LocalProcesses(ThreadPoolExecutor):
         for slot in slots:
             self._slots.put(slot)
 
-    def submit(self, function: Callable[[ShotTask], ShotOutcome], task: ShotTask) -> Future:  # type: ignore[override]
+    def submit(self, function: Callable[[ShotTask], ShotOutcome], task: ShotTask) -> Future:
         """Run a shot in the next free slot."""
         return super().submit(self._in_slot, function, task)
 

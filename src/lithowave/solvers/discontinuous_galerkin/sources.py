@@ -51,7 +51,7 @@ from lithowave.solvers.elements.locations import SharedLocations, SpreadSources,
 from lithowave.solvers.interface import FORCE, MOMENT, Placement
 
 if TYPE_CHECKING:
-    from lithowave.backends.interface import Backend
+    from lithowave.backends.interface import Array, Backend
     from lithowave.description.simulation import Simulation
     from lithowave.description.sources import PointSource
     from lithowave.solvers.discontinuous_galerkin.clusters import ClusteredPlan
@@ -173,7 +173,7 @@ def _entries(target: np.ndarray, weight: np.ndarray, first: np.ndarray, owner: n
     return target.T[counts > 0], counts[counts > 0], weight[acting], owners
 
 
-def _uploaded(backend: Backend, entries: Sequence[Entries]) -> tuple[object, ...]:
+def _uploaded(backend: Backend, entries: Sequence[Entries]) -> tuple[Array, ...]:
     """Return target, begin, weight, owner of `inject` on a device from parts of them."""
     target, count, weight, owner = (np.concatenate(column) for column in zip(*entries, strict=True))
     begin = np.append(0, np.cumsum(count))

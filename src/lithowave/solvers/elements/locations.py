@@ -258,10 +258,12 @@ class LocatedPlan(Protocol):
 
 
 class FluidMaterials(Protocol):
-    """Materials of elements. is_fluid : (elements,), True for fluids."""
+    """Materials of elements. is_fluid : (elements,), True for fluids. values : at points; None if they are constant."""
 
     @property
     def is_fluid(self) -> np.ndarray: ...
+    @property
+    def values(self) -> np.ndarray | None: ...
 
 
 def point_names(points: Sequence[PointSource | Receiver], kind: str) -> list[str]:

@@ -204,7 +204,7 @@ def unfollowed_interfaces(
 def averaged_discontinuities(simulation: Simulation) -> list[str]:
     """Return a warning about discontinuities of a radial model inside elements, which have an effective medium there.
     """
-    model = simulation.material.medium.model
+    model = simulation.material.medium.model  # type: ignore[attr-defined]
     errors = {z: EFFECTIVE_FACTOR * change_of_speed(model, z) for z in cell_layers(simulation).inside}
     reported = {z: error for z, error in sorted(errors.items(), reverse=True) if error >= EFFECTIVE_ERROR}
     if not reported:

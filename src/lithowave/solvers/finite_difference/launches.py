@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 Scales = dict[str, tuple[float, float]] | None
 
 
-def address(array: DeviceArray) -> int:
+def address(array: DeviceArray | np.ndarray) -> int:
     """Return the address of an array in device memory."""
     return array.data.ptr if hasattr(array.data, "ptr") else array.ctypes.data
 

@@ -12,7 +12,7 @@ from lithowave.solvers.spectral_element.element_layout import MAP_VALUES, Elemen
 from lithowave.solvers.spectral_element.layers import LINE_VALUES
 from lithowave.solvers.spectral_element.media import face_points
 from lithowave.solvers.spectral_element.relaxation import COMPONENTS as STRESSES
-from lithowave.solvers.spectral_element.relaxation import carrier_count
+from lithowave.solvers.spectral_element.relaxation import carrier_count as carrier_count
 
 if TYPE_CHECKING:
     from lithowave.backends.interface import Backend

@@ -106,7 +106,8 @@ def make_model(simulation: Simulation, ranks: Ranks = SINGLE_RANK) -> MeshedMode
     layer, chunk = built.layer if built.layer.used else None, simulation.domain.chunk
     if chunk is not None:
         mesh = replace(mesh, vertices=chunk.map.to_cartesian(*mesh.vertices.T))
-    gravity = RadialGravity.of(simulation.material.medium.model) if simulation.physics.gravity else None
+    medium = simulation.material.medium
+    gravity = RadialGravity.of(medium.model) if simulation.physics.gravity else None  # type: ignore[attr-defined]
     return MeshedModel(mesh, materials, kinds_of_faces(simulation, mesh), layer, built.element_size, gravity=gravity)
 
 
@@ -417,7 +418,8 @@ def _strongest(simulation: Simulation) -> tuple[np.ndarray, float]:
     medium = simulation.material.medium
     if isinstance(medium, EarthMedium):
         return medium.strongest_anisotropy(simulation.domain.ground)
-    (a, c, l, n, f), rho = medium.love(*np.zeros((3, 1)))  # noqa: E741  # of isotropic layers, any of them
+    # Of isotropic layers, any of them.
+    (a, c, l, n, f), rho = medium.love(*np.zeros((3, 1)))  # type: ignore[attr-defined]  # noqa: E741
     return transverse_moduli((a[0], c[0], l[0], n[0], f[0]), np.array([0.0, 0.0, 1.0])), float(rho[0])
 
 
