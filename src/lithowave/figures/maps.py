@@ -1,12 +1,8 @@
-"""Maps: stations and sources, coastlines, the ground, and pages of a chunk of the globe.
+"""Maps of stations and sources, on the peak ground motion if it was recorded.
 
-Pages for figures of a chunk of the globe: a map of the surface, and vertical sections with their true curvature.
-
-Coastlines on maps: Natural Earth, scale 1:110 million, which is in the public domain.
-
-The material model as a background of figures: values at the surface, and interfaces in vertical planes.
-
-Map of stations and sources, on the peak ground motion if it was recorded.
+It contains pages for figures of a chunk of the globe: a map of the surface, and vertical sections with their true
+curvature; coastlines (Natural Earth, scale 1:110 million, which is in the public domain); and the material model as a
+background of figures: values at the surface, and interfaces in vertical planes.
 """
 
 from __future__ import annotations

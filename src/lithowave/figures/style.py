@@ -1,10 +1,8 @@
 """Common style of all figures, entries of a run folder, and focal mechanisms.
 
-Entries of the resolved ``simulation.yaml`` of a run folder that figures need.
-
-Common style of all figures: matplotlib objects on the Agg canvas, without pyplot and its global state.
-
-Polarity of the first P motion on the lower focal hemisphere of a moment tensor.
+Figures are matplotlib objects on the Agg canvas, without pyplot and its global state. The entries are those of the
+resolved ``simulation.yaml`` that figures need. Focal mechanisms show the polarity of the first P motion on the lower
+focal hemisphere of a moment tensor.
 """
 
 from __future__ import annotations

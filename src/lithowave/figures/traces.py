@@ -1,8 +1,7 @@
-"""Three-component traces by station, on one or more pages.
+"""Traces: three components by station, on one or more pages, and record sections.
 
-Record sections: traces by distance or signed offset from the source, with the first arrivals of P and S.
-
-Arrival times for figures: first arrivals in flat layers, and phases of radial Earth models by TauP.
+Record sections have traces by distance or signed offset from the source, with the first arrivals of P and S: those in
+flat layers, or phases of radial Earth models by TauP.
 """
 
 from __future__ import annotations

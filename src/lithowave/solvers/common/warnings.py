@@ -17,8 +17,8 @@ of waves much longer than those of the highest frequency. It is therefore used i
 
 At contrasts of vs of 3.5 and more it does not suffice. Finite differences then also have a viscosity in the layers,
 which damps waves at the rate nu k^2 / 2: those of soft ground, which are short, much more than those of rock
-(`finite_difference.layer_smoothing`). The layers of the element methods are damped instead of perfectly matched: thick
-layers, in which momentum and stress decay at the same rate, so that no wave can grow.
+(`finite_difference.grid_plan.Smoothing`). The layers of the element methods are damped instead of perfectly matched:
+thick layers, in which momentum and stress decay at the same rate, so that no wave can grow.
 
 Warning about displacements of forces where absorbing layers are thin for static fields.
 
@@ -379,7 +379,7 @@ def is_soft(simulation: Simulation) -> bool:
 
 
 def viscosity(simulation: Simulation) -> float:
-    """Return gamma of `finite_difference.layer_smoothing`; 0 if the ground is not soft."""
+    """Return gamma of `finite_difference.grid_plan.Smoothing`; 0 if the ground is not soft."""
     extremes = simulation.material_extremes
     contrast = extremes["vs_max"] / extremes["slowest"]
     return float(np.interp(contrast, CONTRASTS, VISCOSITIES)) if is_soft(simulation) else 0.0

@@ -276,7 +276,7 @@ class Responses:
         return found
 
     def sides(self, powers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return u and w (pairs, k, faces, 3, functions of a face) of R_k; see `riemann`."""
+        """Return u and w (pairs, k, faces, 3, functions of a face) of R_k; see `materials`."""
         trace = np.einsum("pkqm,fmn->pkfqn", powers, self.reference.traces)
         numbers = self.faces[self.index]
         traction = np.einsum("pkfijn,pfj->pkfin", trace[:, :, :, TENSOR_INDEX], numbers[..., JUMP : JUMP + 3])

@@ -107,7 +107,7 @@ def receivers_at_vertices(plan: ElementPlan, simulation: Simulation, locations: 
 
     Parameters
     ----------
-    locations : of the receivers in the elements of this rank, see `discontinuous_galerkin.point_location`.
+    locations : of the receivers in the elements of this rank, see `PointLocations`.
     """
     points, receivers = plan.points_per_wavelength(), simulation.acquisition.receivers
     if simulation.solver.mesh is None or points is None or points > ENOUGH_POINTS:

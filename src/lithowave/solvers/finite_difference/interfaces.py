@@ -410,7 +410,7 @@ class Kind:
         return np.maximum(np.interp(distance, DISTANCES, self.errors), sloped) * contrast
 
 
-# See `benchmarks/interface_sources.py`, `interface_receivers.py` and `interface_dips.py`.
+# See interface_sources.py, interface_receivers.py and interface_dips.py of the benchmarks.
 SOURCES = Kind("moment tensors", "its seismograms", (0.07, 0.035, 0.025, 0.012, 0.0), (0.0, 0.08, 0.13, 0.17))
 RECEIVERS = Kind("receivers", "its stress or pressure", (0.15, 0.07, 0.03, 0.013, 0.0), (0.0, 0.08, 0.15, 0.19))
 
@@ -494,7 +494,7 @@ class _Turned:
     axis: int
 
     def moduli(self, *place: np.ndarray) -> tuple[np.ndarray, ...]:
-        """See `lithowave.media.Medium`."""
+        """See `Medium`."""
         return tuple(self.medium.moduli(*_exchanged(list(place), self.axis)))
 
 
