@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Annotated, Literal, Self, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, Field, PrivateAttr, ValidationError, ValidationInfo, field_validator
 from pydantic_core import PydanticKnownError
@@ -37,6 +37,9 @@ from lithowave.media.anelasticity import Anelasticity, make_anelasticity
 from lithowave.process import no_collection
 from lithowave.readers.budget import DESCRIPTION_BYTES
 from lithowave.readers.segy import default_interval
+
+if TYPE_CHECKING:
+    from lithowave.json_types import Entries, ReadEntries
 
 _MOST_NAMES = 4
 
@@ -70,7 +73,7 @@ SAMPLES_PER_PERIOD = 10
 Part = TypeVar("Part", bound=BaseModel)
 
 
-def _schema_version(value: Any) -> Any:
+def _schema_version(value: object) -> object:
     if not isinstance(value, (int, float)) or value != SCHEMA_VERSION or isinstance(value, bool):
         raise refusal(
             f"{shown(value)} is not a version that this lithowave reads", f"expected {SCHEMA_VERSION}"
@@ -104,7 +107,7 @@ class Description(DescriptionModel):
     _directory: Path = PrivateAttr(default_factory=Path.cwd)
 
     @classmethod
-    def from_file(cls, path: str | Path, overrides: Mapping[str, Any] | None = None) -> Self:
+    def from_file(cls, path: str | Path, overrides: ReadEntries | None = None) -> Self:
         """Read a simulation file (YAML).
 
         Parameters
@@ -150,7 +153,7 @@ class Description(DescriptionModel):
 
     @field_validator(*LISTS, mode="before")
     @classmethod
-    def _is_list(cls, value: Any, info: ValidationInfo) -> Any:
+    def _is_list(cls, value: object, info: ValidationInfo) -> object:
         if is_obspy_event(value):
             return [value]
         if info.field_name == "receivers":
@@ -162,7 +165,7 @@ class Description(DescriptionModel):
 
     def _fill_in(self, stem: str) -> None:
         """Set the entries that the user has omitted to values that follow from the others."""
-        output: dict[str, Any] = {}
+        output: Entries = {}
         if self.output.directory is None:
             name = re.sub(r"[^a-z0-9]+", "_", (self.title or stem).lower()).strip("_")
             output["directory"] = Path("out") / (name or "simulation")
@@ -279,7 +282,7 @@ class Description(DescriptionModel):
         """Return all receivers in local coordinates, in the order of the description, those of `acquisition`."""
         return list(self.acquisition.receivers)
 
-    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+    def model_copy(self, *, update: ReadEntries | None = None, deep: bool = False) -> Self:
         """Return a copy, without the properties that were derived from entries which may be replaced."""
         copied = super().model_copy(update=update, deep=deep)
         for name in ("acquisition", "material_extremes", "has_attenuation", "anelasticity"):
@@ -291,7 +294,7 @@ class Description(DescriptionModel):
         described = (getattr(self, name) for name in type(self).model_fields if name != "output")
         return list(dict.fromkeys(path for part in described for path in _paths_in(part)))
 
-    def with_overrides(self, overrides: Mapping[str, Any]) -> Self:
+    def with_overrides(self, overrides: ReadEntries) -> Self:
         """Return a validated copy of the simulation in which single entries are replaced.
 
         Keys are dotted and contain the indices of list items: ``{"solver.order": 8, "sources.0.double_couple.mw": 6}``.
@@ -308,7 +311,7 @@ class Description(DescriptionModel):
         return self._from_document(_replaced(given, overrides), self.directory)
 
 
-def _replaced(document: Document, overrides: Mapping[str, Any]) -> Document:
+def _replaced(document: Document, overrides: ReadEntries) -> Document:
     """Return a document with replaced entries; if the method changes, without the parameters of the old method; if the
     resolution changes, without the other keys that state it."""
     changed = _without_replaced_resolution(document.with_overrides(overrides), overrides)
@@ -325,7 +328,7 @@ def _replaced(document: Document, overrides: Mapping[str, Any]) -> Document:
     return replace(changed, data={**changed.data, "solver": kept})
 
 
-def _without_replaced_resolution(document: Document, overrides: Mapping[str, Any]) -> Document:
+def _without_replaced_resolution(document: Document, overrides: ReadEntries) -> Document:
     """Return a document in which overrides of the resolution replace ``solver.accuracy``, or the reverse."""
     paths = (parse_path(key) for key, value in overrides.items() if value is not None)
     names = {path[1] for path in paths if path[0] == "solver" and len(path) > 1}
@@ -339,7 +342,7 @@ def _without_replaced_resolution(document: Document, overrides: Mapping[str, Any
     return replace(document, data={**document.data, "solver": kept})
 
 
-def _filled(part: Part, values: Mapping[str, Any]) -> Part:
+def _filled(part: Part, values: ReadEntries) -> Part:
     """Return a copy with values that do not count as set by the user."""
     copied = part.model_copy()
     copied.__dict__.update(values)
@@ -356,7 +359,7 @@ def _round_below(value: float) -> float:
     return max(step for step in steps if step <= value * (1.0 + 1e-9))
 
 
-def _paths_in(part: Any) -> Iterator[Path]:
+def _paths_in(part: object) -> Iterator[Path]:
     if isinstance(part, Path):
         yield part
     elif isinstance(part, ImportedMesh):

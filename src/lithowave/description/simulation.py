@@ -37,6 +37,7 @@ from lithowave.readers.meshes import SURFACE_NAMES
 from lithowave.version import __version__
 
 if TYPE_CHECKING:
+    from lithowave.json_types import Entries
     from lithowave.mesh.imported import MeshOfFile
 
 
@@ -74,7 +75,7 @@ _WITHOUT_EMPTY = ("domain", "material", "sources", "receivers")
 class _Dumper(yaml.SafeDumper):
     """SafeDumper without anchors: repeated values are written repeatedly."""
 
-    def ignore_aliases(self, data: Any) -> bool:
+    def ignore_aliases(self, data: object) -> bool:
         return True
 
 
@@ -122,11 +123,11 @@ def recorded_yaml(simulation: Description) -> str:
     return note + _yaml(data, simulation)
 
 
-def _name(function: Any) -> str:
+def _name(function: object) -> str:
     return getattr(function, "__qualname__", type(function).__qualname__)
 
 
-def _yaml(data: dict[str, Any], simulation: Description) -> str:
+def _yaml(data: Entries, simulation: Description) -> str:
     for name in _WITHOUT_EMPTY:
         data[name] = _without_empty(data[name])
     data["boundaries"] = {key: value for key, value in data["boundaries"].items() if value is not None}
@@ -161,11 +162,12 @@ _Dumper.add_representer(
 )
 
 
-def _sections(data: dict[str, Any]) -> dict[str, Any]:
+def _sections(data: object) -> Entries:
+    assert isinstance(data, dict)
     return {key: _Section(value) if isinstance(value, dict) else value for key, value in data.items()}
 
 
-def _without_empty(data: Any) -> Any:
+def _without_empty(data: object) -> object:
     if isinstance(data, Mapping):
         return {key: _without_empty(value) for key, value in data.items() if value is not None}
     if isinstance(data, (list, tuple)):
@@ -173,7 +175,7 @@ def _without_empty(data: Any) -> Any:
     return data
 
 
-def _plain(data: Any) -> Any:
+def _plain(data: object) -> object:
     """Return a value in types of YAML only: groups, lists, text and numbers."""
     if isinstance(data, Mapping):
         return {str(key): _plain(value) for key, value in data.items()}
@@ -197,7 +199,7 @@ def shot_simulation(simulation: AnyDescription, shot: Shot) -> AnyDescription:
     ------
     InputError : as for a new simulation.
     """
-    parts: dict[str, Any] = {name: getattr(simulation, name) for name in type(simulation).model_fields}
+    parts: Entries = {name: getattr(simulation, name) for name in type(simulation).model_fields}
     survey = parts.pop("survey")
     parts["title"] = ", ".join(text for text in (simulation.title, shot.label) if text)
     parts["sources"] = [_moved_source(simulation.sources[0], shot, simulation.domain)]
@@ -210,7 +212,7 @@ def shot_simulation(simulation: AnyDescription, shot: Shot) -> AnyDescription:
     return type(simulation)._from_document(Document(parts), simulation.directory)
 
 
-def _point_keys(domain: Domain, point: Point, geographic: bool) -> dict[str, Any]:
+def _point_keys(domain: Domain, point: Point, geographic: bool) -> Entries:
     """Return the keys of a position, on the Earth where mechanisms and components are along true East and North."""
     if not geographic or domain.crs is None:
         return {"position": point}
@@ -220,7 +222,7 @@ def _point_keys(domain: Domain, point: Point, geographic: bool) -> dict[str, Any
 
 
 def _moved_source(source: Source, shot: Shot, domain: Domain) -> Source:
-    entries: dict[str, Any] = {"name": shot.name or source.name}
+    entries: Entries = {"name": shot.name or source.name}
     entries |= _point_keys(domain, shot.position, shot.geographic)
     entries |= {"time_function": shot.time_function or source.time_function, "side": source.side}
     if source.force is not None:
@@ -272,7 +274,7 @@ def _spread_receivers(simulation: Description, file: Path, names: frozenset[str]
     return entries
 
 
-def _moved_entry(entry: Receivers, shift: tuple[float, float]) -> Any:
+def _moved_entry(entry: Receivers, shift: tuple[float, float]) -> object:
     def at(point: tuple[float, ...]) -> tuple[float, ...]:
         return (point[0] + shift[0], point[1] + shift[1], *point[2:])
 

@@ -184,7 +184,7 @@ def _row(directory: Path, target: Path, shot: ShotRow, chunk: ChunkMap | None) -
     return [shot.number, shot.name, *place, state, shot.note, results]
 
 
-def _layout(page: Page, directory: Path, shots: Sequence[ShotRow], entries: Entries) -> str:
+def _layout(page: Page, directory: Path, shots: Sequence[ShotRow], entries: ReadEntries) -> str:
     """Return a map of the shots, and of the receivers of the first shot that has started."""
     traces: list[Entries] = []
     chunk = chunk_of(entries)

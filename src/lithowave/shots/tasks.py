@@ -25,7 +25,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Any
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from lithowave.backends.cpu import usable_cores
@@ -35,6 +35,9 @@ from lithowave.output.run_folder import PROGRESS
 from lithowave.parallel.launchers import RANK_VARIABLES, SIZE_VARIABLES, STEP_VARIABLES
 from lithowave.run.status import FAILED, FINISHED, HEARTBEAT_TIMEOUT, LOST, RUNNING, STOPPED, run_state
 from lithowave.shots.folder import DESCRIPTION, OUTPUT, ShotSlot
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 FILE = "survey.requests"
 STOPPING = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)
@@ -246,8 +249,8 @@ class ShotExecutor:
     shut down at the end, and replaced if it breaks because a worker was lost.
     """
 
-    def __init__(self, given: Any) -> None:
-        self._make: Callable[[], Any] | None = None
+    def __init__(self, given: Executor | Client | None) -> None:
+        self._make: Callable[[], Executor] | None = None
         if isinstance(given, type) or not hasattr(given, "submit"):
             if not callable(given):
                 raise InputError(
@@ -258,7 +261,7 @@ class ShotExecutor:
         self._executor: Executor = self._adapted(given if self._make is None else self._make())
 
     @staticmethod
-    def _adapted(executor: Any) -> Executor:
+    def _adapted(executor: Executor | Client | None) -> Executor:
         return executor.get_executor() if hasattr(executor, "get_executor") else executor
 
     @property
@@ -325,7 +328,7 @@ class ShotExecutor:
 
 
 @contextmanager
-def dask_client(scheduler: str) -> Iterator[Any]:
+def dask_client(scheduler: str) -> Iterator[Client]:
     """Connect to a Dask scheduler, by its address or by its scheduler file, inside the block.
 
     Raises

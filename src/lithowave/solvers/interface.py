@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -31,6 +31,7 @@ from lithowave.projection import turned
 if TYPE_CHECKING:
     from lithowave.backends.interface import Backend, PendingCopy
     from lithowave.description.simulation import Simulation
+    from lithowave.json_types import Entries
 
 
 @dataclass(frozen=True)
@@ -410,7 +411,7 @@ class Plan(Protocol):
     def snapshot_point_count(self, selection: SnapshotSelection) -> int:
         """Return the number of points of one snapshot of a selection."""
 
-    def summary(self) -> dict[str, Any]:
+    def summary(self) -> Entries:
         """Return the entries of `check --json` and run.json: names (with units) and values.
 
         All methods have ``method``, ``degrees_of_freedom``, ``faces``, ``time_step_s``, ``time_step_limit_s``,
@@ -534,13 +535,13 @@ class BenchTask(Protocol):
     def step_bytes(self) -> float:
         """Return the bytes that one step must move in memory."""
 
-    def memory_bytes(self, measured: dict[str, Any]) -> int:
+    def memory_bytes(self, measured: Entries) -> int:
         """Return the bytes of the measured arrays."""
 
-    def measure(self) -> tuple[float, dict[str, Any]]:
+    def measure(self) -> tuple[float, Entries]:
         """Return the seconds per step, and further entries of the record."""
 
-    def measure_bare(self) -> tuple[float, dict[str, Any]]:
+    def measure_bare(self) -> tuple[float, Entries]:
         """Return the same for only the interior kernels on the grid of an entire run, if there is such a case."""
 
 

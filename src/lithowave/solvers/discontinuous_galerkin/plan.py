@@ -11,11 +11,11 @@ Workload of each rank, for the dry run.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -74,7 +74,11 @@ from lithowave.solvers.elements.warnings import flux_warnings, receivers_at_vert
 from lithowave.solvers.interface import Schedule
 
 if TYPE_CHECKING:
+    from lithowave.backends.interface import Backend
+    from lithowave.description.domain import Domain
     from lithowave.description.simulation import Simulation
+    from lithowave.json_types import Entries, ReadEntries
+    from lithowave.json_types import Entries as Summary
 
 
 # Measures of the quality of a mesh: whether the largest value in an element is reported, or the smallest.
@@ -115,7 +119,7 @@ class GlobalMeshStatistics:
     relaxing: int
     relaxation_bytes: int
     faces: dict[str, int]
-    quality: dict[str, Any]
+    quality: Entries
     worst: ElementExtremum
     limit: ElementExtremum
     resolution: ElementExtremum
@@ -124,7 +128,7 @@ class GlobalMeshStatistics:
     relaxed: bool
 
 
-def gather_mesh_statistics(plan: Any) -> GlobalMeshStatistics:
+def gather_mesh_statistics(plan: DiscontinuousGalerkinPlan) -> GlobalMeshStatistics:
     """Return the statistics of a plan; with several ranks this call is collective."""
     parts = plan.shared.ranks.all_gather(_own(plan))
     quality = {
@@ -150,7 +154,7 @@ def _rank_of(extreme: ElementExtremum) -> tuple[float, int]:
     return extreme.value, extreme.key
 
 
-def _own(plan: Any) -> GlobalMeshStatistics:
+def _own(plan: DiscontinuousGalerkinPlan) -> GlobalMeshStatistics:
     """Return the statistics of this rank's part."""
     mesh, count = plan.mesh, plan.element_count
     keys, measures = mesh.keys_of_elements, element_measures(mesh)
@@ -219,7 +223,7 @@ class DiscontinuousGalerkinPlan(ElementPlan):
     max_frequency: float | None = None
     value_bytes: int = 4
     surface_spacing: float = 0.0
-    domain: Any = None
+    domain: Domain | None = None
     face_kinds: dict[str, str] | None = None
     mesh_file: str | None = None
     mesh_ends: tuple[tuple[float, float], ...] | None = None
@@ -300,7 +304,7 @@ class DiscontinuousGalerkinPlan(ElementPlan):
         """Return the minimum points per shortest wavelength at max_frequency."""
         return self.mesh_statistics.resolution.value / self.max_frequency if self.max_frequency else None
 
-    def summary(self) -> dict[str, Any]:
+    def summary(self) -> Summary:
         """See `lithowave.solvers.interface.Plan`."""
         survey, clustering = self.mesh_statistics, self.clustering
         return {
@@ -384,7 +388,7 @@ class DiscontinuousGalerkinPlan(ElementPlan):
         absorbing = self.mesh_statistics.faces["absorbing"]
         return "; absorbing plane waves along the normal" if absorbing else ""
 
-    def _time_lines(self, summary: dict[str, Any]) -> list[Line]:
+    def _time_lines(self, summary: Summary) -> list[Line]:
         """Return the lines on the time step, and with LTS on the clusters."""
         (name, step), steps = time_lines(summary)
         if not summary["local_time_steps"]:
@@ -428,7 +432,7 @@ class DiscontinuousGalerkinPlan(ElementPlan):
 
 
 def plan(
-    simulation: Simulation, backend: Any, ranks: Ranks = SINGLE_RANK, previous: Mapping[str, Any] | None = None
+    simulation: Simulation, backend: Backend, ranks: Ranks = SINGLE_RANK, previous: ReadEntries | None = None
 ) -> DiscontinuousGalerkinPlan:
     """Return the plan of this rank. See `lithowave.solvers.load_method` for the parameters.
 
@@ -479,7 +483,9 @@ def limits_and_neighbors(model: MeshedModel, order: int) -> tuple[np.ndarray, np
     return relaxed, np.maximum(neighbors, -1)
 
 
-def make_plan(model: MeshedModel, order: int, clusters: Any, precision: str, **more: Any) -> DiscontinuousGalerkinPlan:
+def make_plan(
+    model: MeshedModel, order: int, clusters: Callable[..., Clustering], precision: str, **more: object
+) -> DiscontinuousGalerkinPlan:
     """Return the plan for a mesh with materials. clusters : function of stable time steps, s, and neighbors."""
     with phase("time step"):
         limits, neighbors = limits_and_neighbors(model, order)
@@ -499,7 +505,7 @@ FILE_BYTES = 1000  # of a tetrahedron with its vertices in a mesh file, at most:
 PLAN_BYTES = 200  # of a tetrahedron in the plan: mesh, neighbors, materials, time steps
 
 
-def estimate_memory(simulation: Simulation, backend: Any) -> MemoryEstimate:
+def estimate_memory(simulation: Simulation, backend: Backend) -> MemoryEstimate:
     """Return a lower bound of the memory of all ranks; smaller elements around sources are not counted."""
     solver = simulation.solver
     if solver.mesh is None:

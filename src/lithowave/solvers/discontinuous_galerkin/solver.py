@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -24,7 +24,11 @@ from lithowave.solvers.elements.solver import ElementSolver
 from lithowave.solvers.interface import ArraySection, Placement, RowSelection, Selection
 
 if TYPE_CHECKING:
+    from lithowave.backends.interface import Array, Backend
+    from lithowave.description.receivers import Receiver
     from lithowave.description.simulation import Simulation
+    from lithowave.description.sources import PointSource
+    from lithowave.solvers.discontinuous_galerkin.materials import Group
 
 PACKAGE = "lithowave.solvers.discontinuous_galerkin"
 KERNELS = ("kernels",)
@@ -50,7 +54,7 @@ class DiscontinuousGalerkinSolver(ElementSolver):
     make_samples = TetrahedralSamples
 
     def __init__(
-        self, plan: DiscontinuousGalerkinPlan, simulation: Simulation, backend: Any, halo: Halo | None = None
+        self, plan: DiscontinuousGalerkinPlan, simulation: Simulation, backend: Backend, halo: Halo | None = None
     ) -> None:
         self.plan, self.backend = plan, backend
         with phase("kernels"):
@@ -185,19 +189,19 @@ class DiscontinuousGalerkinSolver(ElementSolver):
             return [partial(self.backend.side_by_side, queues)]
         return [launch for queue in queues for launch in queue]
 
-    def _fields(self, group: Any) -> tuple[Any, ...]:
+    def _fields(self, group: Group) -> tuple[object, ...]:
         """Return the common arguments of `step` and `complete`."""
         tables, kind = self.tables, self.tables.kinds[group.kind]
         fields = self.coefficients, self.own, self.even, self.odd
         return (*fields, kind.elastic, kind.faces, tables.neighbor, tables.second, tables.cluster, kind.first)
 
-    def completion(self, group: Any, blocks: Any, out: Any, out_first: int) -> Launch:
+    def completion(self, group: Group, blocks: Array, out: Array, out_first: int) -> Launch:
         """Return the launch that writes out[out_first + n] : present coefficients of blocks[n] of a group."""
         tick = self._parity * self.plan.clustering.ticks
         complete = self.kernels.complete(*group.variant)
         return partial(complete, *self._fields(group), blocks, tick, int(self._pending), out, out_first)
 
-    def placement(self, sources: Sequence[Any], receivers: Sequence[Any]) -> Placement:
+    def placement(self, sources: Sequence[PointSource], receivers: Sequence[Receiver]) -> Placement:
         """See `lithowave.solvers.interface.Solver`."""
         found = Placement.empty(len(receivers), len(sources))
         for sums in self._source_sums:
@@ -333,7 +337,7 @@ class DiscontinuousGalerkinSolver(ElementSolver):
                 self._peaks.restore(name, state[f"peaks/{name}"])
 
 
-def compile_ahead(simulation: Simulation, backend: Any) -> None:
+def compile_ahead(simulation: Simulation, backend: Backend) -> None:
     """Begin to compile the kernels of a run on a device, if its media are isotropic. See `load_method`."""
     body = None if simulation.anelasticity is None else simulation.anelasticity.body
     if not any(properties.is_anisotropic for properties in simulation.material.properties.values()):

@@ -49,9 +49,10 @@ if TYPE_CHECKING:
     from lithowave.description.receivers import Receiver
     from lithowave.description.simulation import Simulation
     from lithowave.description.sources import PointSource
+    from lithowave.json_types import Entries as Summary
     from lithowave.media.elasticity import ElasticProperties
-    from lithowave.solvers.common.reports import Summary
     from lithowave.solvers.elements.locations import FluidMaterials, Mesh
+    from lithowave.solvers.elements.solver import ElementSolver
     from lithowave.solvers.interface import Schedule, SnapshotSelection
 
 
@@ -116,7 +117,7 @@ def affordable_elements(plan: ElementPlan, backend: Backend) -> int:
     return backend.free_memory() // 3 * plan.element_count // plan.memory_bytes(backend)
 
 
-def record_time(solver: Any, receiver_count: int) -> float:
+def record_time(solver: ElementSolver, receiver_count: int) -> float:
     """Return the time of a record, s, of a number of receivers in any elements of a solver."""
     if not receiver_count:
         return 0.0

@@ -12,9 +12,9 @@ Workload of each rank, for the dry run.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -71,7 +71,12 @@ from lithowave.solvers.finite_difference.snapshot_grids import select_snapshot_g
 from lithowave.solvers.interface import make_schedule
 
 if TYPE_CHECKING:
+    from lithowave.backends.interface import Backend
     from lithowave.description.simulation import Simulation
+    from lithowave.description.sources import PointSource
+    from lithowave.json_types import Entries, ReadEntries
+    from lithowave.json_types import Entries as Summary
+    from lithowave.solvers.interface import SnapshotSelection
 
 
 # Additional work of a point for each absorbing layer that contains it, in updates of an interior point, measured with
@@ -88,7 +93,7 @@ def min_slice_nodes(order: int) -> int:
 
 
 def make_subdomain(
-    plan: GridPlan, backend: Any, ranks: tuple[int, int], parts: Sequence[int] | None
+    plan: GridPlan, backend: Backend, ranks: tuple[int, int], parts: Sequence[int] | None
 ) -> Subdomain:
     """Return the subdomain of one rank.
 
@@ -190,7 +195,7 @@ class FiniteDifferencePlan(GridPlan):
     def _smoothed_points(self) -> int:
         return sum(math.prod(end - first for first, end in box) for box in smoothed_boxes(self))
 
-    def memory_bytes(self, backend: Any = None) -> int:
+    def memory_bytes(self, backend: Backend | None = None) -> int:
         """Return the bytes of the fields, the material and the absorbing layers; rows padded as a backend pads them."""
         shape = self.padded_shape()
         field = backend.field_bytes(shape, self.halo) if backend else self.value_bytes * math.prod(shape)
@@ -221,7 +226,7 @@ class FiniteDifferencePlan(GridPlan):
         per_receiver = RECEIVER_BYTES * (3 if simulation.output.tensors else 1)
         return per_receiver * len(simulation.acquisition.receivers)
 
-    def snapshot_point_count(self, selection: Any) -> int:
+    def snapshot_point_count(self, selection: SnapshotSelection) -> int:
         """Return the points of one snapshot of a selection."""
         return math.prod(select_snapshot_grid(self.grid.whole, selection).shape)
 
@@ -229,7 +234,7 @@ class FiniteDifferencePlan(GridPlan):
         """Return the grid points per shortest S wavelength at max_frequency."""
         return self.extremes.slowest / self.max_frequency / self.grid.spacing if self.max_frequency else None
 
-    def summary(self) -> dict[str, Any]:
+    def summary(self) -> Summary:
         """See `lithowave.solvers.interface.Plan`."""
         whole = self.grid.whole
         parts = {"parts": list(self.subdomain.blocks.counts)} if self.subdomain else {}
@@ -277,7 +282,7 @@ class FiniteDifferencePlan(GridPlan):
             text += f" ({law.step_words() / LAWS['isotropic'].step_words() - 1:.0%} more memory traffic)"
         return f"{text}: {self.law_reason}" if self.law_reason else text
 
-    def _attenuation_summary(self) -> dict[str, Any]:
+    def _attenuation_summary(self) -> Entries:
         if self.attenuation is None:
             return {}
         mode = "coarse" if self.attenuation.coarse else "full"
@@ -330,7 +335,7 @@ class FiniteDifferencePlan(GridPlan):
 
 
 def plan(
-    simulation: Simulation, backend: Any, ranks: Ranks = SINGLE_RANK, previous: Mapping[str, Any] | None = None
+    simulation: Simulation, backend: Backend, ranks: Ranks = SINGLE_RANK, previous: ReadEntries | None = None
 ) -> FiniteDifferencePlan:
     """Return the plan of this rank. See `lithowave.solvers.load_method` for the parameters.
 
@@ -377,7 +382,7 @@ def plan(
     return replace(made, passes=_passes(made, simulation, backend, (previous or {}).get("passes")))
 
 
-def pass_box(plan: FiniteDifferencePlan, backend: Any, forces: Sequence[Any]) -> tuple[Box | None, str]:
+def pass_box(plan: FiniteDifferencePlan, backend: Backend, forces: Sequence[PointSource]) -> tuple[Box | None, str]:
     """Return the box for one pass, away from layers, faces and forces, or None and the reason.
 
     forces : positions, m. With ``passes: auto``, one pass must also fit into memory and be faster.
@@ -399,7 +404,7 @@ def pass_box(plan: FiniteDifferencePlan, backend: Any, forces: Sequence[Any]) ->
     return box, ""
 
 
-def _passes(plan: FiniteDifferencePlan, simulation: Simulation, backend: Any, previous: str | None) -> str:
+def _passes(plan: FiniteDifferencePlan, simulation: Simulation, backend: Backend, previous: str | None) -> str:
     """Return the number of passes; a resumed run uses that of `previous` unless the simulation states one."""
     forces = [source.position for source in simulation.acquisition.sources if source.force is not None]
     requested = previous if previous and plan.passes == "auto" else plan.passes
@@ -475,7 +480,7 @@ def _refuse_misfit_faces(grid: Grid, simulation: Simulation, faces: dict[str, st
             )
 
 
-def estimate_memory(simulation: Simulation, backend: Any) -> MemoryEstimate:
+def estimate_memory(simulation: Simulation, backend: Backend) -> MemoryEstimate:
     """Return zero: the plan of a grid has no arrays, and states the memory of a run exactly."""
     return MemoryEstimate(0, 0, FiniteDifferencePlan.memory_hint)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -109,7 +109,7 @@ def array_bytes(plan: GroupedPlan, backend: Backend) -> int:
     return field_bytes(plan) + damping + blocks
 
 
-def members(plan: GroupedPlan) -> Iterator[tuple[Any, int]]:
+def members(plan: GroupedPlan) -> Iterator[tuple[ElementKind, int]]:
     """Yield each kind of elements and its number of elements, outer and inner elements separately."""
     kinds, place = plan.kinds
     counts = np.bincount(2 * place + ~plan.outer)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -25,7 +25,10 @@ from lithowave.solvers.spectral_element.relaxation import carrier_sets
 from lithowave.solvers.spectral_element.sources import SourceList, add_sources, source_entries, spread_of
 
 if TYPE_CHECKING:
+    from lithowave.backends.interface import Array, Backend
+    from lithowave.description.receivers import Receiver
     from lithowave.description.simulation import Simulation
+    from lithowave.description.sources import PointSource
 
 PART = 65_536  # points that are prepared at a time
 PACKAGE = "lithowave.solvers.spectral_element"
@@ -64,7 +67,7 @@ class SpectralElementSolver(ElementSolver):
     make_samples = HexahedralSamples
 
     def __init__(
-        self, plan: SpectralElementPlan, simulation: Simulation, backend: Any, halo: Halo | None = None
+        self, plan: SpectralElementPlan, simulation: Simulation, backend: Backend, halo: Halo | None = None
     ) -> None:
         self.plan, self.backend = plan, backend
         with phase("kernels"):
@@ -75,7 +78,7 @@ class SpectralElementSolver(ElementSolver):
         with phase("tables of elements"):
             self.tables = ElementTables(backend, self.kernels, plan)
         self.points = self.tables.points
-        self.kept_rates: list[tuple[Any, Any, Any]] = []  # of the samples in fluids, see `samples`
+        self.kept_rates: list[tuple[Array, Array, Array]] = []  # of the samples in fluids, see `samples`
         self._allocate()
         with phase("absorbing faces"):
             self._prepare_damping()
@@ -92,7 +95,7 @@ class SpectralElementSolver(ElementSolver):
         factors, moves = self._velocity_factors(), plan.moves
         self.displacement, self.momentum = backend.zeros(shape), backend.zeros(shape)
 
-        def begin(part: slice) -> tuple[slice, Any]:
+        def begin(part: slice) -> tuple[slice, object]:
             own = self.displacement[part], self.momentum[part]
             if backend.own_memory:
                 own = np.zeros((2, part.stop - part.start, 4), backend.dtype)
@@ -241,7 +244,7 @@ class SpectralElementSolver(ElementSolver):
         """Damp only."""
         run_launches(self.damping_launches())
 
-    def placement(self, sources: Sequence[Any], receivers: Sequence[Any]) -> Placement:
+    def placement(self, sources: Sequence[PointSource], receivers: Sequence[Receiver]) -> Placement:
         """See `lithowave.solvers.interface.Solver`."""
         found = Placement.empty(len(receivers), len(sources))
         for source_list in self.sources:
