@@ -459,7 +459,7 @@ def station_map(
 
     Parameters
     ----------
-    peak : ``pgv`` or ``pgd``; `measure` : horizontal, vertical or total (see `peak_motion`).
+    peak : ``pgv`` or ``pgd``; `measure` : horizontal, vertical or total (see `PeakMotion`).
     width : of the figure, inches.
 
     Raises

@@ -1,14 +1,8 @@
-"""Imported meshes: read, checked, with the faces of their boundaries and their outlines.
+"""Imported meshes of hexahedra and of tetrahedra: read, checked, with the faces of their boundaries and their outlines.
 
-Imported meshes of hexahedra: read, checked, with the faces of their boundaries.
-
-Outlines of large mesh files in the folder for temporary files, which all ranks and later commands share.
-
-Without it, every rank would read the entire file to place its sources and receivers.
-
-Imported meshes of tetrahedra: read, checked, with the faces of their boundaries.
-
-Mesh files of simulations: each is read once for its outline and the plan of the run, unless it is large.
+The file of a simulation is read once for its outline and the plan of the run, unless it is large. Outlines of large
+files are in the folder for temporary files, which all ranks and later commands share: otherwise every rank would read
+the entire file to place its sources and receivers.
 """
 
 from __future__ import annotations

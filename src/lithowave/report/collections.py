@@ -1,8 +1,7 @@
 """Reports of comparisons and of surveys.
 
-The report of a comparison of two runs: misfits of all receivers and their traces.
-
-The report of a survey: a table of its shots, with their states and links to their reports.
+That of a comparison of two runs has the misfits of all receivers and their traces, that of a survey a table of its
+shots, with their states and links to their reports.
 """
 
 from __future__ import annotations
