@@ -68,7 +68,10 @@ def _returned(values: Iterable[Any]) -> Iterator[type]:
     """Classes of lithowave that public functions return."""
     for value in values:
         if inspect.isfunction(value):
-            yield from _classes_in(typing.get_type_hints(value).get("return"))
+            # Types of parameters may be known to the type checker only.
+            annotation = inspect.signature(value).return_annotation
+            names = inspect.unwrap(value).__globals__
+            yield from _classes_in(eval(annotation, names) if isinstance(annotation, str) else annotation)
 
 
 def _classes_in(annotation: Any) -> Iterator[type]:

@@ -1,22 +1,18 @@
 r"""Formulas of elasticity and of sources that several packages use, each stated once, in NumPy.
 
-The two orders of the six components of a symmetric tensor with the axes x, y, z.
+**Orders** of the six components of a symmetric tensor with the axes x, y, z. Stiffness matrices have Voigt's order xx,
+yy, zz, yz, xz, xy. Moment tensors, and the stresses and strains of outputs, have the *tensor order* xx, yy, zz, xy, xz,
+yz.
 
-Stiffness matrices have Voigt's order xx, yy, zz, yz, xz, xy. Moment tensors, and the stresses and strains of outputs,
-have the *tensor order* xx, yy, zz, xy, xz, yz.
-
-Stiffness matrices, and the moduli of isotropic media.
-
-A stiffness is a symmetric matrix (..., 6, 6) in Pa in Voigt's order xx, yy, zz, yz, xz, xy (`tensors`), so that
+**Stiffness**: a symmetric matrix (..., 6, 6) in Pa in Voigt's order xx, yy, zz, yz, xz, xy, so that
 stress = matrix @ (exx, eyy, ezz, 2 eyz, 2 exz, 2 exy). An isotropic medium has
 
 .. math::
     c_{ijkl} = \lambda \delta_{ij} \delta_{kl} + \mu (\delta_{ik} \delta_{jl} + \delta_{il} \delta_{jk}), \qquad
     \mu = \rho v_s^2, \quad \lambda = \rho v_p^2 - 2 \mu = \kappa - \tfrac23 \mu.
 
-Moment tensors, their size, and slip on a plane; x East, y North, z Up.
-
-The components of a moment tensor, N m, are in the tensor order xx, yy, zz, xy, xz, yz (`tensors`). The scalar moment is
+**Moment tensors**, their size, and slip on a plane; x East, y North, z Up. The components, N m, are in the tensor order
+xx, yy, zz, xy, xz, yz. The scalar moment is
 :math:`M_0 = \sqrt{M_{ij} M_{ij} / 2}` (Silver & Jordan 1982, Geophys. J. R. astr. Soc. 70, 755-787), and the moment
 magnitude :math:`M_w = \tfrac23 (\log_{10} M_0 - 9.1)` with M0 in N m (IASPEI 2013). Strike, dip and rake are those of
 Aki & Richards (2002), Quantitative Seismology, section 4.3: the plane dips to the right of the strike direction.
@@ -64,7 +60,7 @@ def lame_moduli(vp: N, vs: N, rho: N) -> tuple[N, N]:
 def isotropic_stiffness(lam: ArrayLike, mu: ArrayLike) -> np.ndarray:
     """Return the stiffness (..., 6, 6), Pa, of isotropic media from lambda and mu (...), Pa.
 
-    The matrix is the same in both orders of `tensors`.
+    The matrix is the same in both orders.
     """
     lam, mu = np.asarray(lam), np.asarray(mu)
     matrix = np.zeros((*lam.shape, 6, 6))

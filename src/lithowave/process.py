@@ -14,10 +14,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from lithowave.json_types import Entries
 
 
 @contextmanager
@@ -67,7 +63,7 @@ class Phases:
             self.peak_bytes[name] = peak_bytes()
             self._inner = before[0] + elapsed[0], before[1] + elapsed[1]
 
-    def table(self) -> list[Entries]:
+    def table(self) -> list[dict[str, object]]:
         """Return the phases: name, wall_s, cpu_s and peak_bytes of each."""
         return [
             {"name": name, "wall_s": round(seconds, 6), "cpu_s": round(self.cpu_seconds[name], 6),
@@ -107,7 +103,7 @@ def phase(name: str) -> Iterator[None]:
         yield
 
 
-def start_of_process() -> list[Entries]:
+def start_of_process() -> list[dict[str, object]]:
     """Return the time since the start of this process as a phase of `Phases.table`; none if the system does not report
     it."""
     try:

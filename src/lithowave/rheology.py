@@ -1,17 +1,16 @@
 """Attenuation: bodies with relaxation mechanisms that are fitted to a quality factor, and their moduli.
 
-The package requires NumPy only; it depends on no solver, device or description.
+The module requires NumPy only; it depends on no solver, device or description.
 
-The relaxation body of a model: common relaxation rates, and weights for every quality factor.
+**Body** of a model: common relaxation rates, and weights for every quality factor.
 
     sigma = M_U (eps - sum_j xi_j),     d xi_j / dt + w_j xi_j = w_j Y_j eps,
     M(w) = M_U (1 - sum_j Y_j w_j / (w_j + i w)),        Y_j >= 0,  sum_j Y_j < 1,
 
 with the unrelaxed modulus M_U (Emmerich & Korn 1987, Geophysics 52(9), 1252-1264) and time dependence exp(i w t).
 
-Minimax fit of relaxation mechanisms to a quality factor.
-
-A generalized Zener body with relaxation rates w_j and strengths a_j > 0 has, in units of its relaxed modulus,
+**Minimax fit** of relaxation mechanisms to a quality factor. A generalized Zener body with relaxation rates w_j and
+strengths a_j > 0 has, in units of its relaxed modulus,
 
     M(w) = 1 + sum_j a_j i w / (w_j + i w),
     1/Q(w) = sum_j a_j w w_j / (w^2 + w_j^2)  /  (1 + sum_j a_j w^2 / (w^2 + w_j^2)).
@@ -20,9 +19,8 @@ The fit minimizes the p-norm of ln(Q_fit / Q_target) over frequencies in the ban
 norm is close to the maximum. Its unknowns are ln a_j and, if the rates are free, ln w_j: strengths are positive, and
 the body is stable, without constraints (cf. the positive weights of Blanc et al. 2016, GJI 205, 427-439).
 
-Quality factor as a function of frequency, and the quality factors of bulk and shear.
-
-Unrelaxed moduli from phase velocities at a reference frequency.
+It also contains the quality factor as a function of frequency, the quality factors of bulk and shear, and the unrelaxed
+moduli from phase velocities at a reference frequency.
 """
 
 from __future__ import annotations

@@ -98,7 +98,7 @@ def test_the_description_knows_no_device_and_no_solver() -> None:
     bad = DEVICES | {f"lithowave.{part}" for part in parts}
     for room in ("readers/", "media/", "checks/"):
         assert offenders(room, bad) == []
-    with_meshes = ("description/domain.py", "description/simulation.py")  # which read the outlines of mesh files
+    with_meshes = ("description/domain.py", "description/experiment.py")  # which read the outlines of mesh files
     assert offenders("description/", bad, set(with_meshes)) == []
     for file in with_meshes:
         assert offenders(file, bad - {"lithowave.mesh"}) == []

@@ -38,8 +38,10 @@ def foreign_imports(path: Path) -> Iterator[tuple[str, bool]]:
     """Yield the modules of other projects that a file imports, and whether this happens with the import of the file."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     inside = {
-        id(node) for function in ast.walk(tree) if isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef))
-        for node in ast.walk(function)
+        id(node) for later in ast.walk(tree)
+        if isinstance(later, (ast.FunctionDef, ast.AsyncFunctionDef))
+        or isinstance(later, ast.If) and ast.unparse(later.test) == "TYPE_CHECKING"
+        for node in ast.walk(later)
     }  # fmt: skip
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -56,7 +58,7 @@ def foreign_imports(path: Path) -> Iterator[tuple[str, bool]]:
 
 @pytest.mark.parametrize("with_the_file", [True, False])
 def test_imported_packages_are_required_or_in_an_extra(with_the_file: bool) -> None:
-    """What a file imports outside functions is required; the rest is in an extra, too."""
+    """What a file imports outside functions, and not only for types, is required; the rest is in an extra, too."""
     allowed = {MODULES.get(name, name) for name in (BASE if with_the_file else BASE | EXTRAS)}
     allowed |= {module for module, package in OF_OTHERS.items() if package in BASE}
     found = [

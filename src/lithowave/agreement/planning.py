@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -35,14 +35,17 @@ from lithowave.run.progress import rate_key
 from lithowave.run.status import FINISHED, WAITING, run_state
 from lithowave.version import __version__
 
+if TYPE_CHECKING:
+    from lithowave.json_types import Entries, ReadEntries
+
 BASE, FINER, WIDER = "base", "finer", "wider"
 REFINEMENT = 1.4  # default ratio of the points per wavelength of finer and base runs
 MARGIN = 0.15  # of the longest horizontal edge: minimum outward shift of absorbing faces in wider runs
-RELAXED: Mapping[str, Any] = {"boundaries.absorption": "auto", "compute.parts": None, "compute.moduli": "full"}
+RELAXED: Mapping[str, object] = {"boundaries.absorption": "auto", "compute.parts": None, "compute.moduli": "full"}
 """Keys that do not change the experiment, and the values that they have for methods that reject them."""
 
 Key = tuple[str, str]  # (method, kind)
-Settings = Mapping[str, Mapping[str, Any]]
+Settings = Mapping[str, Mapping[str, object]]
 
 
 @dataclass(frozen=True)
@@ -175,7 +178,7 @@ def points_per_wavelength(simulation: Simulation) -> float | None:
     return solver.resolution_points(wavelength) or solver.points_per_wavelength
 
 
-def finer_changes(base: Simulation, refinement: float) -> dict[str, Any] | str:
+def finer_changes(base: Simulation, refinement: float) -> Entries | str:
     """Return the entries of a finer run, or the reason why it is not possible.
 
     The thickness of absorbing layers in meters is retained, and so is a given time step relative to the spacing.
@@ -184,7 +187,7 @@ def finer_changes(base: Simulation, refinement: float) -> dict[str, Any] | str:
     if solver.mesh is not None:
         return "solver.mesh: the elements of an imported mesh cannot be refined"
     key = "elements" if METHODS[solver.method].in_elements else "cells"
-    changes: dict[str, Any] = {}
+    changes: Entries = {}
     if (thickness := getattr(layer, key)) is not None:
         changes[f"boundaries.layer.{key}"] = math.ceil(thickness * refinement)
     if solver.spacing is not None:
@@ -196,7 +199,7 @@ def finer_changes(base: Simulation, refinement: float) -> dict[str, Any] | str:
     return changes
 
 
-def wider_changes(base: Simulation, frequency: float) -> dict[str, Any] | str:
+def wider_changes(base: Simulation, frequency: float) -> Entries | str:
     """Return the entries of a run with absorbing faces further out, or the reason why it is not possible.
 
     Each absorbing face is moved by `outward_shift`, rounded up to a multiple of the grid spacing, so that the points of
@@ -208,7 +211,7 @@ def wider_changes(base: Simulation, frequency: float) -> dict[str, Any] | str:
     if not absorbing_faces(base):
         return "boundaries: no face is absorbing"
     shift, spacing = outward_shift(base, frequency), _grid_spacing(base)
-    changes: dict[str, Any] = {}
+    changes: Entries = {}
     if spacing is not None:
         shift = spacing * math.ceil(shift / spacing - 1e-9)
         changes["solver.spacing"], changes["solver.points_per_wavelength"] = spacing, None
@@ -245,12 +248,12 @@ def _grid_spacing(simulation: Simulation) -> float | None:
 
 
 def _base(
-    simulation: Simulation, method: str, frequency: float, directory: Path, settings: Mapping[str, Any],
+    simulation: Simulation, method: str, frequency: float, directory: Path, settings: ReadEntries,
     notes: list[str],
 ) -> Simulation:  # fmt: skip
     """Return the base run of a method; append a note for each entry that was changed because the method rejects it."""
     own = simulation.solver.method
-    changes: dict[str, Any] = {
+    changes: Entries = {
         "output.directory": str(directory / method), "output.snapshots": [], "output.peak_motion": False,
         "output.formats": [], "output.stress": False, "output.pressure": False, "output.strain": False,
         "solver.max_frequency": frequency, "solver.method": method,
@@ -276,7 +279,7 @@ def _base(
 
 
 def _control(
-    base: Simulation, method: str, kind: str, changes: dict[str, Any] | str, directory: Path
+    base: Simulation, method: str, kind: str, changes: Entries | str, directory: Path
 ) -> PlannedRun | str:
     """Return a control run, or the reason why it is not possible."""
     if isinstance(changes, str):
@@ -370,7 +373,7 @@ class RunForecast:
         """Number of updates of points or elements."""
         return self.units * int(self.report.plan["steps"])
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> Entries:
         """Return all entries as plain values for JSON."""
         return {
             "name": self.run.name, "method": self.run.method, "kind": self.run.kind, "state": self.state,
@@ -566,7 +569,7 @@ class ReceiverPosition:
             return f"{near} wavelengths from the source"
         return f"{self.face_distance / self.wavelength:.2g} wavelengths from {self.face}, {near} from the source"
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> Entries:
         """Return all entries as plain values for JSON."""
         return {
             "wavelength_m": self.wavelength, "source_distance_m": self.source_distance, "nearest_face": self.face,

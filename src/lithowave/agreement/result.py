@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -32,6 +32,9 @@ from lithowave.description.solver import METHODS
 from lithowave.errors import InputError
 from lithowave.output.files import writing
 from lithowave.version import __version__
+
+if TYPE_CHECKING:
+    from lithowave.json_types import Entries
 
 FILE_NAME = "agree.json"
 FIGURE_NAME = "agree.png"
@@ -54,7 +57,7 @@ class Finding:
     share: float | None = None
     pair: Key | None = None
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> Entries:
         """Return all entries as plain values for JSON."""
         return {**vars(self), "pair": None if self.pair is None else list(self.pair)}
 
@@ -124,7 +127,7 @@ class Agreement:
         """Return the distances of a receiver, given by its index, from the sources and the absorbing faces."""
         return receiver_position(self.plan.simulation, self.positions[receiver], self.plan.frequency)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Entries:
         """Return all results except the traces, as plain values for JSON."""
         return {
             "lithowave": __version__, "title": self.plan.simulation.title, "agreed": self.agreed,
@@ -143,16 +146,16 @@ class Agreement:
             "summary": list(self.summary), "notes": list(self.plan.notes),
         }  # fmt: skip
 
-    def _run_entry(self, key: Key) -> dict[str, Any]:
+    def _run_entry(self, key: Key) -> Entries:
         run = self.plan.runs[key]
         return {
             "method": key[0], "kind": key[1], "label": run.label, "points_per_wavelength": run.points,
             "directory": str(run.directory), "wall_s": self.wall_s.get(key),
         }  # fmt: skip
 
-    def _pair_entry(self, pair: Key) -> dict[str, Any]:
+    def _pair_entry(self, pair: Key) -> Entries:
         misfit, found = self.pairs[pair], self.attributions.get(pair)
-        entry: dict[str, Any] = {"method": pair[0], "reference": pair[1], **misfit.as_dict(self.names)}
+        entry: Entries = {"method": pair[0], "reference": pair[1], **misfit.as_dict(self.names)}
         entry["worst_position"] = self.position(misfit.worst).as_dict()
         if found is not None:
             entry["causes"] = [
@@ -256,7 +259,7 @@ class Misfit:
         """The component with the largest misfit at the worst receiver: E, N or Z."""
         return "ENZ"[int(np.argmax(self.components[self.worst]))]
 
-    def as_dict(self, names: Sequence[str]) -> dict[str, Any]:
+    def as_dict(self, names: Sequence[str]) -> Entries:
         """Return all misfits as plain values for JSON. names : of the receivers."""
         rows = [
             {"name": name, "relative_l2": float(self.receivers[index])}
@@ -328,13 +331,13 @@ class Attribution:
     unexplained, unexplained_error : the same for no known cause.
     """
 
-    shares: Mapping[Any, float]
-    factors: Mapping[Any, float]
-    errors: Mapping[Any, float]
+    shares: Mapping[Key, float]
+    factors: Mapping[Key, float]
+    errors: Mapping[Key, float]
     unexplained: float
     unexplained_error: float
 
-    def causes(self, smallest: float = 0.2) -> list[Any]:
+    def causes(self, smallest: float = 0.2) -> list[Key]:
         """Return the causes with at least this share, the largest first."""
         chosen = [cause for cause, share in self.shares.items() if share >= smallest]
         return sorted(chosen, key=lambda cause: -self.shares[cause])
@@ -342,8 +345,8 @@ class Attribution:
 
 def attribute(
     difference: np.ndarray,
-    changes: Mapping[Any, np.ndarray],
-    largest: Mapping[Any, float],
+    changes: Mapping[Key, np.ndarray],
+    largest: Mapping[Key, float],
     norms: np.ndarray,
 ) -> Attribution:
     r"""Return the shares of the causes of a difference between two runs.

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -47,6 +47,9 @@ from lithowave.run.launch import restart_run, run_simulation
 from lithowave.run.progress import ProgressCallback
 from lithowave.run.status import FINISHED, LOST, RUNNING, STOPPED
 
+if TYPE_CHECKING:
+    from lithowave.json_types import Entries
+
 TOLERANCE = 0.05
 CORNER = 0.8
 """Corner of the low-pass relative to the maximum frequency, at which the gain is then 0.14."""
@@ -66,7 +69,7 @@ def agree(
     full: bool = False,
     overwrite: bool = False,
     show: ProgressCallback | None = None,
-    **overrides: Any,
+    **overrides: object,
 ) -> Agreement:
     """Run a simulation by several methods at the same resolved frequency, and find the causes of their differences.
 
@@ -230,7 +233,7 @@ def _common_times(runs: Iterable[Seismograms], plan: AgreementPlan) -> np.ndarra
 def _computed(run: PlannedRun, show: ProgressCallback | None, note: Note | None) -> float:
     """Compute or resume a run, unless it is finished; return its wall time, s."""
 
-    def shown(entries: dict[str, Any]) -> None:
+    def shown(entries: Entries) -> None:
         assert show is not None
         show({**entries, "run": run.name})
 

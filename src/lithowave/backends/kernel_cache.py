@@ -74,7 +74,7 @@ if TYPE_CHECKING:
 try:
     import fcntl
 except ImportError:  # Windows: processes may compile the same kernel at the same time
-    fcntl = None  # type: ignore[assignment]
+    fcntl = None
 
 VariantKey = tuple[object, object, object]
 """Types of the arguments, processor, hashes of bytecode and constants."""

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -24,6 +24,9 @@ from lithowave.media.bounded_layers import BoundedLayers
 from lithowave.media.earth import EarthMedium
 from lithowave.media.gridded import GriddedMedium, PlacedMedium
 from lithowave.readers.surfaces import Surface
+
+if TYPE_CHECKING:
+    from lithowave.json_types import Entries
 
 _EARTH_RADIUS = 6_371_000.0  # m, mean
 
@@ -199,7 +202,7 @@ LARGEST_CONVERGENCE = 0.5
 """Convergence (degrees) at which true and grid axes are used together without a warning: an error of 0.9%."""
 
 
-def axes_summary(experiment: Experiment) -> dict[str, Any]:
+def axes_summary(experiment: Experiment) -> Entries:
     """Return the axes of mechanisms and components in a projection, for run.json; empty without one.
 
     Entries: ``sources`` and ``receivers``, each ``true``, ``grid`` or ``mixed``; ``convergence_degrees``, the least and
@@ -214,11 +217,11 @@ def axes_summary(experiment: Experiment) -> dict[str, Any]:
         "sources": frozenset(source.geographic for source in acquisition.sources),
         "receivers": frozenset(receiver.geographic for receiver in acquisition.receivers),
     }
-    found: dict[str, Any] = {key: names.get(kind, "mixed") for key, kind in kinds.items() if kind}
+    found: Entries = {key: names.get(kind, "mixed") for key, kind in kinds.items() if kind}
     return found | {"convergence_degrees": [min(angles), max(angles)]}
 
 
-def axes_line(summary: dict[str, Any]) -> str:
+def axes_line(summary: Entries) -> str:
     """Return the text of `axes_summary` that `check` prints."""
     texts = {"true": "true East and North", "grid": "x and y of the grid", "mixed": "true East and North or x and y"}
     parts = [f"{key} along {texts[summary[key]]}" for key in ("sources", "receivers") if key in summary]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -25,6 +25,9 @@ from lithowave.media.elasticity import (
     likely_unit,
     unit_question,
 )
+
+if TYPE_CHECKING:
+    pass
 
 Path = tuple[str | int, ...]
 
@@ -350,8 +353,7 @@ def _origin(material: Material, name: str) -> str:
         return f"{name} of {getattr(material.section, name)} ({key}: {getattr(material.section, key)})"
     if material.file is None and material.dataset is None:
         return name
-    medium: Any = material.medium
-    model = medium.model
+    model = material.medium.model  # type: ignore[attr-defined]
     units = model.units.get(name)
     return f"{name} of {model.path} ({f'units: {units}' if units else 'without the attribute units'})"
 

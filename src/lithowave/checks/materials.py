@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from lithowave.media.medium import FunctionMedium, Medium
 
 if TYPE_CHECKING:
     from lithowave.description.experiment import Experiment
+    from lithowave.json_types import Entries
     from lithowave.readers.gridded_model import GriddedModel
 
 
@@ -140,7 +141,7 @@ class ModelReport:
     extrapolated: dict[str, float]
     remarks: list[str]
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> Entries:
         """Return all entries as plain values."""
         return {name: value for name, value in vars(self).items() if value}
 

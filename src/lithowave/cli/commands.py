@@ -1,18 +1,8 @@
 """The commands convert, init, join, plot, report, submit, compare and agree.
 
-The command that converts models and meshes.
-
-The command that writes a simulation file to begin with.
-
-The command that joins the snapshot parts of several ranks.
-
-The commands that draw results: plot and report.
-
-The command that submits runs to Slurm.
-
-The command ``compare``: two runs, or a run and observed seismograms.
-
-The command that compares several methods on one description.
+``convert`` converts models and meshes, ``init`` writes a simulation file to begin with, ``join`` joins the snapshot
+parts of several ranks, ``plot`` and ``report`` draw results, ``submit`` submits runs to Slurm, ``compare`` compares two
+runs, or a run and observed seismograms, and ``agree`` several methods on one description.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ import re
 import shlex
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, Self, TypeVar
+from typing import Annotated, Self, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, ValidationInfo, model_validator
 from pydantic_core import PydanticCustomError, PydanticKnownError
@@ -33,7 +33,7 @@ class DescriptionModel(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, validate_default=False)
 
-    def __init__(self, **data: Any) -> None:
+    def __init__(self, **data: object) -> None:
         try:
             self.__pydantic_validator__.validate_python(data, self_instance=self)
         except ValidationError as error:
@@ -47,11 +47,11 @@ class DescriptionModel(BaseModel):
             return NotImplemented
         return all(getattr(self, name) == getattr(other, name) for name in type(self).model_fields)
 
-    def _settle(self, **values: Any) -> None:
+    def _settle(self, **values: object) -> None:
         """Set values that follow from others, while the part is made; they do not count as set by the user."""
         self.__dict__.update(values)
 
-    def _settled(self, **values: Any) -> Self:
+    def _settled(self, **values: object) -> Self:
         """Return a copy with these values, which do not count as set by the user."""
         copied = self.model_copy()
         copied._settle(**values)
@@ -59,7 +59,7 @@ class DescriptionModel(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _group_of_keys(cls, value: Any) -> Any:
+    def _group_of_keys(cls, value: object) -> object:
         if is_obspy_object(value):  # pydantic would report each attribute of an event as an unknown key
             raise PydanticKnownError("model_type", {"class_name": cls.__name__})
         if not isinstance(value, dict):
@@ -70,7 +70,7 @@ class DescriptionModel(BaseModel):
         return without_former_defaults(cls.__name__.lower(), value)
 
 
-def existing_file(value: Any, info: ValidationInfo) -> Path:
+def existing_file(value: object, info: ValidationInfo) -> Path:
     """Return the absolute path of an existing file; a relative name starts in the folder of the description."""
     if not isinstance(value, (str, Path)) or not str(value).strip():
         raise refusal(f"{shown(value)} is not a file name", "expected the name of a file, as text")
@@ -102,7 +102,7 @@ def hint_of_script(path: Path) -> str:
     return ""
 
 
-def keys_as_text(value: Any) -> Any:
+def keys_as_text(value: object) -> object:
     """Return a mapping with text instead of integers as keys, such as the numbers of groups of a mesh; others as is."""
     if not isinstance(value, dict):
         return value

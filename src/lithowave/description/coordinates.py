@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Annotated, Literal, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -31,7 +31,9 @@ if TYPE_CHECKING:
 Point = tuple[float, float, float]
 
 
-def check_point_keys(position: Any, longitude: Any, latitude: Any, depth: Any, *, depth_needed: bool) -> None:
+def check_point_keys(
+    position: object, longitude: object, latitude: object, depth: object, *, depth_needed: bool
+) -> None:
     """Refuse a point that has neither or both kinds of coordinates, or half of one kind."""
     geographic = {"longitude": longitude, "latitude": latitude}
     if depth_needed:
@@ -140,7 +142,7 @@ def are_degrees(
     )
 
 
-def _known(value: Any) -> Any:
+def _known(value: object) -> object:
     text = f"EPSG:{value}" if isinstance(value, int) and not isinstance(value, bool) else value
     if not isinstance(text, str):
         raise refusal(f"{shown(value)} is not a coordinate reference system", "expected text such as EPSG:32611")

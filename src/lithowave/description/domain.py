@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Self
+from typing import TYPE_CHECKING, Annotated, Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -39,6 +39,7 @@ from lithowave.projection import convergence, projection_text, transformer
 from lithowave.readers.surfaces import GeographicSurface, Surface, read_surface
 
 if TYPE_CHECKING:
+    from pydantic import ValidationInfo
     from pyproj import Transformer
 
     from lithowave.mesh.free_surface import FreeSurface
@@ -49,6 +50,9 @@ Angle = Annotated[float, Quantity("angle")]
 Width = Annotated[float, Quantity("angle", gt=0, le=90)]
 Center = Annotated[tuple[Longitude, Latitude], NumberList(("longitude", "latitude"))]
 Widths = Annotated[tuple[Width, Width], NumberList(("east-west", "north-south"))]
+
+C = TypeVar("C", float, np.ndarray)
+"""Coordinates of a point or of many."""
 
 
 class Chunk(DescriptionModel):
@@ -248,7 +252,7 @@ class Domain(DescriptionModel):
 
     @field_validator("x", "y", "z", mode="after")
     @classmethod
-    def _ends_in_order(cls, value: tuple[float, float], info: Any) -> tuple[float, float]:
+    def _ends_in_order(cls, value: tuple[float, float], info: ValidationInfo) -> tuple[float, float]:
         low, high = value
         if max(-low, high) > _FARTHEST:
             got = f"{with_unit(max(-low, high), 'length')} is too far from the origin"
@@ -426,7 +430,7 @@ class Domain(DescriptionModel):
             return (*self.chunk.center, self.chunk.azimuth, *([1.0] if self.chunk.ellipticity else []))
         return None if self.crs is None else (self.crs.longitude, self.crs.latitude)
 
-    def to_local(self, longitude: Any, latitude: Any) -> tuple[Any, Any]:
+    def to_local(self, longitude: C, latitude: C) -> tuple[C, C]:
         """Return (x, y) in m of points given by longitude and latitude in degrees (floats or arrays).
 
         Raises
@@ -448,11 +452,11 @@ class Domain(DescriptionModel):
             raise refusal(got, "", self.swap_question(*place))
         return x, y
 
-    def to_local_grid(self, longitude: np.ndarray, latitude: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def to_local_grid(self, longitude: C, latitude: C) -> tuple[C, C]:
         """Return (x, y) in m of many points given in degrees; not finite where the projection does not reach."""
         if self.chunk is not None:
             x, y = self.chunk.map.to_local(longitude, latitude)
-            return x[()], y[()]
+            return x[()], y[()]  # type: ignore[return-value]
         x, y = self._transformer().transform(longitude, latitude)
         return x, y
 
@@ -476,11 +480,11 @@ class Domain(DescriptionModel):
         longitude, latitude = self.to_geographic(x, y)
         return self.swap_question(float(longitude), float(latitude))
 
-    def to_geographic(self, x: Any, y: Any) -> tuple[Any, Any]:
+    def to_geographic(self, x: C, y: C) -> tuple[C, C]:
         """Return (longitude, latitude) in degrees of points given by x and y in m (floats or arrays)."""
         if self.chunk is not None:
             longitude, latitude = self.chunk.map.to_geographic(x, y)
-            return longitude[()], latitude[()]
+            return longitude[()], latitude[()]  # type: ignore[return-value]
         return self._transformer().transform(x, y, direction="INVERSE")
 
     def convergence(self, longitude: ArrayLike, latitude: ArrayLike) -> np.ndarray:
@@ -492,7 +496,7 @@ class Domain(DescriptionModel):
             return np.zeros(np.broadcast_shapes(np.shape(longitude), np.shape(latitude)))
         return convergence(self.crs.projection, longitude, latitude)
 
-    def convergence_at(self, x: ArrayLike, y: ArrayLike) -> np.ndarray:
+    def convergence_at(self, x: C, y: C) -> np.ndarray:
         """Return `convergence` at x and y, m."""
         return self.convergence(*self.to_geographic(x, y)) if self.crs is not None else self.convergence(x, y)
 
@@ -505,5 +509,5 @@ class Domain(DescriptionModel):
         return transformer(self.crs.projection)
 
 
-def _flat(values: Any) -> list[float]:
+def _flat(values: ArrayLike) -> list[float]:
     return np.atleast_1d(values).tolist()

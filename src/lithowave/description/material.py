@@ -54,7 +54,11 @@ from lithowave.readers.text import DENSITY, SPEED, Exponents, si_factor
 from lithowave.rheology import CORNER_FREQUENCY, MOST_MECHANISMS, SMALLEST_BAND, QualityLaw
 
 if TYPE_CHECKING:
+    from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
+    from pydantic.json_schema import JsonSchemaValue
+
     from lithowave.description.domain import Domain
+    from lithowave.json_types import ReadEntries
 
 
 DEFAULT_BAND = 100.0
@@ -125,7 +129,7 @@ _FILES = ("vp", "vs", "rho")
 
 
 def _unit(exponents: Exponents, examples: str) -> BeforeValidator:
-    def check(value: Any) -> Any:
+    def check(value: object) -> object:
         if not isinstance(value, str) or si_factor(value, exponents) is None:
             raise refusal(f"{shown(value)} is not a unit that fits", f"expected {examples}")
         return value
@@ -245,7 +249,7 @@ class _LayerTop:
     """Annotation of a boundary: a z, m, the name of a file with a surface, or a function z(x, y)."""
 
     @staticmethod
-    def parse(value: Any, info: ValidationInfo) -> float | Path | Callable[..., Any]:
+    def parse(value: object, info: ValidationInfo) -> float | Path | Callable[..., Any]:
         """Return the z in m, the path of an existing file, or the function."""
         if callable(value):
             return value
@@ -262,10 +266,10 @@ class _LayerTop:
                 raise
         return parse_quantity(value, "length")
 
-    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> CoreSchema:
+    def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
         return core_schema.with_info_plain_validator_function(self.parse)
 
-    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: Any) -> dict[str, Any]:
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
         level = {"anyOf": [{"type": "number"}, {"type": "string", "examples": ["-1 km"]}], "x-unit": "m"}
         return {"anyOf": [level, {"type": "string", "format": "path"}]}
 
@@ -339,7 +343,7 @@ _IN_PYTHON = ("function", "dataset")
 """Forms that a simulation file cannot express."""
 
 
-def _array_model(value: Any) -> Any:
+def _array_model(value: object) -> object:
     """Return the model in a Dataset or a dictionary of arrays."""
     if value is None or isinstance(value, ArrayModel):
         return value
@@ -429,7 +433,7 @@ class Material(DescriptionModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _arrays_as_dataset(cls, value: Any) -> Any:
+    def _arrays_as_dataset(cls, value: object) -> object:
         """Accept a Dataset or a dictionary of arrays as the material itself, and as ``file``."""
         if is_dataset(value) or is_array_mapping(value):
             return {"dataset": value}
@@ -502,7 +506,7 @@ class Material(DescriptionModel):
         other._medium = medium
         return other
 
-    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+    def model_copy(self, *, update: ReadEntries | None = None, deep: bool = False) -> Self:
         """Return a copy, which makes its medium and extremes again."""
         copied = super().model_copy(update=update, deep=deep)
         copied._medium, copied._known_extremes = None, None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Field, StrictBool, model_validator
 from pydantic_core import CoreSchema, core_schema
@@ -11,6 +11,10 @@ from pydantic_core import CoreSchema, core_schema
 from lithowave.description.base import DescriptionModel
 from lithowave.description.text import refusal, shown
 from lithowave.description.units import Count, Length, PositiveDuration
+
+if TYPE_CHECKING:
+    from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
+    from pydantic.json_schema import JsonSchemaValue
 
 Quantity = Literal["displacement", "velocity", "acceleration"]
 SnapshotField = Literal["velocity", "stress", "pressure"]
@@ -21,20 +25,20 @@ class _OneOrMany:
     """Annotation for a list that may be written as its only item."""
 
     @staticmethod
-    def parse(value: Any) -> Any:
+    def parse(value: object) -> object:
         if value is None:
             return []
         return value if isinstance(value, (list, tuple)) else [value]
 
-    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> CoreSchema:
+    def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
         return core_schema.no_info_before_validator_function(self.parse, handler(source))
 
-    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: Any) -> dict[str, Any]:
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
         many = handler(schema)
         return {"anyOf": [many["items"], many]}
 
 
-def _directory(value: Any) -> Path:
+def _directory(value: object) -> Path:
     if not isinstance(value, (str, Path)) or not str(value).strip():
         raise refusal(f"{shown(value)} is not the name of a folder", "expected text")
     return Path(value).expanduser()

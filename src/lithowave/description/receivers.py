@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Literal, Self
 
 import numpy as np
 from pydantic import BeforeValidator, Field, PrivateAttr, StrictBool, model_validator
@@ -51,14 +51,18 @@ from lithowave.readers.stations import (
     utc,
 )
 
+if TYPE_CHECKING:
+    from lithowave.description.sources import PointSource
+    from lithowave.json_types import Entries
 
-def _code(value: Any) -> Any:
+
+def _code(value: object) -> object:
     if isinstance(value, str) and not re.fullmatch(r"[A-Za-z0-9_-]+", value):
         raise refusal(f"{shown(value)} is not a valid name", "use letters, digits, '-' and '_' only")
     return value
 
 
-def _counts(value: Any) -> Any:
+def _counts(value: object) -> object:
     items = value.tolist() if hasattr(value, "tolist") else value
     if not isinstance(items, (list, tuple)) or len(items) != 2:
         raise refusal(
@@ -356,7 +360,7 @@ class Receiver:
         return receiver_name(self.network, self.station, self.location)
 
 
-def component_turns(points: Sequence[Any]) -> np.ndarray:
+def component_turns(points: Sequence[PointSource | Receiver]) -> np.ndarray:
     """Return the counterclockwise turns (n,) from x and y to the axes of receivers, or of sources, degrees."""
     return np.array([-one.convergence if getattr(one, "geographic", False) else 0.0 for one in points])
 
@@ -373,7 +377,7 @@ KEYS_OF_KINDS = {
 """For each key of an entry the kinds of files to which it applies."""
 
 
-def _time(value: Any) -> Any:
+def _time(value: object) -> object:
     try:
         if isinstance(value, date) and not isinstance(value, datetime):
             value = datetime(value.year, value.month, value.day)
@@ -591,7 +595,7 @@ def _swapped(domain: Domain, latitude: float, longitude: float) -> str:
 _WHAT = "Inventory"
 
 
-def expand_inventories(value: Any) -> Any:
+def expand_inventories(value: object) -> object:
     """Return the value of ``receivers`` with inventories, also as items of a list, replaced by dictionaries.
 
     An inventory is an object with ``networks``, whose items have ``stations``, as in ObsPy, which is not imported; one
@@ -604,12 +608,12 @@ def expand_inventories(value: Any) -> Any:
     return value
 
 
-def _is_inventory(value: Any) -> bool:
+def _is_inventory(value: object) -> bool:
     networks = getattr(value, "networks", [value])
     return isinstance(networks, (list, tuple)) and all(hasattr(network, "stations") for network in networks)
 
 
-def _entries(inventory: Any) -> Iterator[dict[str, Any]]:
+def _entries(inventory: object) -> Iterator[Entries]:
     stations = [
         _station(network, station)
         for network in getattr(inventory, "networks", [inventory])
@@ -633,15 +637,15 @@ def _entries(inventory: Any) -> Iterator[dict[str, Any]]:
     yield from map(_entry, records)
 
 
-def _entry(record: ReceiverRecord) -> dict[str, Any]:
+def _entry(record: ReceiverRecord) -> Entries:
     longitude, latitude = record.horizontal
-    entry: dict[str, Any] = {"network": record.network, "name": record.station}
+    entry: Entries = {"network": record.network, "name": record.station}
     if record.location:
         entry["location"] = record.location
     return entry | {"longitude": longitude, "latitude": latitude, "depth": record.burial}
 
 
-def _station(network: Any, station: Any) -> StationEpoch:
+def _station(network: object, station: object) -> StationEpoch:
     return StationEpoch(
         str(network.code),
         str(station.code),
@@ -654,7 +658,7 @@ def _station(network: Any, station: Any) -> StationEpoch:
     )
 
 
-def _channel(channel: Any) -> Channel:
+def _channel(channel: object) -> Channel:
     location = str(channel.location_code or "").strip()
     return Channel(
         str(channel.code),
@@ -669,6 +673,6 @@ def _channel(channel: Any) -> Channel:
     )
 
 
-def _epoch(item: Any) -> Epoch:
+def _epoch(item: object) -> Epoch:
     times = (getattr(item, name, None) for name in ("start_date", "end_date"))
     return Epoch(*(None if time is None else utc(getattr(time, "datetime", time)) for time in times))

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from lithowave.json_types import Entries
 
 SCHEMA_PATH = Path(__file__).with_name("simulation.schema.json")
 
 
-def simulation_schema() -> dict[str, Any]:
+def simulation_schema() -> Entries:
     """Return the schema of :class:`.simulation.Simulation` as a dictionary (JSON Schema, draft 2020-12)."""
     from lithowave.description.simulation import Simulation
 

@@ -32,7 +32,7 @@ from lithowave.description.base import DescriptionModel
 from lithowave.description.boundaries import Boundaries
 from lithowave.description.coordinates import Point, depth_origin
 from lithowave.description.domain import Domain
-from lithowave.description.experiment import Experiment
+from lithowave.description.experiment import Experiment, with_mesh
 from lithowave.description.material import Material
 from lithowave.description.outputs import Output
 from lithowave.description.receivers import Receiver, Receivers, expand_inventories
@@ -56,39 +56,11 @@ from lithowave.errors import InputError
 from lithowave.process import no_collection
 from lithowave.readers.budget import DESCRIPTION_BYTES
 from lithowave.readers.gridded_model import GriddedModel
-from lithowave.readers.meshes import SURFACE_NAMES
 from lithowave.readers.segy import default_interval
 from lithowave.version import __version__
 
 if TYPE_CHECKING:
-    from lithowave.mesh.imported import MeshOfFile
-
-
-SHAPES = {"spectral_element": "hexahedra", "discontinuous_galerkin": "tetrahedra"}
-"""Shape of the elements of each method that imports meshes."""
-
-
-def mesh_of(solver: Solver, boundaries: Boundaries) -> MeshOfFile | None:
-    """Return the mesh file of a solver, which is not read yet; None without one, and for methods without meshes."""
-    if solver.mesh is None or solver.method not in SHAPES:
-        return None
-    from lithowave.mesh.imported import MeshOfFile
-
-    states = ((file, file.stat()) for file in solver.mesh.files)
-    return MeshOfFile(
-        SHAPES[solver.method],
-        solver.mesh.file,
-        tuple((str(file), state.st_mtime_ns, state.st_size) for file, state in states),
-        tuple(solver.mesh.surfaces.items()),
-        frozenset(name for name in SURFACE_NAMES if boundaries.kind_of(name) == "free"),
-    )
-
-
-def with_mesh(domain: Domain, solver: Solver, boundaries: Boundaries) -> Domain:
-    """Return a domain whose surface and ends are those of the mesh file of a solver; the same domain without one."""
-    if domain.topography is not None or domain.chunk is not None:
-        return domain  # together with a mesh they are refused
-    return domain.with_mesh(mesh_of(solver, boundaries))
+    from lithowave.json_types import Entries, ReadEntries
 
 
 # In these a key without a value means "another way was chosen"; elsewhere null is a choice worth showing.
@@ -98,7 +70,7 @@ _WITHOUT_EMPTY = ("domain", "material", "sources", "receivers")
 class _Dumper(yaml.SafeDumper):
     """SafeDumper without anchors: repeated values are written repeatedly."""
 
-    def ignore_aliases(self, data: Any) -> bool:
+    def ignore_aliases(self, data: object) -> bool:
         return True
 
 
@@ -146,11 +118,11 @@ def recorded_yaml(simulation: Simulation) -> str:
     return note + _yaml(data, simulation)
 
 
-def _name(function: Any) -> str:
+def _name(function: object) -> str:
     return getattr(function, "__qualname__", type(function).__qualname__)
 
 
-def _yaml(data: dict[str, Any], simulation: Simulation) -> str:
+def _yaml(data: Entries, simulation: Simulation) -> str:
     for name in _WITHOUT_EMPTY:
         data[name] = _without_empty(data[name])
     data["boundaries"] = {key: value for key, value in data["boundaries"].items() if value is not None}
@@ -185,11 +157,12 @@ _Dumper.add_representer(
 )
 
 
-def _sections(data: dict[str, Any]) -> dict[str, Any]:
+def _sections(data: object) -> Entries:
+    assert isinstance(data, dict)
     return {key: _Section(value) if isinstance(value, dict) else value for key, value in data.items()}
 
 
-def _without_empty(data: Any) -> Any:
+def _without_empty(data: object) -> object:
     if isinstance(data, Mapping):
         return {key: _without_empty(value) for key, value in data.items() if value is not None}
     if isinstance(data, (list, tuple)):
@@ -197,7 +170,7 @@ def _without_empty(data: Any) -> Any:
     return data
 
 
-def _plain(data: Any) -> Any:
+def _plain(data: object) -> object:
     """Return a value in types of YAML only: groups, lists, text and numbers."""
     if isinstance(data, Mapping):
         return {str(key): _plain(value) for key, value in data.items()}
@@ -213,7 +186,7 @@ SCHEMA_VERSION = 1
 SAMPLES_PER_PERIOD = 10
 """Seismogram samples in the shortest period, where the sampling interval is not given."""
 
-def _schema_version(value: Any) -> Any:
+def _schema_version(value: object) -> object:
     if not isinstance(value, (int, float)) or value != SCHEMA_VERSION or isinstance(value, bool):
         raise refusal(
             f"{shown(value)} is not a version that this lithowave reads", f"expected {SCHEMA_VERSION}"
@@ -234,7 +207,7 @@ def shot_simulation(simulation: AnySimulation, shot: Shot) -> AnySimulation:
     ------
     InputError : as for a new simulation.
     """
-    parts: dict[str, Any] = {name: getattr(simulation, name) for name in type(simulation).model_fields}
+    parts: Entries = {name: getattr(simulation, name) for name in type(simulation).model_fields}
     survey = parts.pop("survey")
     parts["title"] = ", ".join(text for text in (simulation.title, shot.label) if text)
     parts["sources"] = [_moved_source(simulation.sources[0], shot, simulation.domain)]
@@ -247,7 +220,7 @@ def shot_simulation(simulation: AnySimulation, shot: Shot) -> AnySimulation:
     return type(simulation)._from_document(Document(parts), simulation.directory)
 
 
-def _point_keys(domain: Domain, point: Point, geographic: bool) -> dict[str, Any]:
+def _point_keys(domain: Domain, point: Point, geographic: bool) -> Entries:
     """Return the keys of a position, on the Earth where mechanisms and components are along true East and North."""
     if not geographic or domain.crs is None:
         return {"position": point}
@@ -257,7 +230,7 @@ def _point_keys(domain: Domain, point: Point, geographic: bool) -> dict[str, Any
 
 
 def _moved_source(source: Source, shot: Shot, domain: Domain) -> Source:
-    entries: dict[str, Any] = {"name": shot.name or source.name}
+    entries: Entries = {"name": shot.name or source.name}
     entries |= _point_keys(domain, shot.position, shot.geographic)
     entries |= {"time_function": shot.time_function or source.time_function, "side": source.side}
     if source.force is not None:
@@ -309,7 +282,7 @@ def _spread_receivers(simulation: Simulation, file: Path, names: frozenset[str])
     return entries
 
 
-def _moved_entry(entry: Receivers, shift: tuple[float, float]) -> Any:
+def _moved_entry(entry: Receivers, shift: tuple[float, float]) -> object:
     def at(point: tuple[float, ...]) -> tuple[float, ...]:
         return (point[0] + shift[0], point[1] + shift[1], *point[2:])
 
@@ -477,7 +450,7 @@ class Simulation(DescriptionModel):
     unrelaxed = _resolved("unrelaxed")
 
     @classmethod
-    def from_file(cls, path: str | Path, overrides: Mapping[str, Any] | None = None) -> Self:
+    def from_file(cls, path: str | Path, overrides: ReadEntries | None = None) -> Self:
         """Read a simulation file (YAML).
 
         Parameters
@@ -521,7 +494,7 @@ class Simulation(DescriptionModel):
 
     @field_validator(*LISTS, mode="before")
     @classmethod
-    def _is_list(cls, value: Any, info: ValidationInfo) -> Any:
+    def _is_list(cls, value: object, info: ValidationInfo) -> object:
         if is_obspy_event(value):
             return [value]
         if info.field_name == "receivers":
@@ -547,7 +520,7 @@ class Simulation(DescriptionModel):
 
     def _filled_output(self, stem: str) -> Output:
         """Return the output with the entries that the user has omitted, which follow from others."""
-        values: dict[str, Any] = {}
+        values: Entries = {}
         if self.output.directory is None:
             name = re.sub(r"[^a-z0-9]+", "_", (self.title or stem).lower()).strip("_")
             values["directory"] = Path("out") / (name or "simulation")
@@ -599,7 +572,7 @@ class Simulation(DescriptionModel):
         """Return all receivers in local coordinates, in the order of the description, those of `acquisition`."""
         return list(self.acquisition.receivers)
 
-    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+    def model_copy(self, *, update: ReadEntries | None = None, deep: bool = False) -> Self:
         """Return a copy with replaced parts, which are not checked."""
         copied = super().model_copy(update=update, deep=deep)
         copied._experiment = None
@@ -610,7 +583,7 @@ class Simulation(DescriptionModel):
         described = (getattr(self, name) for name in type(self).model_fields if name != "output")
         return list(dict.fromkeys(path for part in described for path in _paths_in(part)))
 
-    def with_overrides(self, overrides: Mapping[str, Any]) -> Self:
+    def with_overrides(self, overrides: ReadEntries) -> Self:
         """Return a validated copy of the simulation in which single entries are replaced.
 
         Keys are dotted and contain the indices of list items: ``{"solver.order": 8, "sources.0.double_couple.mw": 6}``.
@@ -627,7 +600,7 @@ class Simulation(DescriptionModel):
         stated = self._stated({str(path[0]) for path in paths}, ("solver", "mesh") in (path[:2] for path in paths))
         return self._from_document(_replaced(Document(stated), overrides), self.directory)
 
-    def _stated(self, changed: set[str], other_mesh: bool) -> dict[str, Any]:
+    def _stated(self, changed: set[str], other_mesh: bool) -> Entries:
         """Return the parts that change, and those that depend on them, as stated; others as they are, so that their
         files are not read again."""
         changed = changed | {"output"}
@@ -673,7 +646,7 @@ class Simulation(DescriptionModel):
         return resolved_yaml(self)
 
 
-def _replaced(document: Document, overrides: Mapping[str, Any]) -> Document:
+def _replaced(document: Document, overrides: ReadEntries) -> Document:
     """Return a document with replaced entries; if the method changes, without the parameters of the old method; if the
     resolution changes, without the other keys that state it."""
     changed = _without_replaced_resolution(document.with_overrides(overrides), overrides)
@@ -690,7 +663,7 @@ def _replaced(document: Document, overrides: Mapping[str, Any]) -> Document:
     return replace(changed, data={**changed.data, "solver": kept})
 
 
-def _without_replaced_resolution(document: Document, overrides: Mapping[str, Any]) -> Document:
+def _without_replaced_resolution(document: Document, overrides: ReadEntries) -> Document:
     """Return a document in which overrides of the resolution replace ``solver.accuracy``, or the reverse."""
     paths = (parse_path(key) for key, value in overrides.items() if value is not None)
     names = {path[1] for path in paths if path[0] == "solver" and len(path) > 1}
@@ -714,7 +687,7 @@ def _round_below(value: float) -> float:
     return max(step for step in steps if step <= value * (1.0 + 1e-9))
 
 
-def _paths_in(part: Any) -> Iterator[Path]:
+def _paths_in(part: object) -> Iterator[Path]:
     if isinstance(part, Path):
         yield part
     elif isinstance(part, ImportedMesh):

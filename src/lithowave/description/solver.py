@@ -12,7 +12,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import (
     BeforeValidator,
@@ -38,6 +38,10 @@ from lithowave.description.units import (
 )
 from lithowave.readers.meshes import IGNORED, SURFACE_NAMES
 from lithowave.readers.other_meshes import MESH_FILE, specfem_files
+
+if TYPE_CHECKING:
+    from pydantic import GetJsonSchemaHandler
+    from pydantic.json_schema import JsonSchemaValue
 
 RECOMMENDED_POINTS_PER_WAVELENGTH: Mapping[int, float] = {2: 20.0, 4: 8.0, 6: 9.0, 8: 9.0}
 """Finite differences: grid points in the shortest wavelength at ``max_frequency``, by order: the default. Higher orders
@@ -141,7 +145,7 @@ def _foreign_key(key: str, method: str, at: tuple[str, ...]) -> PydanticCustomEr
     return refusal(f"the key {key!r} does not apply to {method}", f"keys for {method}: {', '.join(own)}", at=at)
 
 
-def _mesh(value: Any, info: ValidationInfo) -> Any:
+def _mesh(value: object, info: ValidationInfo) -> object:
     # Before the file is looked for: with a method without meshes it is the key that is wrong.
     method = info.data.get("method")
     if value is not None and method is not None and not METHODS[method].has_mesh:
@@ -152,7 +156,7 @@ def _mesh(value: Any, info: ValidationInfo) -> Any:
 SurfaceKind = Literal[*SURFACE_NAMES, IGNORED]  # type: ignore[valid-type]
 
 
-def _mesh_file(value: Any, info: ValidationInfo) -> Path:
+def _mesh_file(value: object, info: ValidationInfo) -> Path:
     """Return the file of a mesh: that which is named, or the mesh_file in a folder of SPECFEM3D."""
     if isinstance(value, (str, Path)) and str(value).strip():
         inside = Path((info.context or {}).get("directory", ".")) / Path(value).expanduser() / MESH_FILE
@@ -185,13 +189,13 @@ class ImportedMesh(DescriptionModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _from_name(cls, value: Any, info: ValidationInfo) -> Any:
+    def _from_name(cls, value: object, info: ValidationInfo) -> object:
         # The file is looked for here, so that its error has the key of the mesh.
         return {"file": _mesh_file(value, info)} if isinstance(value, (str, Path)) else value
 
     @field_validator("file", mode="before")
     @classmethod
-    def _of_folder(cls, value: Any, info: ValidationInfo) -> Any:
+    def _of_folder(cls, value: object, info: ValidationInfo) -> object:
         return _mesh_file(value, info)
 
     @model_serializer(mode="wrap")
@@ -202,7 +206,7 @@ class ImportedMesh(DescriptionModel):
 class _OrPath:
     """Annotation of a mesh in the JSON schema: the name of its file is also allowed."""
 
-    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: Any) -> dict[str, Any]:
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
         found = handler(schema)
         return {"anyOf": [{"type": "string", "format": "path"}, *found.get("anyOf", [found])]}
 

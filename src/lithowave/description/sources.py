@@ -52,6 +52,7 @@ from lithowave.readers.events import SPECFEM_DECAY
 
 if TYPE_CHECKING:
     from lithowave.faults import FiniteFault
+    from lithowave.json_types import Entries
     from lithowave.readers.events import SeismicEvent
 
 
@@ -167,7 +168,7 @@ class Event(DescriptionModel):
 
     @field_validator("origin_time", mode="before")
     @classmethod
-    def _in_utc(cls, value: Any) -> str:
+    def _in_utc(cls, value: object) -> str:
         from lithowave.readers.events import utc_text
 
         try:
@@ -197,12 +198,12 @@ class Event(DescriptionModel):
         )
 
 
-def is_obspy_event(value: Any) -> bool:
+def is_obspy_event(value: object) -> bool:
     """True for an ObsPy Event or Catalog."""
     return is_obspy_object(value) and type(value).__name__ in ("Event", "Catalog")
 
 
-def events_of_obspy(value: Any) -> list[dict[str, Any]]:
+def events_of_obspy(value: object) -> list[Entries]:
     """Return the events of an ObsPy Event or Catalog as the key ``events`` contains them, by way of QuakeML."""
     from lithowave.readers.events import parse_quakeml
 
@@ -338,7 +339,7 @@ class Source(DescriptionModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _from_obspy(cls, value: Any) -> Any:
+    def _from_obspy(cls, value: object) -> object:
         return {"events": events_of_obspy(value)} if is_obspy_event(value) else value
 
     @model_validator(mode="after")

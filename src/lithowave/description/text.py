@@ -15,7 +15,7 @@ import typing
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import yaml
 from pydantic import BaseModel, ValidationError
@@ -26,6 +26,9 @@ from yaml.scanner import ScannerError
 from lithowave.errors import InputError
 from lithowave.process import no_collection
 from lithowave.readers.budget import DESCRIPTION_BYTES, DIGITS, NESTING, REPEATED_ENTRIES
+
+if TYPE_CHECKING:
+    from lithowave.json_types import Entries, ReadEntries
 
 LISTS = ("sources", "receivers")
 _TEXT_KEYS = {
@@ -47,12 +50,12 @@ _OBJECTS: dict[tuple[str | int, str], str] = {
 }
 
 
-def is_obspy_object(value: Any) -> bool:
+def is_obspy_object(value: object) -> bool:
     """True if a value is an object of ObsPy, whose events are mappings, and whose catalogs are iterable."""
     return type(value).__module__.partition(".")[0] == "obspy"
 
 
-def replacement(path: tuple[str | int, ...], value: Any) -> str:
+def replacement(path: tuple[str | int, ...], value: object) -> str:
     """Return a replacement for a value of the wrong type as a hint; empty if none is known.
 
     Parameters
@@ -101,7 +104,7 @@ def refusals(problems: Iterable[Problem]) -> PydanticCustomError:
     return PydanticCustomError("several", "{count} problems", {"count": len(listed), "problems": listed})
 
 
-def shown(value: Any, limit: int = 60) -> str:
+def shown(value: object, limit: int = 60) -> str:
     """Return a value as text for messages, truncated if it is long."""
     text = (
         {True: "true", False: "false"}[value]
@@ -152,7 +155,7 @@ REMOVED: Mapping[str, Mapping[str, RemovedKey]] = {
 """Removed keys by group and name."""
 
 
-def without_former_defaults(group: str, data: dict[str, Any]) -> dict[str, Any]:
+def without_former_defaults(group: str, data: Entries) -> Entries:
     """Return the entries of a group of keys without removed keys at their former defaults."""
     removed = REMOVED.get(group)
     if removed is None:
@@ -186,7 +189,7 @@ class _Loader(_Budget, yaml.SafeLoader):
 
     yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}
 
-    def fetch_flow_collection_start(self, token: Any) -> None:
+    def fetch_flow_collection_start(self, token: object) -> None:
         if self.flow_level >= NESTING:
             raise ScannerError(None, None, "there are too many nested groups", self.get_mark())
         super().fetch_flow_collection_start(token)
@@ -257,7 +260,7 @@ class _LongLoader(_Budget, getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # ty
     yaml_constructors = _Loader.yaml_constructors
 
 
-def _loader_of(text: str) -> Any:
+def _loader_of(text: str) -> _Loader | _LongLoader:
     """Return the loader of a text. libyaml composes nodes by recursion without a limit, so that texts with errors or
     many nested groups are left to the other loader."""
     if len(text) < LONG or not yaml.__with_libyaml__:
@@ -277,12 +280,12 @@ def _loader_of(text: str) -> Any:
 class Document:
     """The content of a YAML text, and where its entries stand."""
 
-    data: Any
+    data: ReadEntries
     file: Path | None = None
     lines: Mapping[EntryPath, int] = field(default_factory=dict)
     replaced: frozenset[EntryPath] = frozenset()
 
-    def with_overrides(self, overrides: Mapping[str, Any]) -> Document:
+    def with_overrides(self, overrides: ReadEntries) -> Document:
         """Return the document with replaced entries, which have no line in the file."""
         replaced = frozenset(parse_path(key) for key in overrides)
         return Document(overridden(self.data, overrides), self.file, self.lines, replaced)
@@ -424,9 +427,9 @@ def parse_path(text: str) -> EntryPath:
     return tuple(int(step) if step.isdigit() else step for step in steps)
 
 
-def parse_overrides(arguments: Iterable[str]) -> dict[str, Any]:
+def parse_overrides(arguments: Iterable[str]) -> Entries:
     """Return ``["solver.order=8", "title=test"]`` as a mapping; values are parsed as YAML."""
-    overrides: dict[str, Any] = {}
+    overrides: Entries = {}
     for argument in arguments:
         key, separator, value = argument.partition("=")
         if not separator or not key.strip():
@@ -437,7 +440,7 @@ def parse_overrides(arguments: Iterable[str]) -> dict[str, Any]:
     return overrides
 
 
-def _parse_value(key: str, text: str) -> Any:
+def _parse_value(key: str, text: str) -> object:
     try:
         return yaml.load(text, Loader=_Loader)
     except RecursionError:
@@ -447,7 +450,7 @@ def _parse_value(key: str, text: str) -> Any:
         raise InputError(f"--set {key}", f"{shown(text)} is not readable as YAML: {problem}") from None
 
 
-def overridden(data: Any, overrides: Mapping[str, Any]) -> Any:
+def overridden(data: ReadEntries, overrides: ReadEntries) -> Entries:
     """Return a copy of nested data with replaced entries; missing groups are created.
 
     Raises
@@ -455,13 +458,13 @@ def overridden(data: Any, overrides: Mapping[str, Any]) -> Any:
     InputError
         when a list has no such item, or the way leads through something that is neither group nor list.
     """
-    changed = copy.copy(data)
+    changed: object = copy.copy(data)
     for key, value in overrides.items():
         changed = _replaced(changed, parse_path(key), value, ())
-    return changed
+    return cast("Entries", changed)
 
 
-def _replaced(data: Any, path: EntryPath, value: Any, done: EntryPath) -> Any:
+def _replaced(data: object, path: EntryPath, value: object, done: EntryPath) -> object:
     if not path:
         return value
     step, here = path[0], written_path((*done, path[0]))
@@ -488,7 +491,7 @@ _LIST_ERRORS = {"list_type", "tuple_type", "sequence_type", "iterable_type"}
 
 
 def input_error(
-    error: ValidationError, data: Any, model: type[BaseModel], document: Document | None = None
+    error: ValidationError, data: object, model: type[BaseModel], document: Document | None = None
 ) -> InputError:
     """Return all problems of one validation as one error, in the order of the file."""
     problems: list[InputError] = []
@@ -517,7 +520,7 @@ def combined(problems: Sequence[InputError]) -> InputError:
 
 
 def _misspelled_keys(
-    found: Sequence[Mapping[str, Any]], data: Any, model: type[BaseModel]
+    found: Sequence[ReadEntries], data: object, model: type[BaseModel]
 ) -> Iterator[EntryPath]:
     """Return the probable paths of unknown keys."""
     for details in found:
@@ -536,7 +539,7 @@ def _located(
     return InputError(where, got, allowed, hint, file=file, line=line)
 
 
-def written_entry(path: EntryPath, data: Any) -> EntryPath:
+def written_entry(path: EntryPath, data: object) -> EntryPath:
     """Return a path without the indices of lists that the user wrote as their only item."""
     written: list[str | int] = []
     for step in path:
@@ -554,7 +557,7 @@ def written_entry(path: EntryPath, data: Any) -> EntryPath:
     return tuple(written)
 
 
-def _user_path(details: Mapping[str, Any], data: Any) -> EntryPath:
+def _user_path(details: ReadEntries, data: object) -> EntryPath:
     """Return the path to the entry in the user's data, without steps internal to pydantic."""
     location = details["loc"]
     path: list[str | int] = []
@@ -571,7 +574,7 @@ def _user_path(details: Mapping[str, Any], data: Any) -> EntryPath:
     return (*path, *details.get("ctx", {}).get("at", ()))
 
 
-def _words(details: Mapping[str, Any], path: EntryPath, model: type[BaseModel]) -> tuple[str, str, str]:
+def _words(details: ReadEntries, path: EntryPath, model: type[BaseModel]) -> tuple[str, str, str]:
     """Return the problem, the allowed values, and a hint."""
     kind, value, context = details["type"], details["input"], details.get("ctx", {})
     if kind == "refused":
@@ -662,7 +665,7 @@ def _keys_at(model: type[BaseModel], path: EntryPath) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
+def _models_in(annotation: object) -> Iterator[type[BaseModel]]:
     """Return the models inside ``list[A]``, ``A | None``, ``Annotated[A | B, ...]``."""
     if (
         isinstance(annotation, type)

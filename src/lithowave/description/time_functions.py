@@ -43,13 +43,13 @@ class NaturalSpline:
     values: np.ndarray
 
     @cached_property
-    def _curve(self) -> Any:
+    def _curve(self) -> object:
         from scipy.interpolate import CubicSpline
 
         return CubicSpline(self.times, self.values, bc_type="natural")
 
     @cached_property
-    def _antiderivative(self) -> Any:
+    def _antiderivative(self) -> object:
         return self._curve.antiderivative()
 
     @property
@@ -165,7 +165,7 @@ _SPECTRUM_COUNT = 1 << 20
 """Most points at which unevenly spaced samples are interpolated for their spectrum."""
 
 
-def _as_list(value: Any) -> Any:
+def _as_list(value: object) -> object:
     return value.tolist() if isinstance(value, np.ndarray) else value
 
 
@@ -669,7 +669,7 @@ class TimeFunction(DescriptionModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _from_shape(cls, value: Any) -> Any:
+    def _from_shape(cls, value: object) -> object:
         """Accept a bare shape, as Python code gives it."""
         for name, field in cls.model_fields.items():
             if isinstance(value, TimeFunctionShape) and type(value) in getattr(field.annotation, "__args__", ()):

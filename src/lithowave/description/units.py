@@ -15,12 +15,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from numbers import Integral, Real
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 from pydantic_core import CoreSchema, core_schema
 
 from lithowave.description.text import refusal, shown
 from lithowave.readers.text import exact_factor
+
+if TYPE_CHECKING:
+    from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
+    from pydantic.json_schema import JsonSchemaValue
+
+    from lithowave.json_types import Entries
 
 _UNITS: Mapping[str, tuple[str, ...]] = {
     "length": ("m", "km", "cm", "mm", "um", "ft"),
@@ -73,7 +79,7 @@ def si_unit(dimension: str) -> str:
     return next(iter(_UNITS[dimension]), "")
 
 
-def parse_quantity(value: Any, dimension: str) -> float:
+def parse_quantity(value: object, dimension: str) -> float:
     """Return the value in SI units of a number, or of text with a unit.
 
     Parameters
@@ -158,7 +164,7 @@ class Quantity:
     le: float | None = None
     hint: str = ""
 
-    def parse(self, value: Any) -> float:
+    def parse(self, value: object) -> float:
         """The value in SI, or a refusal that states the limits."""
         number = parse_quantity(value, self.dimension)
         within = (
@@ -181,11 +187,11 @@ class Quantity:
             f"{word} {with_unit(limit, self.dimension)}" for word, limit in words.items() if limit is not None
         )
 
-    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> CoreSchema:
+    def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
         return core_schema.no_info_before_validator_function(self.parse, core_schema.float_schema())
 
-    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: Any) -> dict[str, Any]:
-        number: dict[str, Any] = {"type": "number"}
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        number: Entries = {"type": "number"}
         keywords = {
             "exclusiveMinimum": self.gt,
             "minimum": self.ge,
@@ -224,10 +230,11 @@ class WholeNumber:
     ge: int | None = None
     le: int | None = None
 
-    def parse(self, value: Any) -> int:
+    def parse(self, value: object) -> int:
         """The whole number, or a refusal that states the limits."""
         # Digits may be text when they come from a command line; YAML reads whole numbers as such.
-        number = int(value) if isinstance(value, str) and re.fullmatch(r"\s*[-+]?\d+\s*", value) else value
+        digits = isinstance(value, str) and re.fullmatch(r"\s*[-+]?\d+\s*", value)
+        number = cast("float", int(value) if digits else value)  # type: ignore[call-overload]
         whole = isinstance(number, Integral) or (isinstance(number, Real) and float(number).is_integer())
         if isinstance(number, bool) or not whole:
             raise refusal(f"{shown(value)} is not a whole number", f"must be a whole number{self._limits()}")
@@ -240,10 +247,10 @@ class WholeNumber:
         limits = [f"{word} {limit}" for word, limit in words.items() if limit is not None]
         return " " + " and ".join(limits) if limits else ""
 
-    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> CoreSchema:
+    def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
         return core_schema.no_info_before_validator_function(self.parse, core_schema.int_schema())
 
-    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: Any) -> dict[str, Any]:
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
         limits = {"minimum": self.ge, "maximum": self.le}
         return {"type": "integer", **{key: limit for key, limit in limits.items() if limit is not None}}
 
@@ -254,7 +261,7 @@ class NumberList:
 
     names: tuple[str, ...]
 
-    def parse(self, value: Any) -> Any:
+    def parse(self, value: object) -> object:
         """The sequence as a list when its length is right, else a refusal that names the items."""
         items = value.tolist() if hasattr(value, "tolist") else value
         expected = self._expectation()
@@ -271,10 +278,10 @@ class NumberList:
     def _expectation(self) -> str:
         return f"expected {len(self.names)} numbers: [{', '.join(self.names)}]"
 
-    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> CoreSchema:
+    def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
         return core_schema.no_info_before_validator_function(self.parse, handler(source))
 
-    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: Any) -> dict[str, Any]:
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
         return handler(schema)
 
 
@@ -287,7 +294,7 @@ class SurfacePlace(NumberList):
     def _expectation(self) -> str:
         return f"{super()._expectation()}, or [x, y] for a point on the surface"
 
-    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: Any) -> dict[str, Any]:
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
         return {**handler(schema), "minItems": 2, "maxItems": 3}
 
 

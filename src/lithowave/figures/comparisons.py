@@ -1,10 +1,7 @@
 """Figures of comparisons: of two runs, of a run with data, and of several methods.
 
-Comparison of two runs: traces with the largest, the median and the smallest misfit, and all misfits.
-
-Observed seismograms and those of a run: traces of up to ten stations, and the misfits of all.
-
-Waveforms of several methods at one receiver, and the misfits of all receivers.
+Of two runs, the traces with the largest, the median and the smallest misfit are drawn; of a run and data, those of up
+to ten stations; of several methods, those at one receiver; in addition the misfits of all receivers.
 """
 
 from __future__ import annotations
@@ -262,7 +259,7 @@ class ComparedStation(Protocol):
 
 
 class ComparedData(Protocol):
-    """What figures read of `output.data_comparison.DataComparison`, which draws itself by them."""
+    """What figures read of `compare.data.DataComparison`, which draws itself by them."""
 
     @property
     def band(self) -> tuple[float | None, float]: ...

@@ -1,12 +1,8 @@
-"""Maps: stations and sources, coastlines, the ground, and pages of a chunk of the globe.
+"""Maps of stations and sources, on the peak ground motion if it was recorded.
 
-Pages for figures of a chunk of the globe: a map of the surface, and vertical sections with their true curvature.
-
-Coastlines on maps: Natural Earth, scale 1:110 million, which is in the public domain.
-
-The material model as a background of figures: values at the surface, and interfaces in vertical planes.
-
-Map of stations and sources, on the peak ground motion if it was recorded.
+It contains pages for figures of a chunk of the globe: a map of the surface, and vertical sections with their true
+curvature; coastlines (Natural Earth, scale 1:110 million, which is in the public domain); and the material model as a
+background of figures: values at the surface, and interfaces in vertical planes.
 """
 
 from __future__ import annotations
@@ -25,10 +21,11 @@ from lithowave.errors import LithowaveError, OutputError
 from lithowave.figures import style
 from lithowave.figures.style import FILE_NAME, domain_of, draw_beachball, read_description
 from lithowave.globe_coordinates import RADIUS, ChunkMap, axes_at, directions, geographic_latitude
-from lithowave.output.attributes import SourceTable, chunk_map, projection_text, to_geographic
+from lithowave.output.attributes import SourceTable, chunk_map, to_geographic
 from lithowave.output.results import FILE_NAME as PEAK_FILE_NAME
 from lithowave.output.results import PeakMotion, load_peak_motion
 from lithowave.output.seismograms import Seismograms, load_seismograms
+from lithowave.projection import projection_text
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -462,7 +459,7 @@ def station_map(
 
     Parameters
     ----------
-    peak : ``pgv`` or ``pgd``; `measure` : horizontal, vertical or total (see `peak_motion`).
+    peak : ``pgv`` or ``pgd``; `measure` : horizontal, vertical or total (see `PeakMotion`).
     width : of the figure, inches.
 
     Raises
@@ -556,7 +553,7 @@ def page_frame(
     a, b = page_coordinates(page, *(1e3 * np.linspace(*ends, 91) for ends in (bounds[:2], bounds[2:])))
     margin = 0.02 * max(np.ptp(a), np.ptp(b))
     ends = a.min() - margin, a.max() + margin, b.min() - margin, b.max() + margin
-    return tuple(float(end) for end in ends)  # type: ignore[return-value]
+    return tuple(float(end) for end in ends)
 
 
 def _draw_peak(figure: Figure, panel: Axes, motion: PeakMotion, peak: str, measure: str) -> bool:

@@ -1,8 +1,5 @@
-"""Figures of material models: sections, and radial models of the Earth.
-
-Sections through the material model of a simulation, as the methods evaluate it.
-
-A radial model of the Earth: speeds, density and quality factors against depth.
+"""Figures of material models: sections, as the methods evaluate the model, and radial models of the Earth, whose
+speeds, density and quality factors are drawn against depth.
 """
 
 from __future__ import annotations

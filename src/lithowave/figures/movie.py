@@ -1,6 +1,5 @@
-"""Wavefield movies of snapshot files: GIF by Pillow, MP4 if ffmpeg is available.
-
-Map of the displacement at the end of a run: the static offset, once all waves have passed.
+"""Wavefield movies of snapshot files: GIF by Pillow, MP4 if ffmpeg is available. The displacement
+at the end of a run is drawn as a map: the static offset, once all waves have passed.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""All figures of a run folder at once.
-
-The mechanism of a source as a picture of its own.
-
-The wall times of the phases of a run as a picture.
+"""All figures of a run folder at once; the mechanism of a source, and the wall times of phases, as separate pictures.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
 """Common style of all figures, entries of a run folder, and focal mechanisms.
 
-Entries of the resolved ``simulation.yaml`` of a run folder that figures need.
-
-Common style of all figures: matplotlib objects on the Agg canvas, without pyplot and its global state.
-
-Polarity of the first P motion on the lower focal hemisphere of a moment tensor.
+Figures are matplotlib objects on the Agg canvas, without pyplot and its global state. The entries are those of the
+resolved ``simulation.yaml`` that figures need. Focal mechanisms show the polarity of the first P motion on the lower
+focal hemisphere of a moment tensor.
 """
 
 from __future__ import annotations
@@ -48,7 +46,7 @@ def domain_of(description: ReadEntries) -> tuple[float, float, float, float] | N
     try:
         if chunk_of(description) is not None:
             first, second = (math.radians(float(width)) for width in description["domain"]["chunk"]["width"])
-            return tuple(0.5 * RADIUS * end for end in (-first, first, -second, second))  # type: ignore[return-value]
+            return tuple(0.5 * RADIUS * end for end in (-first, first, -second, second))
         x, y = description["domain"]["x"], description["domain"]["y"]
         return float(x[0]), float(x[1]), float(y[0]), float(y[1])
     except (KeyError, TypeError, ValueError, IndexError, AttributeError):

@@ -1,8 +1,7 @@
-"""Three-component traces by station, on one or more pages.
+"""Traces: three components by station, on one or more pages, and record sections.
 
-Record sections: traces by distance or signed offset from the source, with the first arrivals of P and S.
-
-Arrival times for figures: first arrivals in flat layers, and phases of radial Earth models by TauP.
+Record sections have traces by distance or signed offset from the source, with the first arrivals of P and S: those in
+flat layers, or phases of radial Earth models by TauP.
 """
 
 from __future__ import annotations
@@ -611,7 +610,7 @@ def receiver_arrivals(
         if min(speeds) == 0:
             continue  # S waves do not propagate through a fluid
         times = [
-            onset + float(first_arrival(place, source_z, receiver_z, layers[0], speeds))  # type: ignore[index]
+            onset + float(first_arrival(place, source_z, receiver_z, layers[0], speeds))
             for place, receiver_z in zip(distance, heights, strict=True)
         ]
         phases.append((label, np.array(times), phase_color(label)))

@@ -1,8 +1,7 @@
 """Distinct rows of arrays, and products of matrices for many threads.
 
-Distinct rows of arrays: what is equal for many elements of a mesh is computed once.
-
-Products of matrices for many threads: those of NumPy use the threads of a library, one product after the other.
+What is equal for many elements of a mesh is computed once, for distinct rows. Products of NumPy use the threads of a
+library, one product after the other.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
-"""Uniform grid of the finite-difference method: positions of its nodes, and its absorbing layers.
+"""Uniform grid of the finite-difference method: positions of its nodes, its absorbing layers, and its partition.
 
-Partition of a grid into blocks, one per rank, by planes through the global grid across x, y and z.
-
-The work of a node is 1, plus `layer_work` for each absorbing layer that contains it. Planes across an axis give all
-slices of this axis the same work. If layers cross, the blocks still differ, so the planes are then moved as long as the
-work of the largest block decreases.
+A grid is divided into blocks, one per rank, by planes through the global grid across x, y and z. The work of a node is
+1, plus `layer_work` for each absorbing layer that contains it. Planes across an axis give all slices of this axis the
+same work. If layers cross, the blocks still differ, so the planes are then moved as long as the work of the largest
+block decreases.
 """
 
 from __future__ import annotations

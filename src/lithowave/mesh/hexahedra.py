@@ -1,9 +1,8 @@
-"""Hexahedral meshes of straight and of curved elements.
+"""Hexahedral meshes of straight elements with 8 nodes (trilinear) and of curved ones with 27 nodes (triquadratic).
 
-Shape functions of hexahedra with 8 nodes (trilinear) and 27 nodes (triquadratic): positions and Jacobians.
-
-Nodes are in Gmsh's order: the eight corners of `numbering.CORNERS`; then, of 27, those at the centers of the edges
-`MIDDLE_EDGES`, of the faces `MIDDLE_FACES`, and of the element. Local coordinates i, j, k run from -1 to 1.
+Shape functions give positions and Jacobians. Nodes are in Gmsh's order: the eight corners of `numbering.CORNERS`; then,
+of 27, those at the centers of the edges `MIDDLE_EDGES`, of the faces `MIDDLE_FACES`, and of the element. Local
+coordinates i, j, k run from -1 to 1.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Generated hexahedral meshes of layered boxes, whose element faces follow the interfaces.
 
-Generated meshes for tetrahedra, whose columns merge, four into one, where wavelengths are longer below.
-
-Deformation of a mesh with flat levels such that they become surfaces.
+The columns of meshes for tetrahedra merge, four into one, where wavelengths are longer below. A mesh with flat levels
+is deformed such that they become surfaces.
 """
 
 from __future__ import annotations

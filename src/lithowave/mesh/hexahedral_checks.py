@@ -1,8 +1,7 @@
 """Checks and quality measures of hexahedral meshes.
 
-Checks of hexahedral meshes: no inverted elements, conforming faces, one connected component, no holes.
-
-Quality measures of hexahedral meshes: edges, Jacobians, angles and distances of points.
+A mesh must have no inverted elements, conforming faces, one connected component and no holes. The quality is measured
+by edges, Jacobians, angles and distances of points.
 """
 
 from __future__ import annotations

@@ -1,14 +1,8 @@
-"""Imported meshes: read, checked, with the faces of their boundaries and their outlines.
+"""Imported meshes of hexahedra and of tetrahedra: read, checked, with the faces of their boundaries and their outlines.
 
-Imported meshes of hexahedra: read, checked, with the faces of their boundaries.
-
-Outlines of large mesh files in the folder for temporary files, which all ranks and later commands share.
-
-Without it, every rank would read the entire file to place its sources and receivers.
-
-Imported meshes of tetrahedra: read, checked, with the faces of their boundaries.
-
-Mesh files of simulations: each is read once for its outline and the plan of the run, unless it is large.
+The file of a simulation is read once for its outline and the plan of the run, unless it is large. Outlines of large
+files are in the folder for temporary files, which all ranks and later commands share: otherwise every rank would read
+the entire file to place its sources and receivers.
 """
 
 from __future__ import annotations
@@ -22,7 +16,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -141,7 +134,7 @@ def stray_quadrilaterals(
     return InputError("mesh", got, "surface groups must consist of exterior faces")
 
 
-def stored_outline(key: Any, path: Path, read: Callable[[], MeshOutline]) -> MeshOutline:
+def stored_outline(key: tuple[object, ...], path: Path, read: Callable[[], MeshOutline]) -> MeshOutline:
     """Return the outline of a mesh that another process has stored, or else the one read now, which is stored.
 
     While a process reads a mesh, others with the same key wait for it.
@@ -195,12 +188,12 @@ def _load(path: Path, mesh: Path) -> MeshOutline | None:
                 surface = FreeSurface(mesh, file["nodes"], file["rim"], bool(file["is_top"]))
     except (OSError, ValueError, KeyError, EOFError):
         return None
-    return MeshOutline(ends, surface)  # type: ignore[arg-type]
+    return MeshOutline(ends, surface)
 
 
 def _store(path: Path, outline: MeshOutline) -> None:
     """Write a file that is complete whenever it exists; a full disk is not an error."""
-    arrays: dict[str, Any] = {"ends": np.array(outline.ends)}
+    arrays: dict[str, np.ndarray] = {"ends": np.array(outline.ends)}
     if (surface := outline.surface) is not None:
         arrays |= {"nodes": surface.nodes, "rim": surface.rim, "is_top": np.array(surface.is_top)}
     partial = path.with_suffix(f".{os.getpid()}.npz")
@@ -308,7 +301,7 @@ def stray_triangles(
     return InputError("mesh", got, "surface groups must consist of exterior faces")
 
 
-READERS: Mapping[str, Callable[..., Any]] = {
+READERS: Mapping[str, Callable[..., HexahedralMesh | TetrahedralMesh]] = {
     "hexahedra": read_hexahedral_mesh, "tetrahedra": read_tetrahedral_mesh,
 }  # fmt: skip
 
@@ -353,15 +346,15 @@ class MeshOfFile:
 class _Kept:
     """A mesh, and the warnings that its reader has issued."""
 
-    key: tuple[Any, ...]
-    mesh: Any
+    key: tuple[object, ...]
+    mesh: HexahedralMesh | TetrahedralMesh
     warnings: tuple[warnings.WarningMessage, ...]
 
 
 _kept: list[_Kept] = []
 
 
-def read_mesh_of(file: MeshOfFile) -> Any:
+def read_mesh_of(file: MeshOfFile) -> HexahedralMesh | TetrahedralMesh:
     """Return the mesh of a file, with the warnings of its reader; see `READERS`."""
     found = _read(file)
     for warning in found.warnings:
@@ -403,6 +396,6 @@ def _require_memory(file: MeshOfFile) -> None:
         raise ResourceError(f"solver.mesh: {file.path} has {sizes}; use a coarser mesh or a larger machine.")
 
 
-def _size(mesh: Any) -> int:
+def _size(mesh: HexahedralMesh | TetrahedralMesh) -> int:
     """Return the bytes of the arrays of a mesh."""
     return sum(value.nbytes for value in vars(mesh).values() if isinstance(value, np.ndarray))

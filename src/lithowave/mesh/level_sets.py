@@ -194,7 +194,7 @@ class Cutter:
         low, high = vertices[edges.ends[:, 0]], vertices[edges.ends[:, 1]]
         lengths = np.linalg.norm(high - low, axis=1)
         lengths = (lengths / lengths.max(initial=np.finfo(float).tiny)).round(9)
-        # The longest edge first, as in `bisection`, which preserves the shape of the child elements.
+        # The longest edge first, as in `Bisection`, which preserves the shape of the child elements.
         self.rank = np.empty(len(lengths), np.int64)
         self.rank[np.lexsort((self.keys, -lengths))] = np.arange(len(lengths))
         self.vertices = np.concatenate([vertices, edges.positions(vertices)])

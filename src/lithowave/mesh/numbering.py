@@ -5,7 +5,7 @@ belong to all elements that contain it. Edges and faces are identified by the so
 also fix the order of the points on them: from the corner of lowest index towards the lower of its neighbors.
 Coordinates are not compared.
 
-Compiled loops of `numbering`: identification of sets of vertices, and the numbers of points of elements.
+Sets of vertices are identified, and points are numbered, in compiled loops.
 """
 
 from __future__ import annotations

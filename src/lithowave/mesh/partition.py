@@ -1,8 +1,7 @@
 """Partition of a mesh among ranks: a graph of elements by METIS, a grid of columns by recursive bisection.
 
-Redistribution of the elements of a partitioned mesh such that all ranks have equal work.
-
-Element colors for assembly without write conflicts, and the elements that share points with other ranks.
+Elements of a partitioned mesh are redistributed such that all ranks have equal work. Element colors avoid write
+conflicts of threads.
 """
 
 from __future__ import annotations

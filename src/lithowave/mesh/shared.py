@@ -1,15 +1,13 @@
 """Faces and points that subdomains share.
 
-Faces shared by elements of several ranks, identified by the keys of their vertices.
+**Faces** shared by elements of several ranks are identified by the keys of their vertices. Exterior faces of a
+subdomain that are on no boundary are sent to a rank determined by a hash of their vertices. This rank matches the two
+faces of each pair and replies to their owners. Each rank stores only its subdomain.
 
-Exterior faces of a subdomain that are on no boundary are sent to a rank determined by a hash of their vertices. This
-rank matches the two faces of each pair and replies to their owners. Each rank stores only its subdomain.
-
-Corners, edges and faces shared by subdomains of a mesh, and the points on them, in the same order on both sides.
-
-All are identified by global vertex indices. Candidates for sharing are on the exterior faces of a subdomain. Each
-corner, edge or face is sent to one rank, determined by its indices, which replies with the other ranks that sent it.
-No rank stores the entire boundary.
+**Points** are those on shared corners, edges and faces, in the same order on both sides. All are identified by global
+vertex indices. Candidates for sharing are on the exterior faces of a subdomain. Each corner, edge or face is sent to
+one rank, determined by its indices, which replies with the other ranks that sent it. No rank stores the entire
+boundary.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Generated tetrahedral meshes of boxes: conforming subdivisions of hexahedra, or deformed.
 
-Bisection of tetrahedra at given edges, in one order for all elements, so that neighbors conform; refinement.
+They are refined by bisection at given edges, in one order for all elements, so that neighbors conform.
 """
 
 from __future__ import annotations

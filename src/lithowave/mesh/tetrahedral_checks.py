@@ -1,6 +1,7 @@
-"""Checks of tetrahedral meshes: no flat or folded elements, conforming faces, one connected component.
+"""Checks and quality measures of tetrahedral meshes.
 
-Quality measures of tetrahedral meshes: edges, inspheres, dihedral angles and volumes.
+A mesh must have no flat or folded elements, conforming faces and one connected component. The quality is measured by
+edges, inspheres, dihedral angles and volumes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Attributes of all written files: axes, coordinate system, time origin, software, units.
+"""Attributes of all written files: axes, coordinate system, time origin, software, units; and the point sources of a
+run, as stored in its seismogram file for figures and waveform headers (`SourceTable`).
 
 One vocabulary for all HDF5 and VTKHDF files:
 
@@ -20,8 +21,6 @@ One vocabulary for all HDF5 and VTKHDF files:
 ``origin_time``, ``start_time``      UTC (ISO 8601) of the origin time and of t = 0; only if the event has a date
 
 Files without ``origin_delay`` come from versions of lithowave in which ``origin_time`` was the UTC time of t = 0.
-
-The point sources of a run, as stored in its seismogram file for figures and waveform headers.
 """
 
 from __future__ import annotations

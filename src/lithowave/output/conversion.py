@@ -1,6 +1,6 @@
 """Conversion of models and meshes of other programs to the formats that lithowave writes.
 
-Writing of gridded models as HDF5 files with named axes, which NetCDF-4 libraries read as well.
+Gridded models become HDF5 files with named axes, which NetCDF-4 libraries read as well.
 """
 
 from __future__ import annotations

@@ -1,27 +1,23 @@
-"""Files: HDF5, JSON, sealed files.
+"""Files of a run: HDF5 files that survive a crash or a full disk, sealed files, and JSON files.
 
-HDF5 files that survive a crash or a full disk.
+`disk_rate` measures the speed at which one thread writes to a folder.
 
-h5py creates and closes a file with its complete layout: each array is one contiguous range at a known position. Data
-are then written to this position with system calls, bypassing the HDF5 library, which buffers data and aborts the
-process if the buffers do not fit on the disk (therefore the layout is also made in memory, see `paged`). Besides the
-data, only a counter changes, after the data that it counts. The files have the oldest format version (without marks of
-open files) and no locks: they can be read at any time, also after their writer was killed.
+**HDF5.** h5py creates and closes a file with its complete layout: each array is one contiguous range at a known
+position. Data are then written to this position with system calls, bypassing the HDF5 library, which buffers data and
+aborts the process if the buffers do not fit on the disk (therefore the layout is also made in memory, see `PagedFile`).
+Besides the data, only a counter changes, after the data that it counts. The files have the oldest format version
+(without marks of open files) and no locks: they can be read at any time, also after their writer was killed.
 
-A file that HDF5 changes in memory, and that is written to the disk afterwards, or not at all.
+A `PagedFile` is changed in memory, and is written to the disk afterwards, or not at all. After a failed write, the HDF5
+library has data that it cannot write and may abort the process. Here no write of the library fails: it reads and writes
+pages in memory, and :meth:`PagedFile.commit` writes the pages to the file. Bytes beyond the end of the file are written
+first, so that a full disk is detected before readable data are changed.
 
-After a failed write, the HDF5 library has data that it cannot write and may abort the process. Here no write of the
-library fails: it reads and writes pages in memory, and :meth:`PagedFile.commit` writes the pages to the file. Bytes
-beyond the end of the file are written first, so that a full disk is detected before readable data are changed.
-
-Files that end with a checksum of all bytes before it, so that damage is detected before the content is used.
-
+**Sealed files** end with a checksum of all bytes before it, so that damage is detected before the content is used.
 The checksum follows the end of an HDF5 file, where the HDF5 library ignores it. It covers the arrays and everything
 that describes them. It is computed from the written file, which is usually in the page cache of the system.
 
-JSON files of run and survey folders, read with the types of the entries that lithowave uses.
-
-Measurement of the speed at which one thread writes to a folder.
+**JSON files** of run and survey folders are read with the types of the entries that lithowave uses.
 """
 
 from __future__ import annotations
@@ -530,7 +526,7 @@ class RunEntries(_Entries):
     command: list[str] = []
     inputs: dict[str, str] = {}
     packages: dict[str, str] = {}
-    cuda: Entries = {}
+    cuda: dict[str, object] = {}
 
 
 class ProgressEntries(_Entries):

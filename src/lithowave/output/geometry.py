@@ -1,8 +1,7 @@
 """Seismograms in memory, and the geometry of their sources and receivers.
 
-Seismograms of a run in memory: arrays, codes of the receivers and axes of the components.
-
-Source-receiver geometry, and motion of receivers in radial and transverse directions.
+Seismograms are arrays with codes of the receivers and axes of the components; the geometry gives distances, azimuths,
+and the motion in radial and transverse directions.
 """
 
 from __future__ import annotations

@@ -1,19 +1,16 @@
-"""Recorders of seismograms, snapshots and peak motion: samples, output jobs, callbacks.
+"""Recorders of seismograms, snapshots and peak motion: callbacks of the time loop that read the solver and write files.
 
-Samples of seismograms at any interval from values at steps, and the steps of snapshots.
+`Sampling` computes samples of seismograms at any interval from values at steps, `SnapshotSteps` the steps of snapshots.
 
-Output jobs, which a thread executes while the time loop continues.
+Output jobs are executed by a thread while the time loop continues. The recorders of a run share one thread:
+`Deliveries` of each recorder start copies of fields to main memory, and the thread waits for the copies, converts the
+fields and writes them. Jobs are executed in the order of submission, so that files do not depend on their timing. A
+recorder has at most `MAX_PENDING` unfinished jobs; the time loop waits before it would start another one, so that the
+memory of a run is bounded (`lithowave.run.requirements`).
 
-The recorders of a run share one thread: `Deliveries` of each recorder start copies of fields to main memory, and the
-thread waits for the copies, converts the fields and writes them. Jobs are executed in the order of submission, so that
-files do not depend on their timing. A recorder has at most `MAX_PENDING` unfinished jobs; the time loop waits before it
-would start another one, so that the memory of a run is bounded (`lithowave.run.requirements`).
-
-Recorders of seismograms, snapshots and peak motion: callbacks of the time loop that read the solver and write files.
-
-In addition to the methods of a callback (`lithowave.run.loop.Callback`) they have `flush` and `sync`, after which
+In addition to the methods of a callback (`lithowave.run.loop.Callback`), recorders have `flush` and `sync`, after which
 everything recorded so far is on disk and readable, and `state` and `restore` for checkpoints. They write by jobs
-(`lithowave.output.recorders`), while the time loop continues.
+while the time loop continues.
 """
 
 from __future__ import annotations

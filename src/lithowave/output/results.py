@@ -1,10 +1,6 @@
-"""Results as tables and Datasets, and maps of peak ground motion.
+"""Results as tables for pandas and as xarray Datasets, and maps of peak ground motion.
 
-Tables of results for pandas, and the packages that Python results need.
-
-Results as xarray Datasets, with units and the coordinate system as attributes.
-
-Maps of peak ground motion at the free surface, in one HDF5 file per run.
+Datasets have the units and the coordinate system as attributes. The maps at the free surface are in one file per run.
 
 Layout of ``peak_motion.h5``::
 

@@ -16,8 +16,6 @@ Layout of ``seismograms.h5`` (float32 in single precision, float64 in double)::
     /receivers, sources/convergence (n,) degrees, azimuth of y: both in a projection only
 
 Only the first ``samples_written`` samples have been computed; the rest of the arrays is preallocated.
-
-Layout of ``seismograms.h5``: arrays, receivers and sources; see `seismograms`.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
 """Wavefield snapshots: written by one or by all ranks, joined, and read.
 
-Snapshots of which each rank writes its own points, without communication; `joining` joins them to one file.
-
-Instead of ``volume.vtkhdf`` there is a folder ``volume.parts``, with a subfolder for the start of the run and for each
-restart on different ranks: ``from_000012`` contains the snapshots from 12 to the first one of the next subfolder.
-Layout of ``from_000012/rank_0000.h5``, which is preallocated::
+**Parts.** If each rank writes its own points, without communication, `join_snapshots` joins them to one file, in blocks
+that fit into memory. Instead of ``volume.vtkhdf`` there is a folder ``volume.parts``, with a subfolder for the start of
+the run and for each restart on different ranks: ``from_000012`` contains the snapshots from 12 to the first one of the
+next subfolder. Layout of ``from_000012/rank_0000.h5``, which is preallocated::
 
     /                       attributes (see attributes.py); first, step_count, ranks, fields, point_counts (nz, ny, nx),
                             point_spacing and point_origin (x, y, z) m
@@ -13,14 +12,11 @@ Layout of ``from_000012/rank_0000.h5``, which is preallocated::
     /times (room,)          s
     /fields/<field>         (room, n[, components])
 
-Wavefield snapshots of a plane or a volume as VTKHDF files with time steps, for ParaView and PyVista.
-
-See `vtkhdf` for the layout of image data, and `vtkhdf` for that of unstructured grids in a chunk of the globe.
-Space for all steps is allocated at the start; ``NSteps`` is the number of written steps. The file has the attributes of
-`attributes`, and ``plane`` (x, y, z or none), ``point_counts``, ``point_spacing``, ``fields`` and ``step_count``; in a
-chunk also ``point_origin``, the local coordinates of the first point.
-
-Joining of snapshot parts, written by several ranks, to one file, in blocks that fit into memory.
+**One file.** Snapshots of a plane or a volume are VTKHDF files with time steps, for ParaView and PyVista: see `vtkhdf`
+for the layouts of image data, and of unstructured grids in a chunk of the globe. Space for all steps is allocated at
+the start; ``NSteps`` is the number of written steps. The file has the attributes of `attributes`, and ``plane`` (x, y,
+z or none), ``point_counts``, ``point_spacing``, ``fields`` and ``step_count``; in a chunk also ``point_origin``, the
+local coordinates of the first point.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Layout of fields on a regular grid in VTKHDF files: image data with time steps, for ParaView and PyVista.
+"""Layouts of VTKHDF files with time steps, for ParaView and PyVista: image data, and grids in a chunk of the globe.
 
-Layout (VTKHDF 2.0, https://docs.vtk.org, "VTKHDF format specification")::
+Layout of fields on a regular grid (VTKHDF 2.0, https://docs.vtk.org, "VTKHDF format specification")::
 
     /VTKHDF                     Version, Type = ImageData, WholeExtent, Origin, Spacing, Direction
     /VTKHDF/PointData/<field>   (steps, [nz,] ny, nx[, components])
@@ -11,9 +11,8 @@ z axis. Some versions mix up the axes of planes normal to x or y, which are ther
 hundredth of a spacing apart, with the same values. It reads a single step as data without time, which are therefore
 written for it.
 
-Layout of fields in a chunk of the globe in VTKHDF files: an unstructured grid in Earth-centered coordinates.
-
-Layout (VTKHDF 2.0, see `vtkhdf`), for n points, x fastest, then y and z of the local coordinates::
+Layout of fields in a chunk of the globe, an unstructured grid in Earth-centered coordinates, for n points, x fastest,
+then y and z of the local coordinates::
 
     /VTKHDF                     Version, Type = UnstructuredGrid
     /VTKHDF/Points (n, 3)       m, from the center of the Earth: towards longitude 0, longitude 90, and the North Pole

@@ -1,8 +1,7 @@
 """Seismograms in the formats of seismology: MiniSEED, SAC, ObsPy Streams, and text of SPECFEM.
 
-Seismograms of SPECFEM as text: files ``NET.STA.CHA.semd`` with the time after the origin time, s, and the value.
-
-Seismograms in the formats of seismology, through ObsPy: MiniSEED, SAC, and ObsPy Streams.
+Files of SPECFEM, ``NET.STA.CHA.semd``, contain the time after the origin time, s, and the value. The other formats are
+written through ObsPy.
 
 Channel codes are ``bXE``, ``bXN``, ``bXZ``: the band letter b for the sampling rate (SEED manual, appendix A; FDSN
 source identifiers 1.0), X for a synthetic ("derived") instrument, and the direction. These formats do not support

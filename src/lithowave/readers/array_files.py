@@ -1,6 +1,6 @@
 """Named arrays from NetCDF (classic and NetCDF-4), HDF5 and NumPy ``.npz`` files, identified by their first bytes.
 
-Values for grid points that have none, where they do not matter.
+Grid points without a value get one where it does not matter.
 
 NetCDF names the dimensions of each variable. In ``.npz`` and plain HDF5 files the entry `AXES` may name the dimensions
 of all arrays with more than one dimension.

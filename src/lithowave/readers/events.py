@@ -1,19 +1,16 @@
 """Files of events: CMTSOLUTION, FORCESOLUTION or QuakeML, distinguished by their content.
 
-An earthquake or a force as a point source, as files of events describe it.
+An earthquake or a force is read as a point source, as the file describes it.
 
-CMTSOLUTION files: centroid moment tensors in the format of SPECFEM and the Global CMT project.
+**CMTSOLUTION**: centroid moment tensors in the format of SPECFEM and the Global CMT project. An event has a header line
+(catalog, origin time, hypocenter, magnitudes, region) and twelve lines ``key: value``. Geographic files have
+``latitude`` and ``longitude`` in degrees, Cartesian ones ``latorUTM`` (y) and ``longorUTM`` (x) in m; ``depth`` is in
+km, times in s, moments in dyn cm along r (up), theta (south) and phi (east).
 
-An event has a header line (catalog, origin time, hypocenter, magnitudes, region) and twelve lines ``key:
-value``. Geographic files have ``latitude`` and ``longitude`` in degrees, Cartesian ones ``latorUTM`` (y) and
-``longorUTM`` (x) in m; ``depth`` is in km, times in s, moments in dyn cm along r (up), theta (south) and phi
-(east).
-
-FORCESOLUTION files: point forces in the format of SPECFEM.
-
-A force has a header line (``FORCE 001``) and ten lines ``key: value``: time shift (s), ``hdurorf0`` (also ``f0`` or
-``half duration``), position as in a CMTSOLUTION file, depth (km), ``source time function``, ``factor force source`` (N)
-and the components E, N and Z_UP of the direction, which is normalized. The time functions of SPECFEM are
+**FORCESOLUTION**: point forces in the format of SPECFEM. A force has a header line (``FORCE 001``) and ten lines ``key:
+value``: time shift (s), ``hdurorf0`` (also ``f0`` or ``half duration``), position as in a CMTSOLUTION file, depth (km),
+``source time function``, ``factor force source`` (N) and the components E, N and Z_UP of the direction, which is
+normalized. The time functions of SPECFEM are
 
 === ======================================================================================
 0   Gaussian exp(-(t/h)^2) / (h sqrt(pi)) of unit area, with h = hdurorf0 / 1.628
@@ -23,10 +20,9 @@ and the components E, N and Z_UP of the direction, which is normalized. The time
 
 Other numbers, and older files without this line, whose time function is chosen in SPECFEM's Par_file, have none here.
 
-Events with moment tensors or nodal planes in QuakeML, version 1.2 of the Basic Event Description (BED).
-
-Values are in SI units: depth in m, moments in N m along r (up), t (south) and p (east). The XML parser is that of the
-standard library; files with a document type declaration, and thus with entities, are refused.
+**QuakeML**, version 1.2 of the Basic Event Description (BED): events with moment tensors or nodal planes. Values are in
+SI units: depth in m, moments in N m along r (up), t (south) and p (east). The XML parser is that of the standard
+library; files with a document type declaration, and thus with entities, are refused.
 """
 
 from __future__ import annotations

@@ -1,15 +1,13 @@
 """Formats of files, identified by their content, and HDF5 files of other programs.
 
-Formats of seismogram files, identified by their first bytes.
+**Seismograms.** ObsPy tries all its formats if the format is not stated, among them one that executes code from the
+file (pickle), and formats whose files name other files. lithowave therefore identifies the format and accepts only
+those listed here.
 
-ObsPy tries all its formats if the format is not stated, among them one that executes code from the file (pickle), and
-formats whose files name other files. lithowave therefore identifies the format and accepts only those listed here.
+**HDF5** files of other programs must not refer to other files: external links, external storage and virtual datasets
+would read any file of this machine, or wait for a pipe.
 
-HDF5 files of other programs, opened for reading; they must not refer to other files.
-
-External links, external storage and virtual datasets would read any file of this machine, or wait for a pipe.
-
-Formats that lithowave does not read: what a file is, and how to convert it.
+Of formats that lithowave does not read, `foreign_text` states what a file is, and how to convert it.
 """
 
 from __future__ import annotations

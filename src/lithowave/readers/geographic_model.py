@@ -5,11 +5,9 @@ their order. Depth without a unit or direction takes them from the file attribut
 ``geospatial_vertical_positive``. Points without a value (``_FillValue``, ``missing_value``) remain NaN: whether the
 domain contains any is known only when the model is placed.
 
-Three-dimensional models of the mantle on longitude, latitude and depth, relative to a radial model or absolute.
-
-The files are those of `geographic_model`, such as NetCDF of the EarthScope Earth Model Collaboration (EMC). Relative
-values are named ``dvp``, ``dlnvp`` or ``vp_perturbation`` (likewise vs and rho) or are in percent, and state their
-unit: ``%`` or ``1``. Absolute values are named ``vp``, ``vs`` and ``rho``. Points without a value remain NaN.
+Models of the mantle may be relative to a radial model, or absolute. Relative values are named ``dvp``, ``dlnvp`` or
+``vp_perturbation`` (likewise vs and rho) or are in percent, and state their unit: ``%`` or ``1``. Absolute values are
+named ``vp``, ``vs`` and ``rho``. Points without a value remain NaN.
 """
 
 from __future__ import annotations

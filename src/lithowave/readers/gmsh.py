@@ -3,7 +3,7 @@
 Groups of volumes and surfaces are the physical groups. All element IDs are stored, all counts are compared with the
 contents, and a million elements in text take seconds.
 
-Cells of mesh files, and the tables of numbers in text that list them.
+`CellBlock` and `CellFile` are the cells of any mesh file.
 """
 
 from __future__ import annotations

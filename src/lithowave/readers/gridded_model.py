@@ -1,23 +1,21 @@
-"""Gridded material models: from arrays and from text, in local, geographic or rotated coordinates.
+"""Gridded material models, from arrays and from text: vp, vs, rho and quality factors on rectilinear axes.
 
-Horizontal coordinates of gridded models: local, longitude and latitude, or a rotated map projection.
+Horizontal coordinates are local ones, longitude and latitude, or those of a rotated map projection.
 
-Gridded material models: vp, vs, rho and quality factors on rectilinear axes, from NetCDF, HDF5 or NumPy files.
+**Arrays** are in NetCDF, HDF5 or NumPy files. The file contains the variables ``vp``, ``vs`` and ``rho``, for
+attenuation also ``qp`` and ``qs`` or ``qkappa`` and ``qmu`` (in a model of fluids only, the first of each pair), and
+their axes ``x``, ``y`` and ``z`` (or ``depth``), each axis with coordinates of the same name. The dimensions of a
+variable may be in any order if the file names them: NetCDF does, ``.npz`` and plain HDF5 files do with an entry
+``axes``, for example ``["x", "y", "z"]``. Without names the order must follow from the shape, so the axes must have
+different numbers of points. The default units are SI; ``units`` attributes override them. ``depth`` and an axis with
+``positive: down`` become z = -depth. Axes may descend. A depth that appears twice in succession is a discontinuity,
+with the values above and below it.
 
-The file contains the variables ``vp``, ``vs`` and ``rho``, for attenuation also ``qp`` and ``qs`` or ``qkappa`` and
-``qmu`` (in a model of fluids only, the first of each pair), and their axes ``x``, ``y`` and ``z`` (or ``depth``), each
-axis with coordinates of the same name. The dimensions of a variable may be in any order if the file names them: NetCDF
-does, ``.npz`` and plain HDF5 files do with an entry ``axes``, for example ``["x", "y", "z"]``. Without names the order
-must follow from the shape, so the axes must have different numbers of points. The default units are SI; ``units``
-attributes override them. ``depth`` and an axis with ``positive: down`` become z = -depth. Axes may descend. A depth
-that appears twice in succession is a discontinuity, with the values above and below it.
-
-Gridded models from text: one point per line, on a regular lattice in any order, with named columns.
-
-The names of the columns are in the first line, with or without ``#``, or in the last comment before the first point, as
-in ``# lon lat depth vp vs rho``. A unit may follow a name in parentheses or brackets: ``depth(km) vp[m/s]``.
-Columns are separated by spaces, tabulators, commas or semicolons. Text after ``#``, ``%`` or ``!`` is a comment. The
-``tomography_model.xyz`` of SPECFEM3D is recognized by its header of four lines of numbers.
+**Text** has one point per line, on a regular lattice in any order, with named columns. The names of the columns are in
+the first line, with or without ``#``, or in the last comment before the first point, as in ``# lon lat depth vp vs
+rho``. A unit may follow a name in parentheses or brackets: ``depth(km) vp[m/s]``. Columns are separated by spaces,
+tabulators, commas or semicolons. Text after ``#``, ``%`` or ``!`` is a comment. The ``tomography_model.xyz`` of
+SPECFEM3D is recognized by its header of four lines of numbers.
 """
 
 from __future__ import annotations

@@ -1,21 +1,13 @@
 """Meshes in files of other programs: hexahedra, tetrahedra, and the names of surfaces.
 
-Hexahedral meshes in files of other programs: Gmsh .msh, VTU, Exodus II, and the folder of SPECFEM3D.
+Hexahedra are read from Gmsh .msh, VTU, Exodus II, and the folder of SPECFEM3D, tetrahedra from Gmsh .msh, GAMBIT .neu,
+VTU and Exodus II. The contents are returned as plain arrays, 27 nodes always in Gmsh's order;
+:func:`lithowave.mesh.read_hexahedral_mesh` and :func:`lithowave.mesh.read_tetrahedral_mesh` make checked meshes of
+them. Lengths are in meters.
 
-The contents are returned as plain arrays, 27 nodes always in Gmsh's order;
-:func:`lithowave.mesh.read_hexahedral_mesh` makes a checked mesh of them. Lengths are in meters.
-
-Names of volumes and surfaces are those of physical groups (Gmsh) and of blocks and side sets (Exodus). VTU has
-no names: an integer cell array ``gmsh:physical`` or ``material`` numbers the volumes.
-
-Tetrahedral meshes in files of other programs: Gmsh .msh, GAMBIT .neu, VTU and Exodus II.
-
-The contents are returned as plain arrays; :func:`lithowave.mesh.read_tetrahedral_mesh` makes a
-checked mesh of them. Lengths are in meters. Names of volumes and surfaces are those of physical groups (Gmsh), and of
-element groups and boundary conditions (GAMBIT), and of blocks and side sets (Exodus). VTU has no names: an integer cell
-array ``gmsh:physical`` or ``material`` numbers the volumes.
-
-Names of the surfaces of meshes: those of lithowave, and those that other programs and users give to the same.
+Names of volumes and surfaces are those of physical groups (Gmsh), of element groups and boundary conditions (GAMBIT),
+and of blocks and side sets (Exodus). VTU has no names: an integer cell array ``gmsh:physical`` or ``material`` numbers
+the volumes. Other programs and users give other names than lithowave to the same surfaces, which are known here.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""Gridded models from files of any supported format, identified by their content.
+"""Gridded models from files of any supported format, identified by their content, and from objects in memory.
 
-Gridded models from objects in memory: xarray Datasets, and dictionaries of NumPy arrays.
-
-A Dataset names its dimensions. In a dictionary the entry ``axes`` may do so, as in a ``.npz`` file. xarray is not
-imported: any object with ``data_vars`` and ``variables``, which have ``dims``, ``attrs`` and ``values``, is accepted.
+The objects are xarray Datasets and dictionaries of NumPy arrays. A Dataset names its dimensions. In a dictionary the
+entry ``axes`` may do so, as in a ``.npz`` file. xarray is not imported: any object with ``data_vars`` and
+``variables``, which have ``dims``, ``attrs`` and ``values``, is accepted.
 """
 
 from __future__ import annotations

@@ -1,19 +1,17 @@
 """Meshes of GAMBIT, Exodus II and SPECFEM3D, and the size of VTU files.
 
-Tetrahedral meshes in GAMBIT's neutral format (.neu). Lengths are in meters.
+**GAMBIT**: tetrahedral meshes in its neutral format (.neu). Lengths are in meters. Groups of elements have the names of
+their materials. Boundary conditions have names such as ``top`` or ``free``, or names that end in the three digits of
+SeisSol: 101 is a free surface, 105 is absorbing.
 
-Groups of elements have the names of their materials. Boundary conditions have names such as ``top`` or ``free``, or
-names that end in the three digits of SeisSol: 101 is a free surface, 105 is absorbing.
+**Exodus II** files are read without meshio, which ignores the names of blocks, side sets and element IDs.
 
-Meshes in Exodus II files, read without meshio, which ignores the names of blocks, side sets and element IDs.
+**SPECFEM3D**: a folder with text files of nodes, hexahedra, materials and surfaces. ``mesh_file`` has the number of
+elements, then lines with ID and eight nodes; ``nodes_coords_file`` has the number of nodes, then ID, x, y and z in m;
+``materials_file`` has ID and material of each element. Files of surfaces have a number of faces, then the ID of the
+element and the four nodes of each. Groups are the numbers of the materials.
 
-External meshes of SPECFEM3D: a folder with text files of nodes, hexahedra, materials and surfaces.
-
-``mesh_file`` has the number of elements, then lines with ID and eight nodes; ``nodes_coords_file`` has the number of
-nodes, then ID, x, y and z in m; ``materials_file`` has ID and material of each element. Files of surfaces have a number
-of faces, then the ID of the element and the four nodes of each. Groups are the numbers of the materials.
-
-The size of the compressed arrays of a VTU file, which meshio expands without a limit.
+**VTU**: the compressed arrays, which meshio expands without a limit, must not be too large.
 """
 
 from __future__ import annotations

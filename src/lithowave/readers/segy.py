@@ -1,10 +1,7 @@
-"""SEG-Y files: positions of shots and receivers, sections, limits of the format; CSV files of shots.
+"""SEG-Y files of either byte order, read with segyio: positions of shots and receivers, sections; CSV files of shots.
 
-Opening SEG-Y files of either byte order with segyio.
-
-Positions of shots and receivers from the trace headers of SEG-Y files, through segyio.
-
-Reference: SEG Technical Standards Committee (2002), SEG Y rev 1 data exchange format. Bytes of the trace header:
+**Positions** of shots and receivers are in the trace headers. Reference: SEG Technical Standards Committee (2002), SEG
+Y rev 1 data exchange format. Bytes of the trace header:
 
 ======= =========================================================================================
 9-12    field record number, which names the shots
@@ -21,17 +18,15 @@ Lengths are in m, or in ft if the binary header states it (bytes 3255-3256). A s
 standard, but often stands in headers that were never completed, as do coordinates of 0: such files are accepted only
 if the offsets confirm the positions.
 
-Limits of SEG-Y files of revision 1: intervals in integer microseconds, and 16-bit integers.
+Files of revision 1 have intervals in integer microseconds, and 16-bit integers.
 
-Sections from SEG-Y files: one trace per position along a line, samples downwards; through segyio.
+**Sections** have one trace per position along a line, samples downwards. SEG-Y has no field for depth sections: by
+convention the sample interval, whose unit is the microsecond or a thousandth of a millisecond, then is in thousandths
+of a meter.
 
-SEG-Y has no field for depth sections: by convention the sample interval, whose unit is the microsecond or a thousandth
-of a millisecond, then is in thousandths of a meter.
-
-CSV files of shots: a first line with the column names, then one line per shot.
-
-Positions are ``x, y, z`` or ``x, y`` in m, or ``longitude, latitude`` in degrees; ``depth``, in m below the surface,
-may be added to the latter two. ``name`` and ``scale`` are optional. Lines that begin with # are comments.
+**CSV files** of shots have a first line with the column names, then one line per shot. Positions are ``x, y, z`` or
+``x, y`` in m, or ``longitude, latitude`` in degrees; ``depth``, in m below the surface, may be added to the latter two.
+``name`` and ``scale`` are optional. Lines that begin with # are comments.
 """
 
 from __future__ import annotations

@@ -11,14 +11,12 @@ where only version 2.0 has VS and DEN, and then NT1, NT2 and NT3 samples of the 
 its own. Text after ``#`` is a comment. Units are degrees, km (DEP, LEN, WID, DTOP, SHYP, DHYP), s, cm, cm/s, cm2
 and g/cm3.
 
-Finite faults in the HDF5 form of the Standard Rupture Format, as SW4 reads it.
+The HDF5 form is that which SW4 reads. The file has the attributes VERSION (1.0 or 2.0) and PLANE (a compound type, one
+element per plane), a dataset POINTS (a compound type, one element per subfault) and datasets SR1, SR2 and SR3: the
+samples of all subfaults, one subfault after another. SR2 and SR3 may be absent if no subfault has samples of these
+components. Units are those of the text form.
 
-The file has the attributes VERSION (1.0 or 2.0) and PLANE (a compound type, one element per plane), a dataset POINTS
-(a compound type, one element per subfault) and datasets SR1, SR2 and SR3: the samples of all subfaults, one subfault
-after another. SR2 and SR3 may be absent if no subfault has samples of these components. Units are those of the text
-form.
-
-The values of a file in the Standard Rupture Format, in the units of the format, and their conversion to a fault.
+The values are read in the units of the format, and then converted to a fault.
 """
 
 from __future__ import annotations

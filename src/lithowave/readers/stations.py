@@ -1,19 +1,16 @@
-"""STATIONS files: one station per line: ``name network latitude longitude elevation burial``.
+"""Receivers as files describe them, before they are placed in the domain: STATIONS, CSV, FDSN text and StationXML.
 
-With Cartesian coordinates the third column is y (North) and the fourth x (East), in m: y replaces latitude. Text after
-``#`` or ``!`` is a comment.
+**STATIONS** files have one station per line: ``name network latitude longitude elevation burial``. With Cartesian
+coordinates the third column is y (North) and the fourth x (East), in m: y replaces latitude. Text after ``#`` or ``!``
+is a comment.
 
-Receivers as files describe them, before they are placed in the domain.
+**Positions** of sensors are one per station, or one per location code where they differ. StationXML files and ObsPy
+inventories list stations with epochs, and in each the channels with their epochs. The receivers are the distinct
+positions of the seismometers and accelerometers (instrument codes H, L, M, N, P, G, S and X of SEED), or the position
+of a station without such channels.
 
-Positions of the sensors of stations: one per station, or one per location code where they differ.
-
-StationXML files and ObsPy inventories list stations with epochs, and in each the channels with their epochs. The
-receivers are the distinct positions of the seismometers and accelerometers (instrument codes H, L, M, N, P, G, S and X
-of SEED), or the position of a station without such channels.
-
-CSV tables of receivers: a first line that names the columns, then one line per receiver.
-
-Columns, in any order, of which those in parentheses are other names:
+**CSV tables** have a first line that names the columns, then one line per receiver. Columns, in any order, of which
+those in parentheses are other names:
 
 ``station`` (name, sta)             required
 ``network`` (net), ``location`` (loc)
@@ -26,7 +23,7 @@ Columns, in any order, of which those in parentheses are other names:
 A unit may follow the name: ``x [km]``, ``depth (ft)``. Columns are separated by commas, semicolons or tabs. Lines that
 begin with # are comments.
 
-Stations in the text format of FDSN web services: columns separated by ``|``, at the level of stations or channels.
+**Text of FDSN web services** has columns separated by ``|``, at the level of stations or channels.
 
     #Network | Station | Latitude | Longitude | Elevation | SiteName | StartTime | EndTime
     #Network | Station | Location | Channel | Latitude | Longitude | Elevation | Depth | Azimuth | Dip | ...
@@ -34,11 +31,9 @@ Stations in the text format of FDSN web services: columns separated by ``|``, at
 Without the first line, the number of columns shows the level. Latitude and longitude are in degrees, elevation and
 depth in m, times in UTC. Lines that begin with ``#`` are comments.
 
-FDSN StationXML 1.0, 1.1 and 1.2: positions of stations and channels.
-
-Reference: FDSN StationXML schema, http://www.fdsn.org/xml/station/. Latitudes and longitudes are in degrees (WGS 84),
-elevations in m above sea level; the depth of a channel is that of its sensor below the surface, m. Instrument
-responses are not read.
+**StationXML** 1.0, 1.1 and 1.2 of the FDSN: positions of stations and channels. Reference: FDSN StationXML schema,
+http://www.fdsn.org/xml/station/. Latitudes and longitudes are in degrees (WGS 84), elevations in m above sea level; the
+depth of a channel is that of its sensor below the surface, m. Instrument responses are not read.
 """
 
 from __future__ import annotations

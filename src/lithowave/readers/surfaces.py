@@ -1,18 +1,14 @@
-"""Surfaces: elevations on grids, also those of GMT.
+"""Surfaces: elevations on rectilinear grids, from NetCDF, HDF5 or NumPy ``.npz`` files, and on grids of GMT.
 
-Elevations on grids of GMT and other software: ``z(lat, lon)`` or ``z(y, x)``, and the format of GMT 3.
+**Grids of GMT** and other software are ``z(lat, lon)`` or ``z(y, x)``, or have the format of GMT 3. Axes are identified
+by their names and attributes. GMT writes the centers of the cells as coordinates also for pixel registration
+(``node_offset = 1``); the format of GMT 3 (``x_range``, ``y_range``, ``dimension`` and ``z``) has no coordinates, only
+the ends of the region, and rows from North to South.
 
-Axes are identified by their names and attributes. GMT writes the centers of the cells as coordinates also for pixel
-registration (``node_offset = 1``); the format of GMT 3 (``x_range``, ``y_range``, ``dimension`` and ``z``) has no
-coordinates, only the ends of the region, and rows from North to South.
-
-Surfaces: elevations on a rectilinear grid, from NetCDF, HDF5 or NumPy ``.npz`` files.
-
-The file contains ``elevation`` (m, positive upwards) and its ascending axes ``x`` (East) and ``y`` (North) in m. The
-dimensions of ``elevation`` may be in any order if the file names them: NetCDF does, ``.npz`` and plain HDF5 files do
-with an entry ``axes``, for example ``["y", "x"]``. Without names the order must follow from the shape, so x and y must
-have different numbers of points. The default unit is the meter; ``units`` attributes override it. Grids of GMT, and
-grids on longitude and latitude, are read by `surfaces`.
+**Other files** contain ``elevation`` (m, positive upwards) and its ascending axes ``x`` (East) and ``y`` (North) in m.
+The dimensions of ``elevation`` may be in any order if the file names them: NetCDF does, ``.npz`` and plain HDF5 files
+do with an entry ``axes``, for example ``["y", "x"]``. Without names the order must follow from the shape, so x and y
+must have different numbers of points. The default unit is the meter; ``units`` attributes override it.
 """
 
 from __future__ import annotations

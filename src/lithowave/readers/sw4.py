@@ -1,25 +1,23 @@
 """Material files of SW4: rfile and sfile.
 
-Raster files (rfile) of SW4: blocks of regular grids with different spacing, in a rotated map projection.
-
-The file begins with int32 magic = 1 (which states the byte order), int32 bytes per value (4 or 8), int32 attenuation (0
-or 1), float64 azimuth of the first axis, longitude and latitude of the origin (degrees), int32 length of the PROJ text,
-the text, and int32 number of blocks. Each block has a header of float64 horizontal spacing, vertical spacing and top
-(m, positive downwards), and int32 numbers of components and of points along the three axes. The values follow, with the
-component as the fastest index, then the third, second and first axis. The first block has one component, the
-elevation of the topography in m; the others have rho, vp, vs and with attenuation qp, qs, in SI.
+**Raster files** (rfile) have blocks of regular grids with different spacing, in a rotated map projection. The file
+begins with int32 magic = 1 (which states the byte order), int32 bytes per value (4 or 8), int32 attenuation (0 or 1),
+float64 azimuth of the first axis, longitude and latitude of the origin (degrees), int32 length of the PROJ text, the
+text, and int32 number of blocks. Each block has a header of float64 horizontal spacing, vertical spacing and top (m,
+positive downwards), and int32 numbers of components and of points along the three axes. The values follow, with the
+component as the fastest index, then the third, second and first axis. The first block has one component, the elevation
+of the topography in m; the others have rho, vp, vs and with attenuation qp, qs, in SI.
 
 Values above the topography are not those of rock; they are replaced by the first values below it in the same column.
 Points below it with negative values have no value.
 
-HDF5 material files (sfile) of SW4: curvilinear grids between surfaces, in a rotated map projection.
-
-The file has the attributes ``Origin longitude, latitude, azimuth`` (degrees), ``ngrids`` and ``Attenuation``. The group
-``Material_model`` has a group ``grid_i`` for each block from the top down, with the attribute ``Horizontal grid size``
-(m) and the arrays ``Rho``, ``Cp``, ``Cs`` and with attenuation ``Qp``, ``Qs`` (SI; first axis along the azimuth, second
-axis 90 degrees clockwise from it, third axis downwards). ``Z_interfaces/z_values_i`` and ``z_values_(i+1)`` are the
-upper and lower surface of block i in m, positive downwards; its points are evenly spaced between them. The file does
-not state the projection; it is the transverse Mercator projection around the origin on WGS84.
+**HDF5 files** (sfile) have curvilinear grids between surfaces, in a rotated map projection. The file has the attributes
+``Origin longitude, latitude, azimuth`` (degrees), ``ngrids`` and ``Attenuation``. The group ``Material_model`` has a
+group ``grid_i`` for each block from the top down, with the attribute ``Horizontal grid size`` (m) and the arrays
+``Rho``, ``Cp``, ``Cs`` and with attenuation ``Qp``, ``Qs`` (SI; first axis along the azimuth, second axis 90 degrees
+clockwise from it, third axis downwards). ``Z_interfaces/z_values_i`` and ``z_values_(i+1)`` are the upper and lower
+surface of block i in m, positive downwards; its points are evenly spaced between them. The file does not state the
+projection; it is the transverse Mercator projection around the origin on WGS84.
 """
 
 from __future__ import annotations

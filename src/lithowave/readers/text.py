@@ -1,13 +1,12 @@
-"""Functions shared by readers of text files: numbered lines, and numbers in the notation of other programs.
+"""Functions shared by readers of text files.
 
-Units and their exact factors to SI: the base units of the simulation file, and unit texts of data files.
-
-XML files as trees of elements with line numbers, through the expat parser of the standard library.
+It contains numbered lines, and numbers in the notation of other programs; units and their exact factors to SI: the base
+units of the simulation file, and unit texts of data files; samples of a time function: one column (values), or two
+(time in s, value); and XML files as trees of elements with line numbers, through the expat parser of the standard
+library.
 
 Document type declarations are refused: they can define entities that expand without limit or refer to other files, and
 the formats of seismology do not use them.
-
-Samples of a time function in a text file: one column (values), or two (time in s, value).
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Reports of comparisons and of surveys.
 
-The report of a comparison of two runs: misfits of all receivers and their traces.
-
-The report of a survey: a table of its shots, with their states and links to their reports.
+That of a comparison of two runs has the misfits of all receivers and their traces, that of a survey a table of its
+shots, with their states and links to their reports.
 """
 
 from __future__ import annotations
@@ -184,7 +183,7 @@ def _row(directory: Path, target: Path, shot: ShotRow, chunk: ChunkMap | None) -
     return [shot.number, shot.name, *place, state, shot.note, results]
 
 
-def _layout(page: Page, directory: Path, shots: Sequence[ShotRow], entries: Entries) -> str:
+def _layout(page: Page, directory: Path, shots: Sequence[ShotRow], entries: ReadEntries) -> str:
     """Return a map of the shots, and of the receivers of the first shot that has started."""
     traces: list[Entries] = []
     chunk = chunk_of(entries)

@@ -1,6 +1,6 @@
 """The page of a report: HTML from templates, with pictures, data and the plotting library embedded.
 
-Seismograms for the interactive plots of a report, and the table of their peak values.
+It also contains the seismograms for the interactive plots of a report, and the table of their peak values.
 """
 
 from __future__ import annotations

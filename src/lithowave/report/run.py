@@ -1,8 +1,6 @@
 """The report of a run: description, model, source, seismograms, movie, warnings, timings and provenance.
 
-Plots of the material model for a report.
-
-Table of the sources of a run, and plots of their time functions and spectra, for a report.
+The model is drawn in sections. The sources have a table, and plots of their time functions and spectra.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ import os
 import shutil
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
@@ -58,6 +58,10 @@ from lithowave.solvers.common.reports import RankWorkload
 from lithowave.solvers.interface import Plan
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from lithowave.description.sources import PointSource
+    from lithowave.json_types import Entries
     from lithowave.media.anelasticity import Anelasticity
 
 
@@ -232,9 +236,9 @@ def estimate_scaling(
     InputError : the grid or mesh cannot be partitioned among these ranks, or a rank would be empty.
     """
     method = load_method(simulation.solver.method)
-    shares = method.partition_report(simulation, plan, ranks, backend.name)
+    shares = method.partition_report(simulation.experiment, plan, ranks, backend.name)
     whole = simulation.with_overrides({"compute.parts": None})
-    alone = method.partition_report(whole, plan, 1, backend.name)[0].work
+    alone = method.partition_report(whole.experiment, plan, 1, backend.name)[0].work
     units, work = [share.units for share in shares], [share.work for share in shares]
     if min(units) < 1:
         raise InputError("--ranks", f"{ranks} ranks share {sum(units)} {plan.unit}", "allowed: at least one per rank")
@@ -269,7 +273,7 @@ def _time_text(seconds: float) -> str:
     return f"{1e3 * seconds:.4g} ms" if seconds < 1 else f"{seconds:.3g} s"
 
 
-def source_summary(simulation: Simulation) -> dict[str, Any]:
+def source_summary(simulation: Simulation) -> Entries:
     """Return facts about all point sources; empty without sources.
 
     Entries: ``count``; ``moment_n_m``, the sum of the scalar moments of all moment tensors, and ``moment_magnitude``;
@@ -294,7 +298,7 @@ def source_summary(simulation: Simulation) -> dict[str, Any]:
     return found
 
 
-def source_line(summary: dict[str, Any], resolved: float | None) -> str:
+def source_line(summary: Entries, resolved: float | None) -> str:
     """Return the text of a summary; resolved : highest frequency that the discretization resolves, Hz."""
     parts = [f"{summary['count']:,} point source{'s' * (summary['count'] > 1)}"]
     if "moment_n_m" in summary:
@@ -320,7 +324,7 @@ def _depths(low: float, high: float) -> str:
     return f"depth {low:.6g} m" if low == high else f"depths {low:.6g} to {high:.6g} m"
 
 
-def _highest(sources: Any, moments: np.ndarray) -> float:
+def _highest(sources: Sequence[PointSource], moments: np.ndarray) -> float:
     """Return the highest frequency of the time functions, Hz."""
     found, faults = {0.0}, {}
     for source, moment in zip(sources, moments, strict=True):
@@ -339,7 +343,7 @@ def plan_anelasticity(simulation: Simulation, plan: Plan) -> Anelasticity | None
     return found
 
 
-def plan_summary(simulation: Simulation, plan: Plan) -> dict[str, Any]:
+def plan_summary(simulation: Simulation, plan: Plan) -> Entries:
     """Return the summary of the plan, with the entries ``sources``, ``axes`` in a projection, and ``attenuation`` if
     the material has quality factors.
 
@@ -422,6 +426,16 @@ def accuracy_levels(simulation: Simulation, loop_s: float | None) -> list[Accura
     ]
 
 
+class Report(Protocol):
+    """What is printed of a report of a run or of a survey."""
+
+    @property
+    def warnings(self) -> Sequence[str]: ...
+    @property
+    def problems(self) -> Sequence[str]: ...
+    def lines(self) -> list[tuple[str, str]]: ...
+
+
 @dataclass(frozen=True)
 class CheckReport:
     """Requirements and predicted time of a run, as reported by ``lithowave check``.
@@ -450,7 +464,7 @@ class CheckReport:
     """
 
     title: str
-    plan: dict[str, Any]
+    plan: Entries
     plan_lines: list[tuple[str, str]]
     backend: str
     device: str
@@ -468,7 +482,7 @@ class CheckReport:
     problems: list[str]
     partition: ScalingEstimate | None = None
     ranks_per_machine: int | None = None
-    model: dict[str, Any] = field(default_factory=dict)
+    model: Entries = field(default_factory=dict)
     model_lines: list[tuple[str, str]] = field(default_factory=list)
     outputs_s: float | None = None
     accuracy: list[AccuracyLevel] = field(default_factory=list)
@@ -492,7 +506,7 @@ class CheckReport:
             f"machines like this one, with at most {fitting} rank{'s' * (fitting > 1)} on each"
         )
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> Entries:
         """Return all entries as plain values for JSON."""
         entries = asdict(self) | {rate_key(self.unit): self.rate, "runnable": self.runnable}
         return {name: entry for name, entry in entries.items() if name not in ("plan_lines", "model_lines", "rate")}
@@ -539,7 +553,7 @@ class CheckReport:
         return report_text(self)
 
 
-def report_text(report: Any) -> str:
+def report_text(report: Report) -> str:
     """Return the entries, warnings and problems of a report of a run or of a survey, one per line."""
     lines = [*report.lines(), *(("warning", text) for text in report.warnings)]
     lines += [("PROBLEM", text) for text in report.problems]
@@ -570,7 +584,7 @@ def check_simulation(simulation: Simulation, *, measure: bool = True, ranks: int
         require_ranks(simulation, ranks)
     backend, problems = _backend(simulation)
     require_mesh_memory(simulation, backend)
-    plan = load_method(simulation.solver.method).plan(simulation, backend)
+    plan = load_method(simulation.solver.method).plan(simulation.experiment, backend)
     plan.require_points(simulation)
     anelasticity = plan_anelasticity(simulation, plan)
     sizes = _output_sizes(simulation, plan)
@@ -580,7 +594,7 @@ def check_simulation(simulation: Simulation, *, measure: bool = True, ranks: int
     loop = outputs = None
     if measure and not problems:
         loop, outputs = _predicted_times(simulation, plan, backend, sizes.written, memory.free)
-    warnings = [*simulation.warnings(), *plan.warnings(simulation), *_occupied(directory)]
+    warnings = [*simulation.warnings(), *plan.warnings(simulation.experiment), *_occupied(directory)]
     warnings += _slow_disk(loop, outputs, sizes.written)
     model, steps = model_report(simulation), plan.schedule.steps
     partition, fitting = memory.partition, None
@@ -685,7 +699,7 @@ def _fitting_ranks(partition: ScalingEstimate, free: int, backend: Backend) -> i
 
 
 def _plan_lines(
-    simulation: Simulation, plan: Plan, anelasticity: Anelasticity | None, summary: dict[str, Any]
+    simulation: Simulation, plan: Plan, anelasticity: Anelasticity | None, summary: Entries
 ) -> list[tuple[str, str]]:
     """Return (name, text) of the entries about domain, plan, sources and receivers."""
     lines = domain_lines(simulation) + plan.lines() + layer_lines(simulation)

@@ -5,11 +5,11 @@ The self-checks of a run verify that each source and receiver is represented onc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -72,6 +72,9 @@ from lithowave.run.status import Result
 from lithowave.solvers import load_method
 from lithowave.solvers.interface import Clock, GatheredSolver, Plan, Solver, check_placement
 
+if TYPE_CHECKING:
+    from lithowave.json_types import Entries, ReadEntries
+
 
 def checked_sources(acquisition: Acquisition, solver: Solver, ranks: Ranks) -> Onsets:
     """Compare the sources and receivers of all ranks with the description; return the onsets of the sources.
@@ -133,7 +136,7 @@ def run_simulation(
     overwrite: bool = False,
     show: ProgressCallback | None = None,
     callbacks: Sequence[Callback] = (),
-    **overrides: Any,
+    **overrides: object,
 ) -> Result:
     """Run a simulation from step 0.
 
@@ -180,7 +183,7 @@ def run_simulation(
         context = RunContext(simulation, plan, ranks, backend, folder, fingerprint(description), users)
         _record_begin(context, summary)
         with phase("warnings"):
-            texts = simulation.warnings() + plan.warnings(simulation)
+            texts = simulation.warnings() + plan.warnings(simulation.experiment)
         _report_warnings(texts, ranks, folder)
         return _result(context, None, show)
 
@@ -245,7 +248,7 @@ def restart_run(
         folder.record_restart(checkpoint.step if checkpoint else 0)
         changed_callbacks = _changed_callbacks(folder.report.get("callbacks", []), users)
         with phase("warnings"):
-            texts = simulation.warnings() + plan.warnings(simulation)
+            texts = simulation.warnings() + plan.warnings(simulation.experiment)
         _report_warnings(texts + changed_callbacks, ranks, folder)
         context = RunContext(simulation, plan, ranks, device, folder, fingerprint(description), users)
         return _result(context, checkpoint, show)
@@ -264,7 +267,7 @@ class RunContext:
     users: Sequence[UserCallback] = ()
 
 
-def _record_begin(context: RunContext, summary: dict[str, Any]) -> None:
+def _record_begin(context: RunContext, summary: Entries) -> None:
     """Write the model of a material from Python, and the entries of run.json about the run and its inputs.
 
     summary : of the plan.
@@ -282,7 +285,7 @@ def _record_begin(context: RunContext, summary: dict[str, Any]) -> None:
 
 
 def _planned(
-    simulation: Simulation, ranks: Ranks, previous: Mapping[str, Any] | None = None
+    simulation: Simulation, ranks: Ranks, previous: ReadEntries | None = None
 ) -> tuple[Backend, Plan]:
     """Return the device of this rank and its plan, if the run fits into the memory.
 
@@ -309,9 +312,9 @@ def _planned(
     require_room(simulation, backend, ranks)
     method = load_method(simulation.solver.method)
     with phase("kernels"):
-        getattr(method, "compile_ahead", lambda *_: None)(simulation, backend)
+        getattr(method, "compile_ahead", lambda *_: None)(simulation.experiment, backend)
     with phase("plan"):
-        plan: Plan = method.plan(simulation, backend, ranks, previous)
+        plan: Plan = method.plan(simulation.experiment, backend, ranks, previous)
     with phase("estimate of memory"):
         require_memory(memory_needed(simulation, plan, backend), backend, plan.memory_hint, ranks)
     return backend, plan
@@ -375,7 +378,7 @@ def _execute(
             folder.write_report(**backend.facts(), **halo.facts())
             folder.log(device_text(folder.report))
             with phase("arrays"):
-                local = load_method(simulation.solver.method).Solver(plan, simulation, backend, halo)
+                local = load_method(simulation.solver.method).Solver(plan, simulation.experiment, backend, halo)
             solver = GatheredSolver(local, context.ranks, simulation.acquisition)
             parts = _make_callbacks(context, solver, checkpoint, show, signals, stopwatch, callbacks)
             if checkpoint is not None:
@@ -449,7 +452,7 @@ def _make_callbacks(
     return _Callbacks(recorders, outputs, progress, checkpoints, onsets)
 
 
-def _efficiency(context: RunContext, loop_s: float, clock: Clock, first: int) -> dict[str, Any]:
+def _efficiency(context: RunContext, loop_s: float, clock: Clock, first: int) -> Entries:
     """Return the entries of run.json on the efficiency of the loop from step `first` to the end; none on other ranks
     than the first, or without a step."""
     plan, simulation, report = context.plan, context.simulation, context.folder.report
@@ -484,7 +487,7 @@ class RankWatchdog(Callback):
         self.ranks.end_watch()
 
 
-def device_text(facts: dict[str, Any]) -> str:
+def device_text(facts: Entries) -> str:
     """Return one line of text about the device of a run."""
     versions = ", ".join(f"{name} {value}" for name, value in facts.get("cuda", {}).items() if value)
     more = f"{facts['threads']} threads" if "threads" in facts else versions
@@ -571,10 +574,10 @@ def _write_waveforms(simulation: Simulation, folder: RunFolder) -> None:
 
 
 def _sorted_overrides(
-    simulation: Simulation, overrides: dict[str, Any], output: str | Path | None
-) -> dict[str, Any]:
+    simulation: Simulation, overrides: Entries, output: str | Path | None
+) -> Entries:
     """Return keyword arguments as dotted keys of `compute` or `output`."""
-    sorted_keys: dict[str, Any] = {} if output is None else {"output.directory": str(output)}
+    sorted_keys: Entries = {} if output is None else {"output.directory": str(output)}
     for name, value in overrides.items():
         part = "compute" if name in type(simulation.compute).model_fields else "output"
         sorted_keys[f"{part}.{name}"] = value

@@ -13,7 +13,7 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -29,6 +29,9 @@ from lithowave.parallel.ranks import Ranks
 from lithowave.process import phase, recorded_phases
 from lithowave.run.signals import SignalRequests
 from lithowave.solvers.interface import Clock, GatheredSolver, Schedule
+
+if TYPE_CHECKING:
+    from lithowave.json_types import Entries
 
 
 @runtime_checkable
@@ -272,7 +275,7 @@ def require_motion(onsets: Onsets, step: int) -> None:
         )
 
 
-def explain_zero_seismograms(onsets: Onsets, simulation: Simulation, faces: dict[str, Any]) -> str:
+def explain_zero_seismograms(onsets: Onsets, simulation: Simulation, faces: Entries) -> str:
     """Return a warning if all seismograms of a run may be zero because no wave can have reached a receiver.
 
     Parameters
@@ -334,7 +337,7 @@ def _distances(domain: Domain, source: PointSource, positions: np.ndarray) -> np
     return np.where(radiated > RADIATED * np.linalg.norm(tensor) * distance, distance, np.inf)
 
 
-def _free_positions(simulation: Simulation, faces: dict[str, Any]) -> np.ndarray:
+def _free_positions(simulation: Simulation, faces: Entries) -> np.ndarray:
     """Return the positions (receivers, 3), m, of the receivers that are not on a rigid face."""
     positions = simulation.acquisition.receiver_positions
     if "rigid" in faces:  # of a mesh file: anywhere

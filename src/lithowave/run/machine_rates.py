@@ -10,11 +10,14 @@ import json
 import os
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from lithowave.backends.cuda_source import cache_root
 from lithowave.backends.interface import Backend
 from lithowave.solvers.interface import Plan
+
+if TYPE_CHECKING:
+    from lithowave.json_types import Entries
 
 BENCH, CHECK = "lithowave bench", "lithowave check"
 """Origins of a rate. That of the bench, a longer measurement of a larger grid or mesh, replaces that of check."""
@@ -32,7 +35,7 @@ def rate_name(method: str, plan: Plan, backend: Backend) -> str:
     return ", ".join([backend.device, *threads, backend.precision, method, plan.unit_kind])
 
 
-def stored_rates() -> dict[str, dict[str, Any]]:
+def stored_rates() -> dict[str, Entries]:
     """Return all rates by key: rate (points or elements per second) and origin; empty if the file is not readable."""
     try:
         found = json.loads(rates_file().read_text(encoding="utf-8"))

@@ -17,11 +17,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 from lithowave.output.run_folder import RunFolder
 from lithowave.run.loop import Callback
 from lithowave.solvers.interface import Clock, GatheredSolver, Plan
+
+if TYPE_CHECKING:
+    from lithowave.json_types import Entries
 
 MOST = 1.15  # efficiency above which a stored rate is not that of this machine
 SMALLEST_LOSS = 0.02  # of the loop, which is reported
@@ -56,8 +59,8 @@ class LoopTimes:
 
 
 def loop_efficiency(
-    plan: Any, summary: dict[str, Any], times: LoopTimes, rate: float | None, devices: int = 1
-) -> dict[str, Any]:
+    plan: Plan, summary: Entries, times: LoopTimes, rate: float | None, devices: int = 1
+) -> Entries:
     """Return the entries of run.json on the efficiency of the loop.
 
     plan, summary : of the run. rate : updates per second of one device; None if unknown. devices : number of ranks.
@@ -103,7 +106,7 @@ def _rest(seconds: float, share: float, layers: float, devices: int) -> tuple[st
     return "boundaries", seconds, f"boundaries, sources, receivers{more} {share:.0%} of the step"
 
 
-def efficiency_line(report: dict[str, Any], method: str) -> str:
+def efficiency_line(report: Entries, method: str) -> str:
     """Return the line that a command prints at the end of a run, from run.json."""
     losses = report.get("loop_losses") or []
     if report.get("loop_efficiency") is None:
@@ -119,7 +122,7 @@ def efficiency_line(report: dict[str, Any], method: str) -> str:
     return text + (f"; largest loss: {losses[0]['text']}" if losses else "")
 
 
-ProgressCallback = Callable[[dict[str, Any]], None]
+ProgressCallback = Callable[["Entries"], None]
 
 DISPLAY_INTERVAL, WRITE_INTERVAL = 0.25, 1.0
 """Wall time, s, between two calls of `show`, and between two versions of progress.json."""
@@ -181,7 +184,7 @@ class Progress(Callback):
             self.next_written = now + WRITE_INTERVAL
             self.folder.write_progress(entries)
 
-    def entries(self, clock: Clock, now: float) -> dict[str, Any]:
+    def entries(self, clock: Clock, now: float) -> Entries:
         """Return step, time, rate and remaining time; rate and remaining time are None until they are known."""
         rate = self.rate(clock, now)
         left = self.count * (clock.steps - clock.step)

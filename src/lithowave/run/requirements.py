@@ -29,7 +29,7 @@ class MemoryRequirement:
 def memory_needed(simulation: Simulation, plan: Plan, backend: Backend) -> MemoryRequirement:
     """Return the memory required by a run, excluding the Python process."""
     arrays, buffers = plan.memory_bytes(backend), _buffer_bytes(simulation, plan)
-    lists = plan.sampling_bytes(simulation)
+    lists = plan.sampling_bytes(simulation.experiment)
     if not backend.own_memory:
         return MemoryRequirement(plan.plan_bytes() + arrays + lists + buffers, None)
     # A checkpoint is written from a copy in main memory, and so are the lists of a mesh made there.
@@ -81,7 +81,7 @@ def require_room(simulation: Simulation, backend: Backend, ranks: Ranks) -> None
     ------
     ResourceError : see `require_memory`.
     """
-    estimate = load_method(simulation.solver.method).estimate_memory(simulation, backend)
+    estimate = load_method(simulation.solver.method).estimate_memory(simulation.experiment, backend)
     plan, arrays = estimate.plan_bytes // ranks.size, estimate.array_bytes // ranks.size
     need = MemoryRequirement(plan, arrays) if backend.own_memory else MemoryRequirement(plan + arrays, None)
     require_memory(need, backend, estimate.hint, ranks)
@@ -94,7 +94,7 @@ def require_mesh_memory(simulation: Simulation, backend: Backend) -> None:
     ------
     ResourceError : see `require_memory`.
     """
-    estimate = load_method(simulation.solver.method).estimate_memory(simulation, backend)
+    estimate = load_method(simulation.solver.method).estimate_memory(simulation.experiment, backend)
     _require(estimate.plan_bytes, free_main_memory(), "of memory for its mesh", "free", f"{estimate.hint}.")
 
 

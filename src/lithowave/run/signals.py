@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import Any
 
 from lithowave.parallel.ranks import Ranks
 from lithowave.run.time_limit import take_early
@@ -48,7 +47,7 @@ def stop_signals() -> Iterator[SignalHandler]:
 
 
 @contextmanager
-def handled_by(receive: Callable[[int, FrameType | None], Any]) -> Iterator[None]:
+def handled_by(receive: Callable[[int, FrameType | None], object]) -> Iterator[None]:
     """Call a function for the signals inside the block, and for those deferred; restore the previous handlers.
 
     Python allows this in the main thread only: in other threads, signals have their usual effect.

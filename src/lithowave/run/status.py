@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from shlex import quote
-from typing import Any
+from typing import TYPE_CHECKING
 
 from lithowave.errors import InputError, OutputError
 from lithowave.output.checkpoint import FILE_NAME as CHECKPOINT
@@ -24,6 +24,13 @@ from lithowave.output.seismograms import Seismograms, load_seismograms
 from lithowave.output.snapshots import FILE_SUFFIX, Snapshots, load_snapshots
 from lithowave.run.check import duration_text
 from lithowave.run.progress import rate_key, rate_text
+
+if TYPE_CHECKING:
+    from typing import TextIO
+
+    from pandas import DataFrame
+
+    from lithowave.json_types import Entries
 
 
 @dataclass
@@ -40,7 +47,7 @@ class Result:
     """
 
     directory: Path
-    report: dict[str, Any]
+    report: Entries
     complete: bool = True
 
     @property
@@ -79,7 +86,7 @@ class Result:
             raise InputError("snapshots", f"there is no set {index}", f"the run has {len(files)} sets of snapshots")
         return load_snapshots(files[index])
 
-    def to_pandas(self) -> Any:
+    def to_pandas(self) -> DataFrame:
         """Return a table of the receivers with their peak values: see `Seismograms.to_pandas`."""
         return self.seismograms.to_pandas()
 
@@ -112,12 +119,12 @@ class RunState:
     state: str
     error: str | None = None
     resumable_from: int | None = None
-    progress: dict[str, Any] = field(default_factory=dict)
-    facts: dict[str, Any] = field(default_factory=dict)
+    progress: Entries = field(default_factory=dict)
+    facts: Entries = field(default_factory=dict)
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> Entries:
         """Return all entries as plain values for JSON."""
-        entries: dict[str, Any] = {"directory": str(self.directory), "state": self.state}
+        entries: Entries = {"directory": str(self.directory), "state": self.state}
         if self.error is not None:
             entries["error"] = self.error
         if self.resumable_from is not None:
@@ -178,7 +185,7 @@ def run_state(path: Path) -> RunState:
     return RunState(path, LOST, None, _resumable_from(path, report), facts={"doubt": doubt} if doubt else {})
 
 
-def _resumable_from(path: Path, report: dict[str, Any]) -> int | None:
+def _resumable_from(path: Path, report: Entries) -> int | None:
     """Return the step of the last checkpoint; None if the run cannot be restarted (material from a function)."""
     return last_checkpoint(path) if report.get("restartable", True) else None
 
@@ -213,7 +220,7 @@ def is_resumable(path: Path) -> bool:
     return (path / REPORT).is_file() and (path / DESCRIPTION).is_file()
 
 
-def _read_progress(path: Path) -> dict[str, Any]:
+def _read_progress(path: Path) -> Entries:
     with suppress(OSError, OutputError):
         return read_entries(path / PROGRESS, ProgressEntries)
     return {}
@@ -227,12 +234,12 @@ def _age(path: Path) -> float:
         return float("inf")
 
 
-def _facts(report: dict[str, Any], *names: str) -> dict[str, Any]:
+def _facts(report: Entries, *names: str) -> Entries:
     unit = report.get("unit")
     return {name: report[name] for name in (*names, *([rate_key(unit)] if unit else [])) if name in report}
 
 
-def _finished_text(facts: dict[str, Any]) -> str:
+def _finished_text(facts: Entries) -> str:
     parts = [f"in {duration_text(facts['wall_s'])}" if "wall_s" in facts else ""]
     if unit := facts.get("unit"):
         parts.append(rate_text(facts[rate_key(unit)], unit) if facts.get(rate_key(unit)) else "")
@@ -242,7 +249,7 @@ def _finished_text(facts: dict[str, Any]) -> str:
     return ", ".join(part for part in parts if part)
 
 
-def _progress_text(progress: dict[str, Any]) -> str:
+def _progress_text(progress: Entries) -> str:
     if not progress.get("steps"):
         return ""
     step, steps = progress["step"], progress["steps"]
@@ -258,7 +265,7 @@ def _progress_text(progress: dict[str, Any]) -> str:
 WIDTH = 100
 
 
-def begin_text(heading: str, entries: dict[str, Any]) -> str:
+def begin_text(heading: str, entries: Entries) -> str:
     """Return the lines printed when a run begins or resumes."""
     begun = f"from step {entries['step']} (t = {entries['time_s']:.4g} s) " if entries["step"] else ""
     return (
@@ -267,13 +274,13 @@ def begin_text(heading: str, entries: dict[str, Any]) -> str:
     )
 
 
-def line_text(entries: dict[str, Any]) -> str:
+def line_text(entries: Entries) -> str:
     """Return one line of progress."""
     share = 100.0 * entries["step"] / entries["steps"]
     return f"step {entries['step']} of {entries['steps']} ({share:.0f}%), {state_text(entries)}"
 
 
-def state_text(entries: dict[str, Any]) -> str:
+def state_text(entries: Entries) -> str:
     """Return simulated time, rate and remaining time."""
     parts = [f"t = {entries['time_s']:.4g} of {entries['end_s']:.4g} s"]
     if rate := rate_of(entries):
@@ -283,7 +290,7 @@ def state_text(entries: dict[str, Any]) -> str:
     return ", ".join(parts)
 
 
-def rate_of(entries: dict[str, Any]) -> float | None:
+def rate_of(entries: Entries) -> float | None:
     """Return the points or elements updated per second; None if unknown."""
     return entries[rate_key(entries["unit"])]
 
@@ -291,12 +298,12 @@ def rate_of(entries: dict[str, Any]) -> float | None:
 class ProgressLine:
     """A function for `show` that updates one line, in terminals and Jupyter notebooks; else it prints the last line."""
 
-    def __init__(self, stream: Any = None) -> None:
+    def __init__(self, stream: TextIO | None = None) -> None:
         self.stream = sys.stdout if stream is None else stream
         notebook = type(self.stream).__module__.partition(".")[0] == "ipykernel"
         self.updates = notebook or bool(getattr(self.stream, "isatty", lambda: False)())
 
-    def __call__(self, entries: dict[str, Any]) -> None:
+    def __call__(self, entries: Entries) -> None:
         """Show the progress."""
         finished = entries["step"] >= entries["steps"]
         if self.updates:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from lithowave.description.simulation import Simulation
 from lithowave.errors import InputError
@@ -17,6 +17,9 @@ from lithowave.report import ShotRow, report_run, report_survey
 from lithowave.run.check import CheckReport, check_simulation, duration_text, report_text
 from lithowave.run.status import FINISHED, run_state
 from lithowave.shots.folder import DESCRIPTION, SurveyFolder, is_survey, shot_slots, survey_state
+
+if TYPE_CHECKING:
+    from lithowave.json_types import Entries
 
 
 @dataclass(frozen=True)
@@ -75,7 +78,7 @@ class SurveyReport:
         """Size of the output of the unfinished shots, bytes."""
         return self.to_do * self.first.output_bytes
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> Entries:
         """Return all entries as plain values for JSON."""
         return {
             "shots": self.shots, "finished": self.finished, "at_once": self.at_once, "time_s": self.time_s,

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 from shlex import quote
-from typing import Any
+from typing import TYPE_CHECKING
 
 import yaml
 
@@ -30,6 +30,11 @@ from lithowave.output.run_folder import REPORT, existing_outputs, fingerprint, i
 from lithowave.run.status import FAILED, FINISHED, LOST, RUNNING, STOPPED, WAITING, RunState, is_locked, run_state
 from lithowave.version import __version__
 
+if TYPE_CHECKING:
+    from typing import TextIO
+
+    from lithowave.json_types import Entries
+
 DESCRIPTION, INDEX, LOG = "survey.yaml", "survey.json", "survey.log"
 OUTPUT = "output.txt"  # in the folder of a shot: the output of its process
 
@@ -41,9 +46,9 @@ class SurveyFolder:
     shots that failed before they had a run folder.
     """
 
-    def __init__(self, path: Path, index: dict[str, Any]) -> None:
+    def __init__(self, path: Path, index: Entries) -> None:
         self.path, self.index = path, index
-        self._held: Any = None
+        self._held: TextIO | None = None
 
     @classmethod
     def open(cls, path: Path) -> SurveyFolder:
@@ -92,7 +97,7 @@ class SurveyFolder:
         folder.write()
         return folder
 
-    def _require_same(self, wanted: dict[str, Any]) -> None:
+    def _require_same(self, wanted: Entries) -> None:
         now_there = wanted["inputs"]
         changed = [name for name, digest in self.index["inputs"].items() if now_there.get(name, digest) != digest]
         if self.index["fingerprint"] == wanted["fingerprint"] and not changed:
@@ -282,7 +287,7 @@ class SurveyState:
         states = [shot.state for shot in self.shots]
         return {state: states.count(state) for state in STATES if state in states}
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> Entries:
         """Return all entries as plain values for JSON."""
         shots = [{"shot": n, "label": label, **shot.as_dict()} for n, (label, shot) in enumerate(self._pairs(), 1)]
         return {"directory": str(self.directory), "alive": self.alive, "counts": self.counts, "shots": shots}

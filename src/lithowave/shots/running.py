@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from shlex import quote
 from types import FrameType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from lithowave.description.simulation import Simulation
 from lithowave.errors import InputError, LithowaveError, ResourceError, interruption, issue_warning
@@ -42,6 +42,11 @@ from lithowave.run.status import (
 )
 from lithowave.shots.folder import DESCRIPTION, OUTPUT, SurveyFolder, shot_slots, survey_state
 from lithowave.shots.tasks import LocalProcesses, SentRequests, ShotExecutor, ShotOutcome, ShotTask
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
+    from distributed import Client
 
 
 class ShotReporter:
@@ -80,7 +85,7 @@ class ShotReporter:
         more = {"state": outcome.state, "error": outcome.error, "seconds": outcome.seconds, "remaining_s": left}
         self._show("end", number, **more)
 
-    def _show(self, event: str, number: int, **more: Any) -> None:
+    def _show(self, event: str, number: int, **more: object) -> None:
         if self.show is not None:
             path = str(self.folder.shot_path(number))
             entries = {"event": event, "shot": number, "shots": self.count, "folder": path}
@@ -331,8 +336,8 @@ def run_survey(
     overwrite: bool = False,
     show: ProgressCallback | None = None,
     callbacks: Sequence[Callback] = (),
-    executor: Any = None,
-    **overrides: Any,
+    executor: Executor | Client | None = None,
+    **overrides: object,
 ) -> SurveyResult:
     """Run all unfinished shots of a survey, each in a separate process.
 
@@ -385,7 +390,7 @@ def restart_survey(
     show: ProgressCallback | None = None,
     backend: str | None = None,
     threads: int | None = None,
-    executor: Any = None,
+    executor: Executor | Client | None = None,
 ) -> SurveyResult:
     """Resume the unfinished shots of a survey; see `run_survey`.
 
@@ -436,7 +441,7 @@ def run_shot(
 
 def on_root(ranks: Ranks, work: Callable[[], Outcome]) -> Outcome:
     """Return the result of `work` on rank 0 on all ranks; raise its error on all ranks."""
-    outcome: Any = None
+    outcome: tuple[Outcome | None, LithowaveError | None] | None = None
     if ranks.is_root:
         try:
             outcome = (work(), None)
@@ -448,7 +453,7 @@ def on_root(ranks: Ranks, work: Callable[[], Outcome]) -> Outcome:
     return value
 
 
-def _refuse_ranks(executor: Any) -> None:
+def _refuse_ranks(executor: Executor | Client | None) -> None:
     """Refuse several ranks without an executor, which may consist of these ranks."""
     ranks = make_ranks() if executor is None else Ranks()
     if ranks.size > 1:
@@ -462,8 +467,9 @@ def _refuse_ranks(executor: Any) -> None:
 
 
 def _run_shots(
-    simulation: Simulation, folder: SurveyFolder, overwrite: bool, show: ProgressCallback | None, given: Any
-) -> SurveyResult:
+    simulation: Simulation, folder: SurveyFolder, overwrite: bool, show: ProgressCallback | None,
+    given: Executor | Client | None,
+) -> SurveyResult:  # fmt: skip
     """Run the unfinished shots on an executor until all have ended, or a signal arrives."""
     with folder, forwarding() as signals:
         if overwrite:

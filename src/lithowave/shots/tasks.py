@@ -22,7 +22,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Any
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from lithowave.backends.cpu import usable_cores
@@ -32,6 +32,9 @@ from lithowave.output.run_folder import PROGRESS
 from lithowave.parallel.launchers import RANK_VARIABLES, SIZE_VARIABLES, STEP_VARIABLES
 from lithowave.run.status import FAILED, FINISHED, HEARTBEAT_TIMEOUT, LOST, RUNNING, STOPPED, run_state
 from lithowave.shots.folder import DESCRIPTION, OUTPUT, ShotSlot
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 FILE = "survey.requests"
 STOPPING = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)
@@ -224,7 +227,7 @@ class LocalProcesses(ThreadPoolExecutor):
         for slot in slots:
             self._slots.put(slot)
 
-    def submit(self, function: Callable[[ShotTask], ShotOutcome], task: ShotTask) -> Future:  # type: ignore[override]
+    def submit(self, function: Callable[[ShotTask], ShotOutcome], task: ShotTask) -> Future:
         """Run a shot in the next free slot."""
         return super().submit(self._in_slot, function, task)
 
@@ -243,8 +246,8 @@ class ShotExecutor:
     shut down at the end, and replaced if it breaks because a worker was lost.
     """
 
-    def __init__(self, given: Any) -> None:
-        self._make: Callable[[], Any] | None = None
+    def __init__(self, given: Executor | Client | None) -> None:
+        self._make: Callable[[], Executor] | None = None
         if isinstance(given, type) or not hasattr(given, "submit"):
             if not callable(given):
                 raise InputError(
@@ -255,7 +258,7 @@ class ShotExecutor:
         self._executor: Executor = self._adapted(given if self._make is None else self._make())
 
     @staticmethod
-    def _adapted(executor: Any) -> Executor:
+    def _adapted(executor: Executor | Client | None) -> Executor:
         return executor.get_executor() if hasattr(executor, "get_executor") else executor
 
     @property
@@ -322,7 +325,7 @@ class ShotExecutor:
 
 
 @contextmanager
-def dask_client(scheduler: str) -> Iterator[Any]:
+def dask_client(scheduler: str) -> Iterator[Client]:
     """Connect to a Dask scheduler, by its address or by its scheduler file, inside the block.
 
     Raises

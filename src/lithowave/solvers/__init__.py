@@ -22,12 +22,12 @@ METHODS = {
 def load_method(name: str) -> ModuleType:
     """Return the package of a numerical method, which has these functions.
 
-    ``plan(simulation, backend, ranks, previous)`` returns the plan of this rank. previous : the plan in the report of a
-    run that is resumed. ``Solver(plan, simulation, backend, halo)`` is its solver. ``estimate_memory(simulation,
+    ``plan(experiment, backend, ranks, previous)`` returns the plan of this rank. previous : the plan in the report of a
+    run that is resumed. ``Solver(plan, experiment, backend, halo)`` is its solver. ``estimate_memory(experiment,
     backend)`` returns a `MemoryEstimate` before a mesh is built. ``predict_loop_time(plan, backend, receiver_count)``
-    returns a `LoopPrediction` from a short measurement. ``partition_report(simulation, plan, ranks_count, device)``
+    returns a `LoopPrediction` from a short measurement. ``partition_report(experiment, plan, ranks_count, device)``
     returns the `RankWorkload` of each of the given number of ranks, for a plan of one rank. Methods with CUDA sources
-    that take long to compile also have ``compile_ahead(simulation, backend)``, which begins this before the plan is
+    that take long to compile also have ``compile_ahead(experiment, backend)``, which begins this before the plan is
     made.
     """
     return importlib.import_module(METHODS[name])

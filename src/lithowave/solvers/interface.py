@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -30,7 +30,9 @@ from lithowave.projection import turned
 
 if TYPE_CHECKING:
     from lithowave.backends.interface import Backend, PendingCopy
+    from lithowave.description.experiment import Experiment
     from lithowave.description.simulation import Simulation
+    from lithowave.json_types import Entries
 
 
 @dataclass(frozen=True)
@@ -404,13 +406,13 @@ class Plan(Protocol):
     def setup_bytes(self) -> int:
         """Return the bytes of main memory temporarily required to create the arrays, on any device."""
 
-    def sampling_bytes(self, simulation: Simulation) -> int:
+    def sampling_bytes(self, experiment: Experiment) -> int:
         """Return the bytes required for reading receivers, snapshots and peaks, in addition to the records."""
 
     def snapshot_point_count(self, selection: SnapshotSelection) -> int:
         """Return the number of points of one snapshot of a selection."""
 
-    def summary(self) -> dict[str, Any]:
+    def summary(self) -> Entries:
         """Return the entries of `check --json` and run.json: names (with units) and values.
 
         All methods have ``method``, ``degrees_of_freedom``, ``faces``, ``time_step_s``, ``time_step_limit_s``,
@@ -421,13 +423,13 @@ class Plan(Protocol):
     def lines(self) -> list[tuple[str, str]]:
         """Return the lines that `check` prints about the plan: name and value."""
 
-    def require_points(self, simulation: Simulation) -> None:
+    def require_points(self, experiment: Experiment) -> None:
         """Raise the error of a run for sources and receivers in no element of an imported mesh (collective call).
 
         The validation has located those of grids and generated meshes.
         """
 
-    def warnings(self, simulation: Simulation) -> list[str]:
+    def warnings(self, experiment: Experiment) -> list[str]:
         """Return one sentence for each point in which this discretization may be less accurate than the user expects.
 
         Each sentence states the key of the simulation file, the value, the estimated error and the remedy. All ranks
@@ -441,7 +443,7 @@ class Plan(Protocol):
 class Solver(Protocol):
     """Arrays of one run, or of one rank's subdomain, and the time step.
 
-    A package's `Solver(plan, simulation, backend, halo)` exchanges data with neighboring ranks by `halo`. Readings are
+    A package's `Solver(plan, experiment, backend, halo)` exchanges data with neighboring ranks by `halo`. Readings are
     those of this rank; `interface.GatheredSolver` gathers them.
 
     staggered : True if stress and strain are those of half a step before the velocities. receiver_numbers : indices of
@@ -518,7 +520,7 @@ class BenchTask(Protocol):
     """Measurement of `lithowave bench`.
 
     case : its name; ``run`` is that of an entire run. name : case, size and order or degree, for messages. simulation :
-    simulation of an entire run.
+    description of an entire run.
     """
 
     method: str
@@ -534,13 +536,13 @@ class BenchTask(Protocol):
     def step_bytes(self) -> float:
         """Return the bytes that one step must move in memory."""
 
-    def memory_bytes(self, measured: dict[str, Any]) -> int:
+    def memory_bytes(self, measured: Entries) -> int:
         """Return the bytes of the measured arrays."""
 
-    def measure(self) -> tuple[float, dict[str, Any]]:
+    def measure(self) -> tuple[float, Entries]:
         """Return the seconds per step, and further entries of the record."""
 
-    def measure_bare(self) -> tuple[float, dict[str, Any]]:
+    def measure_bare(self) -> tuple[float, Entries]:
         """Return the same for only the interior kernels on the grid of an entire run, if there is such a case."""
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,10 +17,9 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from lithowave.backends.interface import Array, Backend, PendingCopy
+    from lithowave.json_types import Entries as Summary
 
 Line = tuple[str, str]
-Summary = dict[str, Any]
-"""Entries of a plan's summary, as `lithowave.solvers.interface.Plan.summary` describes them."""
 
 
 def face_line(summary: Summary, more: str = "") -> Line:

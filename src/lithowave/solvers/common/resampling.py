@@ -44,7 +44,7 @@ from scipy.linalg import cho_factor, cho_solve
 from lithowave.backends.kernel_cache import njit
 
 if TYPE_CHECKING:
-    from lithowave.description.simulation import Simulation
+    from lithowave.description.experiment import Experiment
     from lithowave.solvers.interface import Schedule
 
 BAND = 1.5  # the response is exact up to this times the highest frequency of the waves
@@ -184,12 +184,12 @@ class Resampling:
         return np.asarray(cho_solve((self._factor, True), self._moments.T)).T
 
 
-def corrected_frequency(simulation: Simulation) -> float | None:
+def corrected_frequency(experiment: Experiment) -> float | None:
     """Return the frequency, Hz, up to which the error of the time steps is removed in a simulation; None: it is not."""
-    if simulation.solver.time_dispersion_correction is False:
+    if experiment.solver.time_dispersion_correction is False:
         return None
-    functions = {id(source.time_function): source.time_function for source in simulation.acquisition.sources}
-    resolved = simulation.resolved_frequency
+    functions = {id(source.time_function): source.time_function for source in experiment.acquisition.sources}
+    resolved = experiment.resolved_frequency
     if resolved is not None and len(functions) > MANY:
         return resolved
     radiated = max((each.maximum_frequency() for each in functions.values()), default=0.0)
@@ -205,9 +205,9 @@ def limited(schedule: Schedule) -> Schedule:
     return schedule
 
 
-def correction_warnings(simulation: Simulation, schedule: Schedule) -> list[str]:
+def correction_warnings(experiment: Experiment, schedule: Schedule) -> list[str]:
     """Return a warning if the error of the time steps is not removed because the run is too long for this."""
-    frequency = corrected_frequency(simulation)
+    frequency = corrected_frequency(experiment)
     if frequency is None or schedule.corrected_frequency is not None:
         return []
     phase = 2.0 * math.pi * frequency * schedule.time_step

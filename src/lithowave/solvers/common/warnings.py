@@ -17,8 +17,8 @@ of waves much longer than those of the highest frequency. It is therefore used i
 
 At contrasts of vs of 3.5 and more it does not suffice. Finite differences then also have a viscosity in the layers,
 which damps waves at the rate nu k^2 / 2: those of soft ground, which are short, much more than those of rock
-(`finite_difference.layer_smoothing`). The layers of the element methods are damped instead of perfectly matched: thick
-layers, in which momentum and stress decay at the same rate, so that no wave can grow.
+(`finite_difference.grid_plan.Smoothing`). The layers of the element methods are damped instead of perfectly matched:
+thick layers, in which momentum and stress decay at the same rate, so that no wave can grow.
 
 Warning about displacements of forces where absorbing layers are thin for static fields.
 
@@ -36,7 +36,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
-from lithowave.description.simulation import Simulation
+from lithowave.description.experiment import Experiment
 from lithowave.media.bounded_layers import BoundedLayers
 from lithowave.media.earth import EarthMedium
 from lithowave.media.elasticity import backward_waves
@@ -73,23 +73,23 @@ class LayeredGrid(Protocol):
     def whole(self) -> LayeredGrid: ...
 
 
-def grid_warnings(plan: GridDiscretization, simulation: Simulation) -> list[str]:
+def grid_warnings(plan: GridDiscretization, experiment: Experiment) -> list[str]:
     """Return the warnings of a finite-difference plan about the model."""
-    return [*averaged_layers(simulation, plan.grid.spacing), *growing_waves(plan, simulation)]
+    return [*averaged_layers(experiment, plan.grid.spacing), *growing_waves(plan, experiment)]
 
 
-def growing_waves(plan: GridDiscretization, simulation: Simulation) -> Iterator[str]:
+def growing_waves(plan: GridDiscretization, experiment: Experiment) -> Iterator[str]:
     """Yield a warning for each anisotropic medium in which waves may grow in the absorbing layers of a plan."""
-    for medium in backward_media(simulation, [axis for axis in range(3) if any(plan.grid.whole.layers[axis])]):
+    for medium in backward_media(experiment, [axis for axis in range(3) if any(plan.grid.whole.layers[axis])]):
         yield (
             f"{medium.place}: some waves may grow in the absorbing layers along {medium.axis}: {medium.reason}. If the "
             "run becomes unstable, use solver.method: discontinuous_galerkin, whose layers damp such media."
         )
 
 
-def damped_media(simulation: Simulation, axes: Sequence[int]) -> Iterator[str]:
+def damped_media(experiment: Experiment, axes: Sequence[int]) -> Iterator[str]:
     """Yield a warning for each anisotropic medium because of which the layers along some axes are damped."""
-    for medium in backward_media(simulation, axes):
+    for medium in backward_media(experiment, axes):
         yield (
             f"{medium.place}: some waves would grow in perfectly matched layers along {medium.axis}: {medium.reason}. "
             f"The absorbing layers are damped instead; they changed seismograms by {DAMPED_ERROR} in "
@@ -113,9 +113,9 @@ class BackwardMedium(NamedTuple):
         )
 
 
-def backward_media(simulation: Simulation, axes: Sequence[int]) -> Iterator[BackwardMedium]:
+def backward_media(experiment: Experiment, axes: Sequence[int]) -> Iterator[BackwardMedium]:
     """Yield the anisotropic media in which waves may grow in perfectly matched layers along some axes."""
-    for path, properties in simulation.material.properties.items():
+    for path, properties in experiment.material.properties.items():
         if properties.is_anisotropic and axes:
             found = backward_waves(properties.stiffness_matrix(), properties.rho)
             worst = min(axes, key=lambda axis: found[axis])
@@ -123,13 +123,13 @@ def backward_media(simulation: Simulation, axes: Sequence[int]) -> Iterator[Back
                 yield BackwardMedium(".".join(("material", *map(str, path))), "xyz"[worst], float(found[worst]))
 
 
-def layer_thicknesses(simulation: Simulation) -> Iterator[tuple[int, float]]:
+def layer_thicknesses(experiment: Experiment) -> Iterator[tuple[int, float]]:
     """Yield the index and the smallest thickness, m, of each layer in the domain that has a lower end there.
 
     Of a layer that pinches out it is the largest thickness.
     """
-    domain, medium = simulation.domain, simulation.material.medium
-    if simulation.material.layers is not None and isinstance(medium, BoundedLayers):
+    domain, medium = experiment.domain, experiment.material.medium
+    if experiment.material.layers is not None and isinstance(medium, BoundedLayers):
         for one in medium.ranges(domain)[:-1]:
             if one.depths is not None:
                 yield one.index, one.thickest if one.absent else one.thinnest
@@ -138,33 +138,33 @@ def layer_thicknesses(simulation: Simulation) -> Iterator[tuple[int, float]]:
     if isinstance(medium, EarthMedium):
         tops = medium.tops.tolist()
     else:
-        tops = [layer.top for layer in simulation.material.layers or []]
+        tops = [layer.top for layer in experiment.material.layers or []]
     for index, (upper, lower) in enumerate(zip(tops, tops[1:], strict=False)):
         thickness = min(upper, top) - lower
         if thickness > 0.0 and upper > domain.z[0] and lower > domain.z[0]:
             yield index, thickness
 
 
-def layer_name(simulation: Simulation, index: int) -> str:
+def layer_name(experiment: Experiment, index: int) -> str:
     """Return the key of a layer, with its depths if it belongs to a radial model."""
-    medium = simulation.material.medium
+    medium = experiment.material.medium
     if not isinstance(medium, EarthMedium):
         return f"material.layers[{index}]"
     top, bottom = (0.0 - medium.tops[number] / 1e3 for number in (index, index + 1))
     return f"material.earth: layer at a depth of {top:g} to {bottom:g} km"
 
 
-def averaged_layers(simulation: Simulation, spacing: float) -> list[str]:
+def averaged_layers(experiment: Experiment, spacing: float) -> list[str]:
     """Return a warning for each layer thinner than the grid spacing of finite differences.
 
     Layers of 0.5 and 0.9 grid spacings, with vs lower by 28%, changed seismograms by 12% and 18% (relative L2 norm);
     the averages missed 13% and 14% of these changes.
     """
     return [
-        f"{layer_name(simulation, index)}: {thickness:g} m thick, {thickness / spacing:.0%} of the grid spacing "
+        f"{layer_name(experiment, index)}: {thickness:g} m thick, {thickness / spacing:.0%} of the grid spacing "
         f"({spacing:.4g} m). Finite differences average it with its neighbors; the error is about 15% of the effect of "
         f"this layer on the seismograms. {_thin_remedy(thickness, spacing)}"
-        for index, thickness in layer_thicknesses(simulation)
+        for index, thickness in layer_thicknesses(experiment)
         if thickness < spacing * (1.0 - 1e-6)
     ]
 
@@ -248,7 +248,7 @@ TETRAHEDRA = NearSourceErrors((0.2, 0.6, 1.0, 1.5), (0.5, 0.15, 0.02, 0.005), "e
 
 
 def near_source_warnings(
-    simulation: Simulation, size: np.ndarray, errors_of: Sequence[NearSourceErrors], top: float = 0.0,
+    experiment: Experiment, size: np.ndarray, errors_of: Sequence[NearSourceErrors], top: float = 0.0,
     free: bool = True,
 ) -> list[str]:  # fmt: skip
     """Return a warning if the error near a source is not small.
@@ -259,11 +259,11 @@ def near_source_warnings(
     errors_of : known errors near each source, or those near all of them.
     top : elevation of the surface, m, without topography. free : True if it is a free surface.
     """
-    count = len(simulation.acquisition.source_positions)
+    count = len(experiment.acquisition.source_positions)
     if not count:
         return []
     tables = list(errors_of) * (count // len(errors_of))
-    found = _largest_near_errors(simulation, size, tables, top, free)
+    found = _largest_near_errors(experiment, size, tables, top, free)
     errors = np.where(np.isfinite(size), found.errors, 0.0)
     worst = int(errors.argmax())
     if errors[worst] <= SMALL:
@@ -287,14 +287,14 @@ class _NearErrors(NamedTuple):
 
 
 def _largest_near_errors(
-    simulation: Simulation, size: np.ndarray, tables: list[NearSourceErrors], top: float, free: bool
+    experiment: Experiment, size: np.ndarray, tables: list[NearSourceErrors], top: float, free: bool
 ) -> _NearErrors:
     """Return the largest errors at receivers, and at the surface above if its peak motion is an output.
 
     tables : the errors near each source. Other arguments: see `near_source_warnings`.
     """
-    sources, receivers = simulation.acquisition.source_positions, simulation.acquisition.receivers
-    cartesian = simulation.domain.cartesian
+    sources, receivers = experiment.acquisition.source_positions, experiment.acquisition.receivers
+    cartesian = experiment.domain.cartesian
     positions = np.array([one.position for one in receivers], float).reshape(-1, 3)
     distances, errors, names = np.full(len(sources), np.inf), np.zeros(len(sources)), [""] * len(sources)
     surface, at_surface = top if free else np.inf, tables[0].at_surface or tables[0]
@@ -305,14 +305,14 @@ def _largest_near_errors(
         shallow = surface - positions[:, 2] < SHALLOW * units[number]
         deep = known = tables[number]
         if known.below_shallow and surface - source[2] < SHALLOW * units[number]:
-            deep = known.below_shallow if _is_dip_slip(simulation.acquisition.sources[number]) else known
+            deep = known.below_shallow if _is_dip_slip(experiment.acquisition.sources[number]) else known
         along = every / units[number], np.abs(away).max(axis=1) >= NEEDLE * every
         found = np.where(shallow, at_surface.at(*along), deep.at(*along))
         largest = int(np.lexsort((every, -found))[0])
         tables[number] = at_surface if shallow[largest] else deep
         distances[number], errors[number], names[number] = every[largest], found[largest], receivers[largest].name
-    if simulation.output.peak_motion:
-        depth = np.maximum(surface_heights(simulation, sources, top) - sources[:, 2], 0.0)
+    if experiment.output.peak_motion:
+        depth = np.maximum(surface_heights(experiment, sources, top) - sources[:, 2], 0.0)
         above = at_surface.at(depth / units, np.full(len(depth), True))
         for number in np.flatnonzero(above > errors).tolist():
             tables[number] = at_surface
@@ -352,9 +352,9 @@ def _is_dip_slip(source: PointSource) -> bool:
     return bool(np.abs(moment[4:]).max() > DIP_SLIP * np.abs(moment).max())
 
 
-def surface_heights(simulation: Simulation, positions: np.ndarray, top: float) -> np.ndarray:
+def surface_heights(experiment: Experiment, positions: np.ndarray, top: float) -> np.ndarray:
     """Return the elevation (n,), m, of the surface above positions (n, 3), m; `top` without topography."""
-    surface = None if simulation.domain is None else simulation.domain.surface
+    surface = None if experiment.domain is None else experiment.domain.surface
     return np.full(len(positions), top) if surface is None else surface(positions[:, 0], positions[:, 1])
 
 
@@ -371,36 +371,36 @@ DAMPED_CONTRAST = 2.9
 WIDE_CELLS = 20  # of layers with a viscosity whose effect is small
 
 
-def is_soft(simulation: Simulation) -> bool:
+def is_soft(experiment: Experiment) -> bool:
     """True if layers need measures for soft ground."""
-    extremes = simulation.material_extremes
+    extremes = experiment.material_extremes
     layered = extremes["vs_max"] >= CONTRAST * extremes["slowest"]
     return extremes["vp_max"] >= (LAYERED_RATIO if layered else SOFT_RATIO) * extremes["slowest"]
 
 
-def viscosity(simulation: Simulation) -> float:
-    """Return gamma of `finite_difference.layer_smoothing`; 0 if the ground is not soft."""
-    extremes = simulation.material_extremes
+def viscosity(experiment: Experiment) -> float:
+    """Return gamma of `finite_difference.grid_plan.Smoothing`; 0 if the ground is not soft."""
+    extremes = experiment.material_extremes
     contrast = extremes["vs_max"] / extremes["slowest"]
-    return float(np.interp(contrast, CONTRASTS, VISCOSITIES)) if is_soft(simulation) else 0.0
+    return float(np.interp(contrast, CONTRASTS, VISCOSITIES)) if is_soft(experiment) else 0.0
 
 
-def needs_damping(simulation: Simulation) -> bool:
+def needs_damping(experiment: Experiment) -> bool:
     """True if waves would grow in perfectly matched layers of the element methods."""
-    extremes = simulation.material_extremes
+    extremes = experiment.material_extremes
     return extremes["vs_max"] >= DAMPED_CONTRAST * extremes["slowest"]
 
 
-def viscosity_warnings(simulation: Simulation) -> list[str]:
+def viscosity_warnings(experiment: Experiment) -> list[str]:
     """Return a warning if the viscosity of the layers changes seismograms next to them.
 
     Relative L2 differences from a larger box at receivers 50 to 200 m from its sides, of ground of 400 m/s and 300 m:
     4% at a contrast of 4 and 8% at 8 with layers of 10 cells, 2 and 4% with 20, of which 2% are due to the grid.
     """
-    layer = simulation.boundaries.layer
-    if not viscosity(simulation) or layer.cells >= WIDE_CELLS:
+    layer = experiment.boundaries.layer
+    if not viscosity(experiment) or layer.cells >= WIDE_CELLS:
         return []
-    extremes = simulation.material_extremes
+    extremes = experiment.material_extremes
     return [
         f"boundaries.layer.cells: vs varies by a factor of {extremes['vs_max'] / extremes['slowest']:.3g}, so that the "
         f"velocities in the absorbing layers are smoothed. Layers of {layer.cells} cells then changed seismograms next "
@@ -409,13 +409,13 @@ def viscosity_warnings(simulation: Simulation) -> list[str]:
     ]
 
 
-def soft_ground_warnings(simulation: Simulation, limit: float = DAMPED_CONTRAST) -> list[str]:
+def soft_ground_warnings(experiment: Experiment, limit: float = DAMPED_CONTRAST) -> list[str]:
     """Return a warning if waves may grow in the layers despite the measures: above this ratio of vs."""
-    extremes = simulation.material_extremes
+    extremes = experiment.material_extremes
     fastest, slowest = extremes["vs_max"], extremes["slowest"]
     if fastest < limit * slowest:
         return []
-    places = simulation.material.extreme_places(simulation.domain.ground)
+    places = experiment.material.extreme_places(experiment.domain.ground)
     return [
         f"boundaries: vs = {fastest:g} m/s in {places['vs_max']} is {fastest / slowest:.3g} times the velocity "
         f"{slowest:g} m/s in {places['slowest']}. If soft ground with such a contrast reaches an absorbing layer, "
@@ -424,15 +424,15 @@ def soft_ground_warnings(simulation: Simulation, limit: float = DAMPED_CONTRAST)
     ]
 
 
-def displacement_warnings(simulation: Simulation, error: str) -> list[str]:
+def displacement_warnings(experiment: Experiment, error: str) -> list[str]:
     """Return a warning about displacements of forces. error : measured with the layers of the run, e.g. ``10%``."""
-    output = simulation.output
-    forces = [number for number, one in enumerate(simulation.acquisition.sources) if one.force is not None]
+    output = experiment.output
+    forces = [number for number, one in enumerate(experiment.acquisition.sources) if one.force is not None]
     if not forces or (output.quantity != "displacement" and not output.peak_motion):
         return []
     key = "output.quantity" if output.quantity == "displacement" else "output.peak_motion"
     return [
-        f"{key}: the displacement of a force ({simulation.acquisition.sources[forces[0]].where}) also has a nearly "
+        f"{key}: the displacement of a force ({experiment.acquisition.sources[forces[0]].where}) also has a nearly "
         "static part, for which the absorbing layers of this model are thin. Displacements were wrong by up to "
         f"{error} in homogeneous boxes of one to two wavelengths. Velocities and moment tensors have small errors. "
         "Record velocity, or move the absorbing sides away."

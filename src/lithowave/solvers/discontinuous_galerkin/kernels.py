@@ -6,7 +6,7 @@ coefficients : of all blocks, arranged by `BlockLayout`: the state at the end of
 contributions of its faces (see `kernels`). own : u, which an element subtracts from the received w, averages
 over its step. even, odd : (slots, 3, width), w, which elements send, averages over steps of an even and of an odd
 index; there are two arrays because elements of one step read and write in no fixed order. elastic, faces : coefficients
-of the blocks of one kind (see `riemann`), from block `kind_first`. memory : psi of these blocks, see `layer`; with
+of the blocks of one kind (see `materials`), from block `kind_first`. memory : psi of these blocks, see `layer`; with
 `BlockLayout`, and functions up to one degree less. relaxation : r of the mechanisms of these blocks, see `relaxation`,
 arranged as memory, with six quantities for each mechanism. recursion : (clusters, mechanisms * order), see
 `relaxation.recursion`. neighbor, second : see `Links`. cluster : cluster of
@@ -16,7 +16,7 @@ selects even or odd: the higher one of both sides. buffer : of a message, 3 x mo
 
 Laws of elements on the CPU, for all lanes of a block: elastic law, flux at faces, and memory variables of layers.
 
-`kernels` describes the scheme, `riemann` the coefficients of laws and faces, `layer` the memory variables.
+`kernels` describes the scheme, `materials` the coefficients of laws and faces, `layer` the memory variables.
 
 Element updates on the CPU: the readable specification.
 
@@ -29,7 +29,7 @@ A step of length T is (Käser & Dumbser 2006, GJI 166, 855-877, in strong form)
 
 The Taylor terms D^d are the predictor (Cauchy-Kovalewski), K_c and R_f the matrices of `reference`, A_c the elastic law
 (`materials.elastic_matrices`), and F_f the difference between the flux at the face and the element's own, from the
-averages of both sides over the step. `riemann` has the formulas: each element stores u and sends w.
+averages of both sides over the step. `materials` has the formulas: each element stores u and sends w.
 
 `step` performs the second half of one step and the first half of the next: it adds the contributions of the faces,
 which completes Q, and predicts. Between two calls Q lacks these contributions; `complete` returns blocks with them.
@@ -222,7 +222,7 @@ def make_layer(
 
 @lru_cache
 def make_face_laws(order: int, anisotropic: bool, precision: str) -> tuple[Callable[..., None], ...]:
-    """Return functions for the stored and sent traces at a face, for the flux of a jump, see `riemann`, and for this
+    """Return functions for the stored and sent traces at a face, for the flux of a jump, see `materials`, and for this
     flux with gains, for memory variables, see `layer`."""
     L, FACE = U(LANES[precision]), U(make_reference(order).face_count)
     PART, GAINS = FACE * L, U(LAW_NUMBERS[anisotropic]) * L

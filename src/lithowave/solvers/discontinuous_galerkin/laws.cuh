@@ -1,5 +1,5 @@
 // Rates of the quantities of an element, from derivatives that their warps exchange in shared memory: see
-// riemann.elastic_matrices. A warp computes one quantity.
+// materials.elastic_matrices. A warp computes one quantity.
 //
 // A law writes the derivatives of its quantity to shared memory, SLOPE_ROWS rows of LANES elements for each, and computes
 // the rate of its quantity from those of others. numbers : coefficients of the element. d : derivatives along the three

@@ -18,7 +18,7 @@ with kappa = d_j + alpha. As d_j does not depend on the position in the layer, k
 (where layers of different thickness overlap, that of the largest d_j), and one memory variable per quantity is
 sufficient. alpha is pi times a frequency, and at least a third of d_j, or half of it in a medium with attenuation,
 without which waves may grow. The layer begins in a plane of element faces. Waves of any angle and frequency enter it
-without reflection, except for the discretization; at its outer faces they meet the absorbing flux of `riemann`.
+without reflection, except for the discretization; at its outer faces they meet the absorbing flux of `materials`.
 
 psi is constant in each time step T, and is updated between steps from the derivatives at the beginning, and from the
 jumps at the faces averaged over the step before; without these jumps the scheme would be unstable:

@@ -24,7 +24,7 @@ from lithowave.solvers.elements import plan as elements
 
 if TYPE_CHECKING:
     from lithowave.backends.interface import Backend
-    from lithowave.description.simulation import Simulation
+    from lithowave.description.experiment import Experiment
     from lithowave.solvers.discontinuous_galerkin.clusters import ClusteredPlan
 
 COPIES = 3  # of a trace: stored by its element, and sent in steps of even and of odd indices
@@ -124,7 +124,7 @@ def setup_bytes(plan: ClusteredPlan) -> int:
     return links + 3 * 8 * numbers * min(PARTS * TABLE_PART, plan.element_count)
 
 
-def sampling_bytes(plan: ClusteredPlan, simulation: Simulation) -> int:
+def sampling_bytes(plan: ClusteredPlan, experiment: Experiment) -> int:
     """Return the bytes of the locations of receivers, of the points of snapshots, and of the surface with peaks.
 
     A location has the basis there; the blocks of its elements are completed.
@@ -135,4 +135,4 @@ def sampling_bytes(plan: ClusteredPlan, simulation: Simulation) -> int:
         blocks = min(plan.element_count, 32 * count) * QUANTITIES * modes * plan.value_bytes
         return blocks + count * (60 + modes * (8 + plan.value_bytes))
 
-    return elements.sampling_bytes(plan, simulation, location_bytes, QUANTITIES)
+    return elements.sampling_bytes(plan, experiment, location_bytes, QUANTITIES)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lithowave.backends.loops import over_parts
-from lithowave.description.simulation import mesh_of
+from lithowave.description.experiment import mesh_of
 from lithowave.mesh.extrusion import extruded_tetrahedra, tetrahedron_sizes
 from lithowave.mesh.hexahedra import HexahedralMesh
 from lithowave.mesh.hexahedral_box import BoxPlan, graded_box
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from lithowave.description.domain import Domain
-    from lithowave.description.simulation import Simulation
+    from lithowave.description.experiment import Experiment
     from lithowave.media.elasticity import ElasticProperties
     from lithowave.solvers.elements.layers import LossyMedium, SampledMedium
 
@@ -106,47 +106,47 @@ def usual_size(mesh: TetrahedralMesh) -> float:
 
 
 @phase("mesh")
-def make_model(simulation: Simulation) -> MeshedModel:
+def make_model(experiment: Experiment) -> MeshedModel:
     """Return the mesh of a simulation with its materials.
 
     Raises
     ------
     InputError : the mesh file, its groups or the domain cannot be meshed.
     """
-    if simulation.solver.mesh is not None:
-        return _imported(simulation)
-    box = built_box(simulation)
-    mesh = refined_at_sources(split_box(simulation, box), simulation, box)
-    return made_of(simulation, on_surfaces(simulation, mesh, box), box)
+    if experiment.solver.mesh is not None:
+        return _imported(experiment)
+    box = built_box(experiment)
+    mesh = refined_at_sources(split_box(experiment, box), experiment, box)
+    return made_of(experiment, on_surfaces(experiment, mesh, box), box)
 
 
-def made_of(simulation: Simulation, mesh: TetrahedralMesh, box: BuiltBox) -> MeshedModel:
+def made_of(experiment: Experiment, mesh: TetrahedralMesh, box: BuiltBox) -> MeshedModel:
     """Return a generated mesh, or a part of it, with its materials and the kinds of its outer faces."""
-    faces = kinds_of_faces(simulation, mesh)
-    return MeshedModel(mesh, _materials(simulation, mesh), faces, box.element_size, layer=box.layer)
+    faces = kinds_of_faces(experiment, mesh)
+    return MeshedModel(mesh, _materials(experiment, mesh), faces, box.element_size, layer=box.layer)
 
 
-def _imported(simulation: Simulation) -> MeshedModel:
+def _imported(experiment: Experiment) -> MeshedModel:
     """Return the mesh of the file with its absorbing layer, whose elements have the material of those they continue."""
-    mesh = read_mesh_of(mesh_of(simulation.solver, simulation.boundaries))
-    materials, layer, size = _materials(simulation, mesh), None, None
-    sides, no_layer = layer_sides(simulation, mesh)
+    mesh = read_mesh_of(mesh_of(experiment.solver, experiment.boundaries))
+    materials, layer, size = _materials(experiment, mesh), None, None
+    sides, no_layer = layer_sides(experiment, mesh)
     if sides is not None:
         size = usual_size(mesh)
-        matched = is_matched(simulation)
-        cells = simulation.boundaries.layer.elements, CELLS[matched], GROWTH[matched]
+        matched = is_matched(experiment)
+        cells = experiment.boundaries.layer.elements, CELLS[matched], GROWTH[matched]
         edges = tetrahedron_sizes(mesh, sides)
-        margins = margin_elements(simulation, sides.ends, edges, MARGIN)
+        margins = margin_elements(experiment, sides.ends, edges, MARGIN)
         steps = {side: extruded_steps(edge, *cells) for side, edge in edges.items()}
         thickness = {side: float(ends[-1]) for side, ends in steps.items()}
         begin = layer_begin(sides.ends, edges, margins)
-        layer = make_layer(simulation, begin, thickness, simulation.highest_frequency)
+        layer = make_layer(experiment, begin, thickness, experiment.highest_frequency)
         steps = {side: after_margin(margins[side], edges[side], ends) for side, ends in steps.items()}
         mesh, parent = extruded_tetrahedra(mesh, sides, steps)
         materials = materials.reordered(parent)
     mesh = mesh.along_curve()
     return MeshedModel(
-        mesh, materials.reordered(mesh.keys_of_elements), kinds_of_faces(simulation, mesh), size, layer=layer,
+        mesh, materials.reordered(mesh.keys_of_elements), kinds_of_faces(experiment, mesh), size, layer=layer,
         mesh_ends=sides and sides.ends, no_layer=no_layer,
     )  # fmt: skip
 
@@ -167,14 +167,14 @@ class BuiltBox:
         return self.cells.sizes[0]
 
 
-def built_box(simulation: Simulation) -> BuiltBox:
+def built_box(experiment: Experiment) -> BuiltBox:
     """Return the cubes of a domain and its absorbing layer."""
-    domain = simulation.domain
-    cells = cell_layers(simulation)
+    domain = experiment.domain
+    cells = cell_layers(experiment)
     edges, materials = cells.sizes, cells.materials
-    faces = layer_faces(simulation)
-    matched = is_matched(simulation) if faces else True
-    across = simulation.boundaries.layer.elements or CELLS[matched]
+    faces = layer_faces(experiment)
+    matched = is_matched(experiment) if faces else True
+    across = experiment.boundaries.layer.elements or CELLS[matched]
     plan = graded_box(domain.x, domain.y, [*cells.tops, cells.bottom], edges, dict.fromkeys(faces, across))
     if not faces:
         return BuiltBox(plan, cells, materials, None)
@@ -182,55 +182,55 @@ def built_box(simulation: Simulation) -> BuiltBox:
     usual |= {"z_min": max(edges), "z_max": plan.slabs[0][0].height}
     sizes = {face: float(usual.get(face, usual.get(face[0], 0.0))) for face in faces}
     ends = (domain.x, domain.y, domain.z)
-    margins = margin_elements(simulation, ends, sizes, MARGIN)
+    margins = margin_elements(experiment, ends, sizes, MARGIN)
     plan, thickness = with_layer(plan, sizes, margins, across, GROWTH[matched])
     materials = materials[:1] * ("z_max" in faces) + materials + materials[-1:] * ("z_min" in faces)
     begin = layer_begin(ends, sizes, margins)
-    layer = make_layer(simulation, begin, thickness, simulation.resolved_frequency or 0.0)
+    layer = make_layer(experiment, begin, thickness, experiment.resolved_frequency or 0.0)
     return BuiltBox(plan, cells, materials, layer)
 
 
-def is_matched(simulation: Simulation) -> bool:
+def is_matched(experiment: Experiment) -> bool:
     """Return whether the absorbing layer is perfectly matched: no waves would grow in it."""
-    return not (needs_damping(simulation) or list(backward_media(simulation, layer_axes(simulation))))
+    return not (needs_damping(experiment) or list(backward_media(experiment, layer_axes(experiment))))
 
 
-def make_layer(simulation: Simulation, domain: Ends, thickness: dict[str, float], highest: float) -> AbsorbingLayer:
+def make_layer(experiment: Experiment, domain: Ends, thickness: dict[str, float], highest: float) -> AbsorbingLayer:
     """Return the absorbing layer with the parameters of the simulation file. highest : resolved frequency, Hz."""
-    own, fastest = simulation.boundaries.layer, simulation.material_extremes["vp_max"]
+    own, fastest = experiment.boundaries.layer, experiment.material_extremes["vp_max"]
     return AbsorbingLayer(
-        domain, thickness, is_matched(simulation), fastest, own.reflection_with(simulation.solver.method),
+        domain, thickness, is_matched(experiment), fastest, own.reflection_with(experiment.solver.method),
         np.pi * (own.frequency or 0.5 * highest),
-        LEAST_SHIFT if simulation.anelasticity is None else LEAST_RELAXING_SHIFT,
+        LEAST_SHIFT if experiment.anelasticity is None else LEAST_RELAXING_SHIFT,
     )  # fmt: skip
 
 
-def layer_faces(simulation: Simulation) -> list[str]:
+def layer_faces(experiment: Experiment) -> list[str]:
     """Return the faces of the box that have an absorbing layer; above a topography there is none."""
-    boundaries, flat = simulation.boundaries, simulation.domain.surface is None
+    boundaries, flat = experiment.boundaries, experiment.domain.surface is None
     if boundaries.resolved_absorption() != "layer":
         return []
     return [name for name, kind in boundaries.faces.items() if kind == "absorbing" and (flat or name != "z_max")]
 
 
-def layer_axes(simulation: Simulation) -> list[int]:
+def layer_axes(experiment: Experiment) -> list[int]:
     """Return the axes along which a generated mesh has absorbing layers; all axes if the mesh is imported."""
-    if simulation.solver.mesh is not None:
+    if experiment.solver.mesh is not None:
         return [0, 1, 2]
-    return sorted({"xyz".index(face[0]) for face in layer_faces(simulation)})
+    return sorted({"xyz".index(face[0]) for face in layer_faces(experiment)})
 
 
 @phase("mesh")
-def split_box(simulation: Simulation, box: BuiltBox, columns: Rectangle | None = None) -> TetrahedralMesh:
+def split_box(experiment: Experiment, box: BuiltBox, columns: Rectangle | None = None) -> TetrahedralMesh:
     """Return the cubes split into tetrahedra, all of them, or those in some columns, deformed to a topography.
 
     In layers bounded by surfaces, the mesh has flat levels before `on_surfaces`.
     """
-    domain = simulation.domain
+    domain = experiment.domain
     cubes = box.plan.build(None if columns is None else widened(columns, box.plan.units))
     own = None if columns is None else within(box.plan, columns, cubes)
-    if is_sampled(simulation):
-        fluid = fluid_cubes(simulation, cubes, box)
+    if is_sampled(experiment):
+        fluid = fluid_cubes(experiment, cubes, box)
         cubes = replace(cubes, materials=2 * cubes.materials + fluid)
     if box.layer is not None:  # No element crosses the plane in which the layer begins.
         begin = box.layer.domain
@@ -240,21 +240,21 @@ def split_box(simulation: Simulation, box: BuiltBox, columns: Rectangle | None =
     mesh = split_hexahedra(cubes, own=own)
     if box.layer is not None:
         mesh = replace(mesh, materials=mesh.materials // 8)
-    if is_sampled(simulation) and simulation.material.kind in LAYERED:
+    if is_sampled(experiment) and experiment.material.kind in LAYERED:
         mesh = replace(mesh, materials=mesh.materials // 2)
     level_map = box.cells.level_map
-    if level_map is not None and not simulation.material.bounded:
+    if level_map is not None and not experiment.material.bounded:
         mesh = deformed(mesh, replace(level_map, surfaces=[nearest_height(domain)]).displacement)
-    return with_materials(simulation, mesh, box.materials)
+    return with_materials(experiment, mesh, box.materials)
 
 
-def on_surfaces(simulation: Simulation, mesh: TetrahedralMesh, box: BuiltBox) -> TetrahedralMesh:
+def on_surfaces(experiment: Experiment, mesh: TetrahedralMesh, box: BuiltBox) -> TetrahedralMesh:
     """Return a refined mesh of layers bounded by surfaces, deformed such that its vertices are on them.
 
     InputError: an element has no volume or is inverted.
     """
     level_map = box.cells.level_map
-    if level_map is None or not simulation.material.bounded:
+    if level_map is None or not experiment.material.bounded:
         return mesh
     return deformed(mesh, level_map.displacement)
 
@@ -277,7 +277,7 @@ def within(plan: BoxPlan, columns: Rectangle, cubes: HexahedralMesh) -> np.ndarr
 
 @phase("mesh around sources")
 def refined_at_sources(
-    mesh: TetrahedralMesh, simulation: Simulation, box: BuiltBox, ranks: Ranks = SINGLE_RANK
+    mesh: TetrahedralMesh, experiment: Experiment, box: BuiltBox, ranks: Ranks = SINGLE_RANK
 ) -> TetrahedralMesh:
     """Return the mesh with smaller elements around sources, depending on the distance to receivers.
 
@@ -285,13 +285,13 @@ def refined_at_sources(
     0.6, 2% for 1.0 and 0.3% for 2.0 (order 5, 7 points per wavelength). Far from sources in elements of typical size
     the error was 1.4%, with elements halved once 0.6% (6 points per wavelength).
     """
-    positions = simulation.acquisition.source_positions
-    if len(positions) and simulation.solver.refine_sources is not False:
-        tolerance = SURFACE_TOLERANCE if simulation.domain.surface is not None else TOLERANCE
-        if simulation.material.bounded and box.cells.level_map is not None:
+    positions = experiment.acquisition.source_positions
+    if len(positions) and experiment.solver.refine_sources is not False:
+        tolerance = SURFACE_TOLERANCE if experiment.domain.surface is not None else TOLERANCE
+        if experiment.material.bounded and box.cells.level_map is not None:
             positions = box.cells.level_map.flattened(positions)
         size = element_sizes(mesh, positions, tolerance, ranks)
-        distance = recorded_distances(simulation, simulation.domain.z[1], size)
+        distance = recorded_distances(experiment, experiment.domain.z[1], size)
         with np.errstate(divide="ignore"):  # a receiver at a source
             halvings = np.maximum(FEWEST_HALVINGS, np.ceil(np.log2(WANTED * size / distance) - 1e-9))
         for done in range(MOST_HALVINGS):
@@ -311,12 +311,12 @@ def element_sizes(mesh: TetrahedralMesh, positions: np.ndarray, tolerance: float
     return of_all_ranks(found, ranks)
 
 
-def fluid_cubes(simulation: Simulation, cubes: HexahedralMesh, box: BuiltBox) -> np.ndarray:
+def fluid_cubes(experiment: Experiment, cubes: HexahedralMesh, box: BuiltBox) -> np.ndarray:
     """True for hexahedra that are mostly fluid: tetrahedra then do not cross a sea floor between two of them."""
-    medium, level_map, layers = NearestMedium.of(simulation), None, ()
-    if simulation.material.kind in LAYERED:
+    medium, level_map, layers = NearestMedium.of(experiment), None, ()
+    if experiment.material.kind in LAYERED:
         level_map = box.cells.level_map
-        layers = own_layers(simulation, with_materials(simulation, cubes, box.materials))
+        layers = own_layers(experiment, with_materials(experiment, cubes, box.materials))
     line = 0.5 + 0.5 * np.polynomial.legendre.leggauss(SAMPLES)[0]
     x, y, z = (axis.ravel() for axis in np.meshgrid(line, line, line, indexing="ij"))
     found = np.empty(cubes.element_count, bool)
@@ -336,21 +336,21 @@ def fluid_cubes(simulation: Simulation, cubes: HexahedralMesh, box: BuiltBox) ->
 
 
 @phase("materials")
-def _materials(simulation: Simulation, mesh: TetrahedralMesh) -> ElementMaterials:
+def _materials(experiment: Experiment, mesh: TetrahedralMesh) -> ElementMaterials:
     """Return the materials of a mesh; with attenuation the unrelaxed ones, with the relaxation body and 1/Q."""
-    anelasticity, unrelaxed = simulation.anelasticity, simulation.unrelaxed
-    properties = element_properties(simulation, mesh, unrelaxed)
+    anelasticity, unrelaxed = experiment.anelasticity, experiment.unrelaxed
+    properties = element_properties(experiment, mesh, unrelaxed)
     if properties is None:
         medium, described = (
-            NearestMedium.of(own) if simulation.solver.mesh is None else own.material.medium
-            for own in (unrelaxed, simulation)
+            NearestMedium.of(own) if experiment.solver.mesh is None else own.material.medium
+            for own in (unrelaxed, experiment)
         )  # fmt: skip
         lossy = None if anelasticity is None else described
-        found = sampled_materials(medium, mesh, lossy, own_layers(simulation, mesh))
+        found = sampled_materials(medium, mesh, lossy, own_layers(experiment, mesh))
     else:
         found = constant_materials(*properties)
         if anelasticity is not None:
-            described = element_properties(simulation, mesh)
+            described = element_properties(experiment, mesh)
             assert described is not None
             losses = np.array([one.inverse_quality for one in described[0]], float)
             found = replace(found, inverse_quality=losses[described[1]])

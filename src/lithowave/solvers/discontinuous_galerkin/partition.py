@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from types import SimpleNamespace
 
     from lithowave.backends.interface import Array, Backend
-    from lithowave.description.simulation import Simulation
+    from lithowave.description.experiment import Experiment
     from lithowave.parallel.halo import Halo
     from lithowave.solvers.discontinuous_galerkin.clusters import ClusteredPlan
     from lithowave.solvers.discontinuous_galerkin.tables import ElementTables
@@ -149,7 +149,7 @@ RELAXATION_WORK = 0.17  # of each mechanism of attenuation of an element, in add
 ANISOTROPIC_WORK = 1.2  # of an element that is anisotropic, or adjacent to one: by `lithowave bench` on an H200
 
 
-def make_local_mesh(simulation: Simulation, ranks: Ranks, clusters: Clusters, device: str) -> MeshedModel:
+def make_local_mesh(experiment: Experiment, ranks: Ranks, clusters: Clusters, device: str) -> MeshedModel:
     """Return this rank's part of the mesh of a simulation, with its materials.
 
     clusters : function of a mesh with materials: the cluster of each element, followed by those across shared faces.
@@ -160,26 +160,26 @@ def make_local_mesh(simulation: Simulation, ranks: Ranks, clusters: Clusters, de
     InputError : on all ranks, if the mesh file, its groups or the domain cannot be meshed on one of them.
     """
     if ranks.size == 1:
-        return make_model(simulation)
-    if simulation.solver.mesh is not None:
-        return with_shared_faces(scatter_mesh(simulation, ranks, clusters, device), ranks)
-    return build_local_mesh(simulation, ranks, clusters, device)
+        return make_model(experiment)
+    if experiment.solver.mesh is not None:
+        return with_shared_faces(scatter_mesh(experiment, ranks, clusters, device), ranks)
+    return build_local_mesh(experiment, ranks, clusters, device)
 
 
-def build_local_mesh(simulation: Simulation, ranks: Ranks, clusters: Clusters, device: str) -> MeshedModel:
+def build_local_mesh(experiment: Experiment, ranks: Ranks, clusters: Clusters, device: str) -> MeshedModel:
     """Return this rank's tetrahedra: each rank generates some columns, and no rank stores the global mesh.
 
     The work, including small elements around sources and LTS, is known only after generation. Ranks then pass elements
     on to balance the work.
     """
-    box = built_box(simulation)
+    box = built_box(experiment)
     columns = bisect_grid(np.ones(box.plan.units), ranks.size)[ranks.rank]
-    mesh = collective_call(ranks, lambda: split_box(simulation, box, columns))
-    refined = refined_at_sources(mesh, simulation, box, ranks)
-    mesh = collective_call(ranks, lambda: on_surfaces(simulation, refined, box))
-    model = _made_of(simulation, mesh, box, ranks)
+    mesh = collective_call(ranks, lambda: split_box(experiment, box, columns))
+    refined = refined_at_sources(mesh, experiment, box, ranks)
+    mesh = collective_call(ranks, lambda: on_surfaces(experiment, refined, box))
+    model = _made_of(experiment, mesh, box, ranks)
     rank = partition_elements(model, clusters(model), ranks.size, device, ranks)
-    return _made_of(simulation, migrated(model.mesh, rank, ranks).along_curve(), box, ranks)
+    return _made_of(experiment, migrated(model.mesh, rank, ranks).along_curve(), box, ranks)
 
 
 def partition_elements(
@@ -251,18 +251,18 @@ def layer_elements(model: MeshedModel) -> np.ndarray:
     return (model.layer_rates() if isinstance(model, MeshedModel) else model.layer).inside
 
 
-def _made_of(simulation: Simulation, mesh: TetrahedralMesh, box: BuiltBox, ranks: Ranks) -> MeshedModel:
-    return with_shared_faces(collective_call(ranks, lambda: made_of(simulation, mesh, box)), ranks)
+def _made_of(experiment: Experiment, mesh: TetrahedralMesh, box: BuiltBox, ranks: Ranks) -> MeshedModel:
+    return with_shared_faces(collective_call(ranks, lambda: made_of(experiment, mesh, box)), ranks)
 
 
-def scatter_mesh(simulation: Simulation, ranks: Ranks, clusters: Clusters, device: str) -> MeshedModel:
+def scatter_mesh(experiment: Experiment, ranks: Ranks, clusters: Clusters, device: str) -> MeshedModel:
     """Return the part of this rank of a mesh that the first rank reads and distributes."""
     parts: list[MeshedModel | None] = [None] * ranks.size
 
     def read() -> None:
         if not ranks.is_root:
             return
-        model = make_model(simulation)
+        model = make_model(experiment)
         rank = partition_elements(model, clusters(model), ranks.size, device, graph=True)
         size = model.element_size or usual_size(model.mesh)
         for number in range(ranks.size):

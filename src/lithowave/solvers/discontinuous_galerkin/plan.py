@@ -11,11 +11,11 @@ Workload of each rank, for the dry run.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -74,7 +74,11 @@ from lithowave.solvers.elements.warnings import flux_warnings, receivers_at_vert
 from lithowave.solvers.interface import Schedule
 
 if TYPE_CHECKING:
-    from lithowave.description.simulation import Simulation
+    from lithowave.backends.interface import Backend
+    from lithowave.description.domain import Domain
+    from lithowave.description.experiment import Experiment
+    from lithowave.json_types import Entries, ReadEntries
+    from lithowave.json_types import Entries as Summary
 
 
 # Measures of the quality of a mesh: whether the largest value in an element is reported, or the smallest.
@@ -115,7 +119,7 @@ class GlobalMeshStatistics:
     relaxing: int
     relaxation_bytes: int
     faces: dict[str, int]
-    quality: dict[str, Any]
+    quality: Entries
     worst: ElementExtremum
     limit: ElementExtremum
     resolution: ElementExtremum
@@ -124,7 +128,7 @@ class GlobalMeshStatistics:
     relaxed: bool
 
 
-def gather_mesh_statistics(plan: Any) -> GlobalMeshStatistics:
+def gather_mesh_statistics(plan: DiscontinuousGalerkinPlan) -> GlobalMeshStatistics:
     """Return the statistics of a plan; with several ranks this call is collective."""
     parts = plan.shared.ranks.all_gather(_own(plan))
     quality = {
@@ -150,7 +154,7 @@ def _rank_of(extreme: ElementExtremum) -> tuple[float, int]:
     return extreme.value, extreme.key
 
 
-def _own(plan: Any) -> GlobalMeshStatistics:
+def _own(plan: DiscontinuousGalerkinPlan) -> GlobalMeshStatistics:
     """Return the statistics of this rank's part."""
     mesh, count = plan.mesh, plan.element_count
     keys, measures = mesh.keys_of_elements, element_measures(mesh)
@@ -219,7 +223,7 @@ class DiscontinuousGalerkinPlan(ElementPlan):
     max_frequency: float | None = None
     value_bytes: int = 4
     surface_spacing: float = 0.0
-    domain: Any = None
+    domain: Domain | None = None
     face_kinds: dict[str, str] | None = None
     mesh_file: str | None = None
     mesh_ends: tuple[tuple[float, float], ...] | None = None
@@ -300,7 +304,7 @@ class DiscontinuousGalerkinPlan(ElementPlan):
         """Return the minimum points per shortest wavelength at max_frequency."""
         return self.mesh_statistics.resolution.value / self.max_frequency if self.max_frequency else None
 
-    def summary(self) -> dict[str, Any]:
+    def summary(self) -> Summary:
         """See `lithowave.solvers.interface.Plan`."""
         survey, clustering = self.mesh_statistics, self.clustering
         return {
@@ -384,7 +388,7 @@ class DiscontinuousGalerkinPlan(ElementPlan):
         absorbing = self.mesh_statistics.faces["absorbing"]
         return "; absorbing plane waves along the normal" if absorbing else ""
 
-    def _time_lines(self, summary: dict[str, Any]) -> list[Line]:
+    def _time_lines(self, summary: Summary) -> list[Line]:
         """Return the lines on the time step, and with LTS on the clusters."""
         (name, step), steps = time_lines(summary)
         if not summary["local_time_steps"]:
@@ -410,16 +414,16 @@ class DiscontinuousGalerkinPlan(ElementPlan):
         """See `ElementPlan`."""
         return self.materials.matrix(locations.element)[:, range(6), range(6)][:, SWAPPED]
 
-    def warnings(self, simulation: Simulation) -> list[str]:
+    def warnings(self, experiment: Experiment) -> list[str]:
         """See `lithowave.solvers.interface.Plan`."""
-        size = element_sizes(self.mesh, simulation.acquisition.source_positions, self.tolerance, self.ranks)
-        near = near_source_warnings(simulation, size, [TETRAHEDRA], self.bounds[2][1])
-        found = self.locate(simulation.acquisition.receiver_positions, self.tolerance)
-        near += receivers_at_vertices(self, simulation, found.locations)
-        damped = [*damped_media(simulation, layer_axes(simulation))] if self.mesh_statistics.layer else []
-        if self.mesh_statistics.layer and not is_matched(simulation):
-            damped += displacement_warnings(simulation, "7%")
-        return [*damped, *flux_warnings(self, simulation), *tetrahedra_warnings(self, simulation), *near]
+        size = element_sizes(self.mesh, experiment.acquisition.source_positions, self.tolerance, self.ranks)
+        near = near_source_warnings(experiment, size, [TETRAHEDRA], self.bounds[2][1])
+        found = self.locate(experiment.acquisition.receiver_positions, self.tolerance)
+        near += receivers_at_vertices(self, experiment, found.locations)
+        damped = [*damped_media(experiment, layer_axes(experiment))] if self.mesh_statistics.layer else []
+        if self.mesh_statistics.layer and not is_matched(experiment):
+            damped += displacement_warnings(experiment, "7%")
+        return [*damped, *flux_warnings(self, experiment), *tetrahedra_warnings(self, experiment), *near]
 
     def instability_causes(self) -> list[str]:
         """See `lithowave.solvers.interface.Plan`."""
@@ -428,7 +432,7 @@ class DiscontinuousGalerkinPlan(ElementPlan):
 
 
 def plan(
-    simulation: Simulation, backend: Any, ranks: Ranks = SINGLE_RANK, previous: Mapping[str, Any] | None = None
+    experiment: Experiment, backend: Backend, ranks: Ranks = SINGLE_RANK, previous: ReadEntries | None = None
 ) -> DiscontinuousGalerkinPlan:
     """Return the plan of this rank. See `lithowave.solvers.load_method` for the parameters.
 
@@ -436,36 +440,36 @@ def plan(
     ------
     InputError : the mesh cannot be used, or the time step is above the limit, or there are too many ranks.
     """
-    solver = simulation.solver
-    model = make_local_mesh(simulation, ranks, lambda part: model_clusters(simulation, part).cluster, backend.name)
-    clusters = partial(clusters_of, simulation, model.shared)
-    made = make_plan(model, solver.order, clusters, simulation.compute.precision, **plan_entries(simulation))
+    solver = experiment.solver
+    model = make_local_mesh(experiment, ranks, lambda part: model_clusters(experiment, part).cluster, backend.name)
+    clusters = partial(clusters_of, experiment, model.shared)
+    made = make_plan(model, solver.order, clusters, experiment.compute.precision, **plan_entries(experiment))
     coarsest = made.mesh_statistics.resolution
     worst = f"{coarsest.place} (slowest wave {coarsest.speed:g} m/s)"
-    refuse_coarse_mesh(simulation, made.points_per_wavelength(), "order", worst)
-    _require_points(simulation, made)
+    refuse_coarse_mesh(experiment, made.points_per_wavelength(), "order", worst)
+    _require_points(experiment, made)
     return made
 
 
-def model_clusters(simulation: Simulation, model: MeshedModel) -> Clustering:
+def model_clusters(experiment: Experiment, model: MeshedModel) -> Clustering:
     """Return the clusters of a mesh, or of this rank's part of it, for a simulation."""
-    return clusters_of(simulation, model.shared, *limits_and_neighbors(model, simulation.solver.order))
+    return clusters_of(experiment, model.shared, *limits_and_neighbors(model, experiment.solver.order))
 
 
-def clusters_of(simulation: Simulation, shared: SharedFaces, limits: np.ndarray, neighbors: np.ndarray) -> Clustering:
+def clusters_of(experiment: Experiment, shared: SharedFaces, limits: np.ndarray, neighbors: np.ndarray) -> Clustering:
     """Return the clusters for a simulation; see `make_clusters` for the other parameters."""
-    solver = simulation.solver
+    solver = experiment.solver
     return make_clusters(
-        limits, neighbors, simulation.duration, solver.safety, solver.time_step, simulation.output.sampling_interval,
-        solver.local_time_steps, simulation.highest_frequency, shared,
+        limits, neighbors, experiment.duration, solver.safety, solver.time_step, experiment.output.sampling_interval,
+        solver.local_time_steps, experiment.highest_frequency, shared,
     )  # fmt: skip
 
 
-def _require_points(simulation: Simulation, plan: DiscontinuousGalerkinPlan) -> None:
+def _require_points(experiment: Experiment, plan: DiscontinuousGalerkinPlan) -> None:
     """Require that sources and receivers are in an imported mesh, whose extent only its elements define."""
-    if simulation.solver.mesh is None:
+    if experiment.solver.mesh is None:
         return
-    for kind, points in (("source", simulation.acquisition.sources), ("receiver", simulation.acquisition.receivers)):
+    for kind, points in (("source", experiment.acquisition.sources), ("receiver", experiment.acquisition.receivers)):
         positions = point_positions(points)
         found = plan.locate(positions, plan.tolerance)
         require_located(found, plan.ranks, point_names(points, kind), positions, f"{kind}s")
@@ -479,7 +483,9 @@ def limits_and_neighbors(model: MeshedModel, order: int) -> tuple[np.ndarray, np
     return relaxed, np.maximum(neighbors, -1)
 
 
-def make_plan(model: MeshedModel, order: int, clusters: Any, precision: str, **more: Any) -> DiscontinuousGalerkinPlan:
+def make_plan(
+    model: MeshedModel, order: int, clusters: Callable[..., Clustering], precision: str, **more: object
+) -> DiscontinuousGalerkinPlan:
     """Return the plan for a mesh with materials. clusters : function of stable time steps, s, and neighbors."""
     with phase("time step"):
         limits, neighbors = limits_and_neighbors(model, order)
@@ -499,24 +505,24 @@ FILE_BYTES = 1000  # of a tetrahedron with its vertices in a mesh file, at most:
 PLAN_BYTES = 200  # of a tetrahedron in the plan: mesh, neighbors, materials, time steps
 
 
-def estimate_memory(simulation: Simulation, backend: Any) -> MemoryEstimate:
+def estimate_memory(experiment: Experiment, backend: Backend) -> MemoryEstimate:
     """Return a lower bound of the memory of all ranks; smaller elements around sources are not counted."""
-    solver = simulation.solver
+    solver = experiment.solver
     if solver.mesh is None:
-        count = TETRAHEDRA_OF_A_CELL * built_box(simulation).plan.element_count
+        count = TETRAHEDRA_OF_A_CELL * built_box(experiment).plan.element_count
     else:
         count = file_elements(solver.mesh.file, FILE_BYTES)
-    value_bytes = 4 if simulation.compute.precision == "single" else 8
+    value_bytes = 4 if experiment.compute.precision == "single" else 8
     layout, numbers = device_layout(backend.name, backend.precision), LAW_NUMBERS[False] + 4 * FACE_NUMBERS[False]
-    if simulation.anelasticity is not None:
-        mechanisms = simulation.anelasticity.body.mechanisms
+    if experiment.anelasticity is not None:
+        mechanisms = experiment.anelasticity.body.mechanisms
         numbers += 2 * mechanisms + relaxing_values(solver.order, mechanisms)
     arrays = element_bytes(solver.order, value_bytes, layout, numbers)
     return MemoryEstimate(count * PLAN_BYTES, count * arrays, DiscontinuousGalerkinPlan.memory_hint)
 
 
 def partition_report(
-    simulation: Simulation, plan: DiscontinuousGalerkinPlan, ranks_count: int, device: str
+    experiment: Experiment, plan: DiscontinuousGalerkinPlan, ranks_count: int, device: str
 ) -> list[RankWorkload]:
     """Return the workload of each of this many ranks per step of the run, that of the largest cluster.
 
@@ -525,14 +531,14 @@ def partition_report(
     InputError : the mesh cannot be partitioned into this many parts.
     """
     cluster, ticks = plan.clustering.cluster, plan.clustering.ticks
-    part = partition_elements(plan, cluster, ranks_count, device, graph=simulation.solver.mesh is not None)
+    part = partition_elements(plan, cluster, ranks_count, device, graph=experiment.solver.mesh is not None)
     work = np.bincount(part, ticks * element_work(plan, cluster), ranks_count)
     units = np.bincount(part, minlength=ranks_count)
     across = plan.mesh.neighbors
     element, face = np.nonzero((across >= 0) & (part[across // 4] != part[:, None]))
     other = across[element, face] // 4
     # Traces sent from an element of one rank to an element of the other.
-    numbers = ticks * traces_sent(cluster[other]) * 3 * face_mode_count(simulation.solver.order)
+    numbers = ticks * traces_sent(cluster[other]) * 3 * face_mode_count(experiment.solver.order)
     sent = np.bincount(part[element], numbers, ranks_count)
     pairs = np.unique(np.column_stack([part[element], part[other]]), axis=0)
     neighbors = np.bincount(pairs[:, 0], minlength=ranks_count)

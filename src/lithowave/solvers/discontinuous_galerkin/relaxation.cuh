@@ -1,5 +1,5 @@
-// Relaxation of the stresses of elements with attenuation: see relaxation.py for the formulas, relaxation.py for
-// the readable version, and kernels.py for the arrays.
+// Relaxation of the stresses of elements with attenuation: see relaxation.py for the formulas and the
+// readable version, and kernels.py for the arrays.
 //
 // MECHANISMS; LAYER: in an absorbing layer, which may damp; ANISOTROPIC: with coefficients of the isotropic average.
 #pragma once

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -24,7 +24,11 @@ from lithowave.solvers.elements.solver import ElementSolver
 from lithowave.solvers.interface import ArraySection, Placement, RowSelection, Selection
 
 if TYPE_CHECKING:
-    from lithowave.description.simulation import Simulation
+    from lithowave.backends.interface import Array, Backend
+    from lithowave.description.experiment import Experiment
+    from lithowave.description.receivers import Receiver
+    from lithowave.description.sources import PointSource
+    from lithowave.solvers.discontinuous_galerkin.materials import Group
 
 PACKAGE = "lithowave.solvers.discontinuous_galerkin"
 KERNELS = ("kernels",)
@@ -39,7 +43,7 @@ class DiscontinuousGalerkinSolver(ElementSolver):
 
     Parameters
     ----------
-    plan : mesh, order, time steps. simulation : sources and receivers. backend : owner of the arrays. halo : halo
+    plan : mesh, order, time steps. experiment : sources and receivers. backend : owner of the arrays. halo : halo
     exchange with other ranks.
     """
 
@@ -50,7 +54,7 @@ class DiscontinuousGalerkinSolver(ElementSolver):
     make_samples = TetrahedralSamples
 
     def __init__(
-        self, plan: DiscontinuousGalerkinPlan, simulation: Simulation, backend: Any, halo: Halo | None = None
+        self, plan: DiscontinuousGalerkinPlan, experiment: Experiment, backend: Backend, halo: Halo | None = None
     ) -> None:
         self.plan, self.backend = plan, backend
         with phase("kernels"):
@@ -63,8 +67,8 @@ class DiscontinuousGalerkinSolver(ElementSolver):
         self._allocate()
         self.exchange = TraceExchange(self, halo or single_rank_halo(backend))
         with phase("sources"):
-            self._prepare_sources(simulation)
-        self.prepare_readings(simulation)
+            self._prepare_sources(experiment)
+        self.prepare_readings(experiment)
         self._steps: dict[tuple[int, bool], list[Launch]] = {}
 
     def _allocate(self) -> None:
@@ -75,13 +79,13 @@ class DiscontinuousGalerkinSolver(ElementSolver):
         self.even, self.odd = (self.backend.zeros((self.tables.slots, *trace)) for _ in range(2))
         self._pending, self._parity = False, 0
 
-    def _prepare_sources(self, simulation: Simulation) -> None:
+    def _prepare_sources(self, experiment: Experiment) -> None:
         plan, self.sources = self.plan, []
         self._source_sums: list[SourceSums] = []
-        sources = simulation.acquisition.sources
+        sources = experiment.acquisition.sources
         if not sources:
             return
-        spread = spread_of(plan, simulation)
+        spread = spread_of(plan, experiment)
         found = locate_sources(plan, sources, spread)
         for cluster in np.unique(plan.clustering.cluster[found.locations.element]).tolist():
             for outer in (True, False):
@@ -185,19 +189,19 @@ class DiscontinuousGalerkinSolver(ElementSolver):
             return [partial(self.backend.side_by_side, queues)]
         return [launch for queue in queues for launch in queue]
 
-    def _fields(self, group: Any) -> tuple[Any, ...]:
+    def _fields(self, group: Group) -> tuple[object, ...]:
         """Return the common arguments of `step` and `complete`."""
         tables, kind = self.tables, self.tables.kinds[group.kind]
         fields = self.coefficients, self.own, self.even, self.odd
         return (*fields, kind.elastic, kind.faces, tables.neighbor, tables.second, tables.cluster, kind.first)
 
-    def completion(self, group: Any, blocks: Any, out: Any, out_first: int) -> Launch:
+    def completion(self, group: Group, blocks: Array, out: Array, out_first: int) -> Launch:
         """Return the launch that writes out[out_first + n] : present coefficients of blocks[n] of a group."""
         tick = self._parity * self.plan.clustering.ticks
         complete = self.kernels.complete(*group.variant)
         return partial(complete, *self._fields(group), blocks, tick, int(self._pending), out, out_first)
 
-    def placement(self, sources: Sequence[Any], receivers: Sequence[Any]) -> Placement:
+    def placement(self, sources: Sequence[PointSource], receivers: Sequence[Receiver]) -> Placement:
         """See `lithowave.solvers.interface.Solver`."""
         found = Placement.empty(len(receivers), len(sources))
         for sums in self._source_sums:
@@ -333,11 +337,11 @@ class DiscontinuousGalerkinSolver(ElementSolver):
                 self._peaks.restore(name, state[f"peaks/{name}"])
 
 
-def compile_ahead(simulation: Simulation, backend: Any) -> None:
+def compile_ahead(experiment: Experiment, backend: Backend) -> None:
     """Begin to compile the kernels of a run on a device, if its media are isotropic. See `load_method`."""
-    body = None if simulation.anelasticity is None else simulation.anelasticity.body
-    if not any(properties.is_anisotropic for properties in simulation.material.properties.values()):
+    body = None if experiment.anelasticity is None else experiment.anelasticity.body
+    if not any(properties.is_anisotropic for properties in experiment.material.properties.values()):
         backend.compile_ahead(
-            PACKAGE, order=simulation.solver.order, layer=simulation.boundaries.resolved_absorption() == "layer",
+            PACKAGE, order=experiment.solver.order, layer=experiment.boundaries.resolved_absorption() == "layer",
             mechanisms=0 if body is None else body.mechanisms,
         )  # fmt: skip

@@ -51,8 +51,8 @@ from lithowave.solvers.elements.locations import SharedLocations, SpreadSources,
 from lithowave.solvers.interface import FORCE, MOMENT, Placement
 
 if TYPE_CHECKING:
-    from lithowave.backends.interface import Backend
-    from lithowave.description.simulation import Simulation
+    from lithowave.backends.interface import Array, Backend
+    from lithowave.description.experiment import Experiment
     from lithowave.description.sources import PointSource
     from lithowave.solvers.discontinuous_galerkin.clusters import ClusteredPlan
     from lithowave.solvers.discontinuous_galerkin.tables import ElementTables
@@ -173,7 +173,7 @@ def _entries(target: np.ndarray, weight: np.ndarray, first: np.ndarray, owner: n
     return target.T[counts > 0], counts[counts > 0], weight[acting], owners
 
 
-def _uploaded(backend: Backend, entries: Sequence[Entries]) -> tuple[object, ...]:
+def _uploaded(backend: Backend, entries: Sequence[Entries]) -> tuple[Array, ...]:
     """Return target, begin, weight, owner of `inject` on a device from parts of them."""
     target, count, weight, owner = (np.concatenate(column) for column in zip(*entries, strict=True))
     begin = np.append(0, np.cumsum(count))
@@ -185,10 +185,10 @@ def _chosen(plan: ClusteredPlan, tables: ElementTables, element: np.ndarray, clu
     return (plan.clustering.cluster[element] == cluster) & (tables.outer[element] == outer)
 
 
-def spread_of(plan: ClusteredPlan, simulation: Simulation) -> SpreadSources:
+def spread_of(plan: ClusteredPlan, experiment: Experiment) -> SpreadSources:
     """Return the points that represent the sources: all are spread, or of many those with receivers near."""
-    reach = np.inf if len(simulation.acquisition.sources) <= MANY else NEAR
-    return spread_sources(simulation, plan.bounds[2][1], reach, RADIUS, partial(surroundings, plan))
+    reach = np.inf if len(experiment.acquisition.sources) <= MANY else NEAR
+    return spread_sources(experiment, plan.bounds[2][1], reach, RADIUS, partial(surroundings, plan))
 
 
 def surroundings(plan: ClusteredPlan, positions: np.ndarray) -> np.ndarray:
@@ -276,7 +276,7 @@ class Responses:
         return found
 
     def sides(self, powers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return u and w (pairs, k, faces, 3, functions of a face) of R_k; see `riemann`."""
+        """Return u and w (pairs, k, faces, 3, functions of a face) of R_k; see `materials`."""
         trace = np.einsum("pkqm,fmn->pkfqn", powers, self.reference.traces)
         numbers = self.faces[self.index]
         traction = np.einsum("pkfijn,pfj->pkfin", trace[:, :, :, TENSOR_INDEX], numbers[..., JUMP : JUMP + 3])

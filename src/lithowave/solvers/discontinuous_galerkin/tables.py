@@ -40,7 +40,7 @@ TABLE_PART = 1 << 12  # elements whose coefficients are computed at a time
 
 @dataclass(frozen=True)
 class BlockTables:
-    """Tables of the blocks of one kind, from block `first`. elastic, faces : on the device, see `riemann`. memory :
+    """Tables of the blocks of one kind, from block `first`. elastic, faces : on the device, see `materials`. memory :
     variables of elements of an absorbing layer, relaxation : of attenuation; else one value."""
 
     first: int

@@ -35,7 +35,7 @@ from lithowave.solvers.elements.plan import SAME_LEVEL, column_widths, element_s
 
 if TYPE_CHECKING:
     from lithowave.description.domain import Chunk
-    from lithowave.description.simulation import Simulation
+    from lithowave.description.experiment import Experiment
     from lithowave.media.bounded_layers import LayerProfile
     from lithowave.media.elasticity import ElasticProperties
     from lithowave.media.medium import DomainExtent, Medium
@@ -110,40 +110,40 @@ class CellLayers:
         return column_widths(self.tops, self.sizes, chunk)
 
 
-def cell_layers(simulation: Simulation) -> CellLayers:
+def cell_layers(experiment: Experiment) -> CellLayers:
     """Return the layers of cells of a generated mesh.
 
     InputError: flat layers cross the topography.
     """
-    medium = simulation.material.medium
-    if simulation.material.bounded and isinstance(medium, BoundedLayers):
-        return _bounded(simulation, medium)
+    medium = experiment.material.medium
+    if experiment.material.bounded and isinstance(medium, BoundedLayers):
+        return _bounded(experiment, medium)
     if isinstance(medium, EarthMedium):
-        return _radial(simulation, medium)
-    tops, slowest, materials = _flat_layers(simulation)
-    bottom, surface = simulation.domain.z[0], simulation.domain.surface_height
+        return _radial(experiment, medium)
+    tops, slowest, materials = _flat_layers(experiment)
+    bottom, surface = experiment.domain.z[0], experiment.domain.surface_height
     level_map = None
-    if simulation.domain.surface is not None:
+    if experiment.domain.surface is not None:
         ends = [tops[0], tops[1] if len(tops) > 1 else bottom]
-        level_map = LevelMap(ends, [surface], simulation.domain.surface.concurrent)
-    for z in () if simulation.domain.chunk is None else simulation.domain.chunk.doubling_levels:
+        level_map = LevelMap(ends, [surface], experiment.domain.surface.concurrent)
+    for z in () if experiment.domain.chunk is None else experiment.domain.chunk.doubling_levels:
         index = sum(top > z for top in tops) - 1  # the layer that is divided at z
         if all(abs(top - z) > SAME_LEVEL for top in tops):
             tops.insert(index + 1, z)
             slowest.insert(index + 1, slowest[index])
             materials.insert(index + 1, materials[index])
-    sizes = [element_size(simulation, speed) for speed in slowest]
+    sizes = [element_size(experiment, speed) for speed in slowest]
     return CellLayers(tops, bottom, slowest, sizes, materials, level_map)
 
 
-def _flat_layers(simulation: Simulation) -> tuple[list[float], list[float], list[int]]:
+def _flat_layers(experiment: Experiment) -> tuple[list[float], list[float], list[int]]:
     """Return tops, m, slowest wave velocity, m/s, and material of flat layers of elements."""
-    domain, material = simulation.domain, simulation.material
+    domain, material = experiment.domain, experiment.material
     low, high = domain.z
     if material.kind == "homogeneous":
         return [high if domain.surface is None else domain.surface.high], [material.homogeneous.speed_range[0]], [0]
     if material.kind != "layers":
-        tops, speeds = _slabs(simulation)
+        tops, speeds = _slabs(experiment)
         return tops, speeds, list(range(len(tops)))
     inside = [one for one in material.layers if one.top > low]
     tops = [one.top for one in inside]
@@ -156,18 +156,18 @@ def _flat_layers(simulation: Simulation) -> tuple[list[float], list[float], list
     return [ground, *tops[first + 1 :]], speeds, list(range(first, len(tops)))
 
 
-def _radial(simulation: Simulation, medium: EarthMedium) -> CellLayers:
+def _radial(experiment: Experiment, medium: EarthMedium) -> CellLayers:
     """Return the layers of cells of a radial model of the Earth."""
-    domain = simulation.domain
+    domain = experiment.domain
     chunk, bottom = domain.chunk, domain.z[0]
-    layers, dropped = radial_layers(simulation, medium, chunk.doubling_levels if chunk is not None else ())
+    layers, dropped = radial_layers(experiment, medium, chunk.doubling_levels if chunk is not None else ())
     tops = [one.top for one in layers]
     level_map = None
     if domain.surface is not None:
         _refuse_outcrops(tops, 0, domain.surface.low, radial=True)
         level_map = LevelMap([tops[0], tops[1] if len(tops) > 1 else bottom], [domain.surface_height])
     return CellLayers(
-        tops, bottom, [one.slowest for one in layers], [element_size(simulation, one.slowest) for one in layers],
+        tops, bottom, [one.slowest for one in layers], [element_size(experiment, one.slowest) for one in layers],
         [layer_code(one.first, one.last, medium.count) for one in layers], level_map, inside=tuple(dropped),
         mixed=bool(dropped),
     )  # fmt: skip
@@ -187,9 +187,9 @@ def _refuse_outcrops(tops: list[float], first: int, lowest: float, radial: bool 
             )  # fmt: skip
 
 
-def _slabs(simulation: Simulation) -> tuple[list[float], list[float]]:
+def _slabs(experiment: Experiment) -> tuple[list[float], list[float]]:
     """Return equal slabs of the depth, with neighbors of similar wave velocity merged."""
-    domain = simulation.domain
+    domain = experiment.domain
     low, high = domain.z
     ground = high if domain.surface is None else domain.surface.high
     start = high if domain.surface is None else domain.surface.low
@@ -198,7 +198,7 @@ def _slabs(simulation: Simulation) -> tuple[list[float], list[float]]:
     tops, speeds = [], []
     for above, below in zip(edges[:-1], edges[1:], strict=True):
         box = domain.model_copy(update={"z": (float(below), float(above))})
-        _join(tops, speeds, float(above), simulation.material.extremes(box)["slowest"])
+        _join(tops, speeds, float(above), experiment.material.extremes(box)["slowest"])
     return [ground, *tops[1:]], speeds
 
 
@@ -233,10 +233,10 @@ class _Group:
         return self.top - self.bottom
 
 
-def _bounded(simulation: Simulation, medium: BoundedLayers) -> CellLayers:
+def _bounded(experiment: Experiment, medium: BoundedLayers) -> CellLayers:
     """Return the layers of cells of layers bounded by surfaces; those with gradients are divided by velocity."""
-    domain = simulation.domain
-    groups, unfollowed = _groups(simulation, medium)
+    domain = experiment.domain
+    groups, unfollowed = _groups(experiment, medium)
     refused = [(one.index, one.reason) for one in unfollowed]
     refused += [(one.first, one.reason) for one in groups if one.reason]
     if refused and medium.anisotropic.any():
@@ -256,7 +256,7 @@ def _bounded(simulation: Simulation, medium: BoundedLayers) -> CellLayers:
         materials += [layer_code(group.first, group.last, medium.count)] * len(edges)
     surfaces, pinched = [], []
     for number, one in enumerate(groups):
-        surface = _surface(simulation, medium, one.first if number else -1)
+        surface = _surface(experiment, medium, one.first if number else -1)
         if one.reason:
             limited = _limited(surface, surfaces[-1], bottom, one)
             pinched.append(_pinched(medium, groups[number - 1], one, surface, limited))
@@ -265,7 +265,7 @@ def _bounded(simulation: Simulation, medium: BoundedLayers) -> CellLayers:
     moved = any(float(np.ptp(one.top)) > 0.0 for one in groups)
     concurrent = medium.concurrent and (domain.surface is None or domain.surface.concurrent)
     level_map = LevelMap([*levels, bottom], surfaces, concurrent) if moved else None
-    sizes = [element_size(simulation, speed) for speed in slowest]
+    sizes = [element_size(experiment, speed) for speed in slowest]
     mixed = bool(pinched) or any(one.first < one.last for one in groups)
     return CellLayers(
         tops, bottom, slowest, sizes, materials, level_map, tuple(unfollowed), pinched=tuple(pinched), mixed=mixed
@@ -296,13 +296,13 @@ def _pinched(
     )
 
 
-def _groups(simulation: Simulation, medium: BoundedLayers) -> tuple[list[_Group], list[Unfollowed]]:
+def _groups(experiment: Experiment, medium: BoundedLayers) -> tuple[list[_Group], list[Unfollowed]]:
     """Return the layers between boundaries that elements follow, and the tops of layers that they do not follow.
 
     Where a layer pinches out, curved elements follow its boundary as far as they are not flat. Straight tetrahedra may
     be inverted beside such places, and do not follow it anywhere.
     """
-    domain = simulation.domain
+    domain = experiment.domain
     profile = medium.profile(domain)
     ends, none = profile.z, 1e-9 * (domain.z[1] - domain.z[0])
     bottom = ends[-1]
@@ -316,12 +316,12 @@ def _groups(simulation: Simulation, medium: BoundedLayers) -> tuple[list[_Group]
             continue
         if (here - bottom <= none).all():  # this layer and the next ones are below the domain
             break
-        above, why = _too_thin(simulation, medium, profile, top - here, (first, index - 1))
-        below, reason = _too_thin(simulation, medium, profile, here - bottom, (index, index))
+        above, why = _too_thin(experiment, medium, profile, top - here, (first, index - 1))
+        below, reason = _too_thin(experiment, medium, profile, here - bottom, (index, index))
         limited = np.minimum(here, top - above) if above else here
         limited = np.maximum(limited, bottom + below) if below else limited
         fraction = float((np.abs(limited - here) > none).mean())
-        most = MOST_PINCHED if METHODS[simulation.solver.method].curved else 0.0
+        most = MOST_PINCHED if METHODS[experiment.solver.method].curved else 0.0
         if fraction > most or (top - limited < 0.99 * above).any():
             unfollowed.append(Unfollowed(index, why or reason))
             continue
@@ -332,11 +332,11 @@ def _groups(simulation: Simulation, medium: BoundedLayers) -> tuple[list[_Group]
 
 
 def _too_thin(
-    simulation: Simulation, medium: BoundedLayers, profile: LayerProfile, thickness: np.ndarray, layers: tuple[int, int]
+    experiment: Experiment, medium: BoundedLayers, profile: LayerProfile, thickness: np.ndarray, layers: tuple[int, int]
 ) -> tuple[float, str]:
     """Return the thickness, m, that elements need where layers are too thin for them, and why; 0 if they are not."""
-    slowest = min(_slowest(medium, simulation.domain, index) for index in range(layers[0], layers[1] + 1))
-    size = min(element_size(simulation, slowest), float(thickness.max()))
+    slowest = min(_slowest(medium, experiment.domain, index) for index in range(layers[0], layers[1] + 1))
+    size = min(element_size(experiment, slowest), float(thickness.max()))
     rows = np.ceil(float(thickness.max()) / size - 1e-6)
     if thickness.min() >= FLATTEST * size * rows:
         return 0.0, ""
@@ -378,9 +378,9 @@ def _speeds_between(
                 yield float(medium.slowest_at(index, depth[there]).min())
 
 
-def _surface(simulation: Simulation, medium: BoundedLayers, index: int) -> Callable[..., np.ndarray]:
+def _surface(experiment: Experiment, medium: BoundedLayers, index: int) -> Callable[..., np.ndarray]:
     """Return z(x, y), m, at which a layer begins (-1: of the ground); outside the domain that of the nearest point."""
-    domain = simulation.domain
+    domain = experiment.domain
 
     def height(x: np.ndarray, y: np.ndarray) -> np.ndarray:
         x, y = np.clip(x, *domain.x), np.clip(y, *domain.y)
@@ -407,13 +407,13 @@ def layers_of(codes: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
 M = TypeVar("M", "HexahedralMesh", "TetrahedralMesh")
 
 
-def with_materials(simulation: Simulation, mesh: M, materials: list[int]) -> M:
+def with_materials(experiment: Experiment, mesh: M, materials: list[int]) -> M:
     """Return a mesh with the codes of the layers of the simulation file instead of indices of layers of cells."""
-    if simulation.material.kind not in LAYERED:
+    if experiment.material.kind not in LAYERED:
         return mesh
     codes = np.array(materials, np.int64)[mesh.materials]
-    if simulation.material.bounded and simulation.solver.mesh is None:
-        for one in cell_layers(simulation).pinched:
+    if experiment.material.bounded and experiment.solver.mesh is None:
+        for one in cell_layers(experiment).pinched:
             _mix(codes, one, mesh)
     return replace(mesh, materials=codes)
 
@@ -429,25 +429,25 @@ def _mix(codes: np.ndarray, interface: Pinched, mesh: Mesh) -> None:
         codes[some[inside]] = interface.mixed
 
 
-def own_layers(simulation: Simulation, mesh: Mesh) -> tuple[np.ndarray, ...]:
+def own_layers(experiment: Experiment, mesh: Mesh) -> tuple[np.ndarray, ...]:
     """Return the first and the last layer (elements,) of the material in each element of a generated mesh.
 
     Empty for media that are evaluated by position only, among them layers in an imported mesh.
     """
-    medium = simulation.material.medium
-    if simulation.solver.mesh is not None or not isinstance(medium, StackedLayers):
+    medium = experiment.material.medium
+    if experiment.solver.mesh is not None or not isinstance(medium, StackedLayers):
         return ()
     return layers_of(mesh.materials, medium.count)
 
 
-def transverse_elements(simulation: Simulation, layers: tuple[np.ndarray, ...]) -> np.ndarray | None:
+def transverse_elements(experiment: Experiment, layers: tuple[np.ndarray, ...]) -> np.ndarray | None:
     """Return True (elements,) for the elements of a radial model that are transversely isotropic; None without any.
 
     layers : see `own_layers`. The result is None on all ranks or on none.
 
     InputError: the layers of the model cross an imported mesh.
     """
-    medium = simulation.material.medium
+    medium = experiment.material.medium
     if not isinstance(medium, EarthMedium) or not medium.anisotropic_layers.any():
         return None
     if not layers:
@@ -459,18 +459,18 @@ def transverse_elements(simulation: Simulation, layers: tuple[np.ndarray, ...]) 
     return counts[layers[1] + 1] > counts[layers[0]]
 
 
-def is_sampled(simulation: Simulation) -> bool:
+def is_sampled(experiment: Experiment) -> bool:
     """Return whether the elements have values sampled at points, instead of one medium each.
 
     InputError: anisotropic layers cross an imported mesh.
     """
-    material = simulation.material
+    material = experiment.material
     if material.kind in ("homogeneous", "groups"):
         return False
     if material.kind != "layers":
         return True
-    if simulation.solver.mesh is None:
-        cells = cell_layers(simulation)
+    if experiment.solver.mesh is None:
+        cells = cell_layers(experiment)
         return any(layer.varies for layer in material.layers) or bool(cells.unfollowed or cells.pinched)
     if any(getattr(layer, "is_anisotropic", False) for layer in material.layers):
         raise InputError(
@@ -481,22 +481,22 @@ def is_sampled(simulation: Simulation) -> bool:
 
 
 def element_properties(
-    simulation: Simulation, mesh: Mesh, own: Simulation | None = None
+    experiment: Experiment, mesh: Mesh, own: Experiment | None = None
 ) -> tuple[list[ElasticProperties], np.ndarray] | None:
     """Return the materials of the simulation file and the index (elements,) of that of each element; None for a medium
     that is sampled at points.
 
-    own : the simulation whose materials are returned, such as that with unrelaxed media; default: `simulation`.
+    own : the simulation whose materials are returned, such as that with unrelaxed media; default: `experiment`.
 
     InputError: anisotropic layers cross an imported mesh, or groups of the mesh and of the simulation file differ.
     """
-    if is_sampled(simulation):
+    if is_sampled(experiment):
         return None
-    material = (own or simulation).material
+    material = (own or experiment).material
     if material.kind == "homogeneous":
         return [material.homogeneous], np.zeros(mesh.element_count, np.int64)
     if material.kind == "groups":
-        return group_materials(own or simulation, mesh)
+        return group_materials(own or experiment, mesh)
     return list(material.layers), mesh.materials
 
 
@@ -519,7 +519,7 @@ class RadialLayer:
 
 
 def radial_layers(
-    simulation: Simulation, medium: EarthMedium, cuts: Sequence[float] = ()
+    experiment: Experiment, medium: EarthMedium, cuts: Sequence[float] = ()
 ) -> tuple[list[RadialLayer], list[float]]:
     """Return the layers of elements from the top, and the discontinuities, z, m, that are inside elements.
 
@@ -529,27 +529,27 @@ def radial_layers(
 
     cuts : z, m, at which layers of elements end in any case, and elements are doubled.
     """
-    (low, high), model, slowest = simulation.domain.z, medium.model, medium.slowest_between(simulation.domain)
+    (low, high), model, slowest = experiment.domain.z, medium.model, medium.slowest_between(experiment.domain)
     tops = [z for z in medium.tops[1:].tolist() if low < z < high]
     cuts = [min((z for z in tops if abs(z - cut) < SAME_LEVEL), default=cut) for cut in cuts if low < cut < high]
     fastest, kept, thin = _fastest_between(model), {high, low, *cuts}, []
 
     def layers(*more: float) -> tuple[list[RadialLayer], float, int]:
-        found = _layers(simulation, model, slowest, {*kept, *more})
-        step, doubled = _time_step(simulation, fastest, found)
+        found = _layers(experiment, model, slowest, {*kept, *more})
+        step, doubled = _time_step(experiment, fastest, found)
         return found, step, len(doubled.intersection(cuts) if cuts else doubled)
 
     boundaries = [(_contrast(model, n), z) for n, z in enumerate(medium.tops.tolist()) if z in tops and z not in kept]
     for contrast, z in sorted(boundaries, reverse=True):
         gap = min(abs(z - other) for other in kept)
-        size = element_size(simulation, slowest(max(z - gap, low), z + gap))
+        size = element_size(experiment, slowest(max(z - gap, low), z + gap))
         thick = gap >= THINNEST * size and (not cuts or layers(z)[2] >= layers()[2])
         if np.isinf(contrast) or (contrast > WEAKEST and thick):
             kept.add(z)
         elif contrast > WEAKEST:
             thin.append(z)
     dropped, (found, step, doublings) = [], layers()
-    surface = simulation.domain.surface
+    surface = experiment.domain.surface
     for z in thin:
         if surface is not None and z >= surface.low:  # faces below the surface follow levels
             dropped.append(z)
@@ -564,14 +564,14 @@ def radial_layers(
 
 
 def _layers(
-    simulation: Simulation, model: RadialModel, slowest: Callable[[float, float], float], ends: set[float]
+    experiment: Experiment, model: RadialModel, slowest: Callable[[float, float], float], ends: set[float]
 ) -> list[RadialLayer]:
     """Return the layers of elements between z, m."""
     edges, found = sorted(ends, reverse=True), []
     last = max(n for n, one in enumerate(model.layers) if one.top - RADIUS > edges[-1])
     for top, bottom in zip(edges, edges[1:], strict=False):
         members = [n for n in range(last + 1) if _overlap(model, n, bottom, top) > 1e-3]
-        parts = _parts_of_radius(simulation, slowest, top, bottom)
+        parts = _parts_of_radius(experiment, slowest, top, bottom)
         found += [RadialLayer(edge, speed, members[0], members[-1]) for edge, speed in parts]
     return found
 
@@ -593,14 +593,14 @@ def _fastest_between(model: RadialModel) -> Callable[[float, float], float]:
 
 
 def _time_step(
-    simulation: Simulation, fastest: Callable[[float, float], float], layers: list[RadialLayer]
+    experiment: Experiment, fastest: Callable[[float, float], float], layers: list[RadialLayer]
 ) -> tuple[float, set[float]]:
     """Return the estimated time step with some layers of elements, in relative units, and the z, m, of doublings.
 
     The step is the minimum of 1 / (v sqrt(1/dx^2 + 1/dy^2 + 1/dz^2)) over slabs of elements, v the fastest velocity.
     """
-    chunk, ends = simulation.domain.chunk, [*(one.top for one in layers), simulation.domain.z[0]]
-    sizes = [element_size(simulation, one.slowest) for one in layers]
+    chunk, ends = experiment.domain.chunk, [*(one.top for one in layers), experiment.domain.z[0]]
+    sizes = [element_size(experiment, one.slowest) for one in layers]
     widest = np.minimum.accumulate(column_widths(ends[:-1], sizes, chunk)[::-1])[::-1]
     slabs, _ = layer_plans(widest, -np.diff(ends), sizes)
     width, rates, doubled = float(widest[0]), [], set()
@@ -652,19 +652,19 @@ def _impedances(here: EarthProperties) -> tuple[float, float]:
 
 
 def _parts_of_radius(
-    simulation: Simulation, slowest: Callable[[float, float], float], top: float, bottom: float
+    experiment: Experiment, slowest: Callable[[float, float], float], top: float, bottom: float
 ) -> list[tuple[float, float]]:
     """Return the upper ends, z, m, of the layers of elements between two z, and the slowest wave in each, m/s."""
     edges = np.linspace(top, bottom, RADIAL_SLABS + 1)
     speeds = [slowest(lower, upper) for upper, lower in zip(edges, edges[1:], strict=False)]
     found: list[list[float]] = []
     for edge, speed in zip(edges, speeds, strict=False):
-        thick = bool(found) and found[-1][0] - edge >= element_size(simulation, found[-1][1])
+        thick = bool(found) and found[-1][0] - edge >= element_size(experiment, found[-1][1])
         if not found or (thick and speed >= ALIKE_IN_RADIUS * found[-1][1]):
             found.append([float(edge), speed])
         else:
             found[-1][1] = min(found[-1][1], speed)
-    if len(found) > 1 and found[-1][0] - bottom < element_size(simulation, found[-1][1]):
+    if len(found) > 1 and found[-1][0] - bottom < element_size(experiment, found[-1][1]):
         found.pop()
     return [(edge, speed) for edge, speed in found]
 
@@ -674,15 +674,15 @@ INWARDS = 1e-6  # of the extent of a mesh: how far inside its ends the medium of
 AWAY = "with its absorbing sides far from sources and receivers"
 
 
-def layer_sides(simulation: Simulation, mesh: Mesh) -> tuple[PlaneSides | None, str]:
+def layer_sides(experiment: Experiment, mesh: Mesh) -> tuple[PlaneSides | None, str]:
     """Return the sides of an imported mesh outside which a layer is added, or None.
 
     The text states why the default adds no layer although faces absorb; empty otherwise.
 
     InputError: `boundaries.absorption` is layer, and an absorbing side is not plane.
     """
-    boundaries = simulation.boundaries
-    if simulation.absorption != "layer":
+    boundaries = experiment.boundaries
+    if experiment.absorption != "layer":
         return None, ""
     absorbing = {name: boundaries.kind_of(name) == "absorbing" for name in mesh.boundaries}
     try:
@@ -736,20 +736,20 @@ class NearestMedium:
     z: tuple[float, float]
 
     @classmethod
-    def of(cls, simulation: Simulation) -> NearestMedium:
+    def of(cls, experiment: Experiment) -> NearestMedium:
         """Return the medium of a simulation."""
-        ground = simulation.domain.ground
-        return cls(simulation.material.medium, ground.x, ground.y, ground.z)
+        ground = experiment.domain.ground
+        return cls(experiment.material.medium, ground.x, ground.y, ground.z)
 
     @classmethod
-    def inside(cls, simulation: Simulation, ends: Ends) -> NearestMedium:
+    def inside(cls, experiment: Experiment, ends: Ends) -> NearestMedium:
         """Return the medium of a simulation in an imported mesh with these ends, m, and its layer.
 
         At the ends it is sampled slightly inside: a model may change abruptly there.
         """
         margins = [INWARDS * (high - low) for low, high in ends]
         inner = [(low + margin, high - margin) for (low, high), margin in zip(ends, margins, strict=True)]
-        return cls(simulation.material.medium, *inner)
+        return cls(experiment.material.medium, *inner)
 
     @property
     def concurrent(self) -> bool:
@@ -781,13 +781,13 @@ class NearestMedium:
 SLACK = 0.1  # of the required distance, in sizes of the elements, for which no further element is added
 
 
-def margin_elements(simulation: Simulation, ends: Ends, sizes: Mapping[str, float], reach: float) -> dict[str, int]:
+def margin_elements(experiment: Experiment, ends: Ends, sizes: Mapping[str, float], reach: float) -> dict[str, int]:
     """Return the number of additional elements beyond each face that has a layer.
 
     ends : of the domain along x, y, z, m. sizes : of the elements at faces with a layer, m. reach : required distance
     of sources from the layer, in sizes of the elements.
     """
-    sources = simulation.acquisition.source_positions
+    sources = experiment.acquisition.source_positions
     counts = dict.fromkeys(sizes, 0)
     low, high = np.transpose(ends[:2])
     inside = ((sources[:, :2] >= low) & (sources[:, :2] <= high)).all(axis=1)  # those outside are refused later

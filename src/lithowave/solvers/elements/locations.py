@@ -51,7 +51,7 @@ from lithowave.solvers.common.warnings import surface_heights
 
 if TYPE_CHECKING:
     from lithowave.description.domain import Domain
-    from lithowave.description.simulation import Simulation
+    from lithowave.description.experiment import Experiment
     from lithowave.description.sources import PointSource
     from lithowave.mesh.hexahedra import HexahedralMesh
     from lithowave.mesh.tetrahedra import TetrahedralMesh
@@ -258,10 +258,12 @@ class LocatedPlan(Protocol):
 
 
 class FluidMaterials(Protocol):
-    """Materials of elements. is_fluid : (elements,), True for fluids."""
+    """Materials of elements. is_fluid : (elements,), True for fluids. values : at points; None if they are constant."""
 
     @property
     def is_fluid(self) -> np.ndarray: ...
+    @property
+    def values(self) -> np.ndarray | None: ...
 
 
 def point_names(points: Sequence[PointSource | Receiver], kind: str) -> list[str]:
@@ -499,7 +501,7 @@ def unit_ball() -> tuple[np.ndarray, np.ndarray]:
     return (radius[:, None, None] * directions).reshape(-1, 3), np.outer(radial, angular).ravel()
 
 
-def recorded_distances(simulation: Simulation, top: float, size: np.ndarray) -> np.ndarray:
+def recorded_distances(experiment: Experiment, top: float, size: np.ndarray) -> np.ndarray:
     """Return the distance (sources,), m, of each source from receivers, and from the surface if peak motion is recorded
     there.
 
@@ -510,19 +512,19 @@ def recorded_distances(simulation: Simulation, top: float, size: np.ndarray) -> 
     top : elevation of the surface, m, without topography.
     size : of the elements at the sources (sources,), m.
     """
-    sources = simulation.acquisition.source_positions
-    receivers = simulation.acquisition.receiver_positions
+    sources = experiment.acquisition.source_positions
+    receivers = experiment.acquisition.receiver_positions
     least, found = UNRESOLVED * size, np.full(len(sources), np.inf)
     for number, source in enumerate(sources if len(receivers) else []):
         distances = np.sqrt(((receivers - source) ** 2).sum(axis=1))
         found[number] = distances[distances >= least[number]].min(initial=np.inf)
-    if simulation.output.peak_motion:
-        found = np.minimum(found, np.maximum(surface_heights(simulation, sources, top) - sources[:, 2], least))
+    if experiment.output.peak_motion:
+        found = np.minimum(found, np.maximum(surface_heights(experiment, sources, top) - sources[:, 2], least))
     return found
 
 
 def spread_sources(
-    simulation: Simulation, top: float, reach: float, largest: float, surroundings: Surroundings,
+    experiment: Experiment, top: float, reach: float, largest: float, surroundings: Surroundings,
     forces: bool | np.ndarray = True,
 ) -> SpreadSources:
     """Return the points that represent the sources of a simulation (collective call).
@@ -535,14 +537,14 @@ def spread_sources(
     surroundings : function that returns wave velocities and element sizes.
     forces : True to spread forces also; for all sources, or for each (sources,).
     """
-    positions = simulation.acquisition.source_positions
+    positions = experiment.acquisition.source_positions
     here = surroundings(positions)
     slowest, _, size = here.T
-    distances = recorded_distances(simulation, top, np.where(np.isfinite(size), size, 0.0))
-    wavelength = slowest / simulation.highest_frequency
+    distances = recorded_distances(experiment, top, np.where(np.isfinite(size), size, 0.0))
+    wavelength = slowest / experiment.highest_frequency
     radii = np.minimum(OF_DISTANCE * distances, np.minimum(largest * size, OF_WAVELENGTH * wavelength))
     spread = np.isfinite(size) & (distances < reach * size) & (radii > 1e-3 * size)
-    spread &= forces | np.array([one.force is None for one in simulation.acquisition.sources], bool)
+    spread &= forces | np.array([one.force is None for one in experiment.acquisition.sources], bool)
     offsets, weights = unit_ball()
     balls, left = np.zeros((len(positions), 1, 1)), np.flatnonzero(spread)
     for part in SHRINK:

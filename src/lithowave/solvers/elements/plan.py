@@ -46,12 +46,13 @@ from lithowave.solvers.elements.solver import points_within, select_snapshot_gri
 if TYPE_CHECKING:
     from lithowave.backends.interface import Backend
     from lithowave.description.domain import Chunk, Domain
+    from lithowave.description.experiment import Experiment
     from lithowave.description.receivers import Receiver
-    from lithowave.description.simulation import Simulation
     from lithowave.description.sources import PointSource
+    from lithowave.json_types import Entries as Summary
     from lithowave.media.elasticity import ElasticProperties
-    from lithowave.solvers.common.reports import Summary
     from lithowave.solvers.elements.locations import FluidMaterials, Mesh
+    from lithowave.solvers.elements.solver import ElementSolver
     from lithowave.solvers.interface import Schedule, SnapshotSelection
 
 
@@ -116,7 +117,7 @@ def affordable_elements(plan: ElementPlan, backend: Backend) -> int:
     return backend.free_memory() // 3 * plan.element_count // plan.memory_bytes(backend)
 
 
-def record_time(solver: Any, receiver_count: int) -> float:
+def record_time(solver: ElementSolver, receiver_count: int) -> float:
     """Return the time of a record, s, of a number of receivers in any elements of a solver."""
     if not receiver_count:
         return 0.0
@@ -212,11 +213,11 @@ class ElementPlan:
             found = found.rows(select_sides(self, found, positions, owners))
         return resolve_owners(found, self.ranks, numbers)
 
-    def require_points(self, simulation: Simulation) -> None:
+    def require_points(self, experiment: Experiment) -> None:
         """See `lithowave.solvers.interface.Plan`."""
         if self.mesh_file is None:
             return
-        found = simulation.acquisition
+        found = experiment.acquisition
         for key, points in (("sources", found.sources), ("receivers", found.receivers)):
             positions = point_positions(points)
             located = self.locate(positions, self.tolerance)
@@ -294,9 +295,9 @@ class ElementPlan:
         """See `lithowave.solvers.interface.Plan`."""
         return self.memory.setup_bytes(self)
 
-    def sampling_bytes(self, simulation: Simulation) -> int:
+    def sampling_bytes(self, experiment: Experiment) -> int:
         """See `lithowave.solvers.interface.Plan`."""
-        return self.memory.sampling_bytes(self, simulation)
+        return self.memory.sampling_bytes(self, experiment)
 
     def snapshot_point_count(self, selection: SnapshotSelection) -> int:
         """Return the number of points of one snapshot of a selection."""
@@ -327,17 +328,17 @@ class ElementPlan:
         return "faces", ", ".join(f"{count:,} {kind}" for kind, count in summary["faces"].items()) + absorption
 
 
-def plan_entries(simulation: Simulation) -> dict[str, object]:
+def plan_entries(experiment: Experiment) -> dict[str, object]:
     """Return the entries of a plan that are those of the simulation."""
-    solver = simulation.solver
+    solver = experiment.solver
     return {
-        "max_frequency": solver.max_frequency, "domain": simulation.domain,
-        "face_kinds": None if solver.mesh else simulation.boundaries.faces,
+        "max_frequency": solver.max_frequency, "domain": experiment.domain,
+        "face_kinds": None if solver.mesh else experiment.boundaries.faces,
         "mesh_file": str(solver.mesh.file) if solver.mesh else None,
     }  # fmt: skip
 
 
-def refuse_coarse_mesh(simulation: Simulation, points: float | None, order: str, worst: str) -> None:
+def refuse_coarse_mesh(experiment: Experiment, points: float | None, order: str, worst: str) -> None:
     """Require that an imported mesh resolves max_frequency as well as a generated one.
 
     Parameters
@@ -350,7 +351,7 @@ def refuse_coarse_mesh(simulation: Simulation, points: float | None, order: str,
     ------
     InputError : there are too few points per wavelength.
     """
-    solver = simulation.solver
+    solver = experiment.solver
     if solver.mesh is None or points is None or points >= solver.smallest_points * (1 - 1e-6):
         return
     raise InputError(
@@ -364,9 +365,9 @@ def refuse_coarse_mesh(simulation: Simulation, points: float | None, order: str,
 SAME_LEVEL = 1e-3  # m, between levels that are equal
 
 
-def element_size(simulation: Simulation, speed: float) -> float:
+def element_size(experiment: Experiment, speed: float) -> float:
     """Return the element size, m, required by the simulation file if the slowest wave has this velocity, m/s."""
-    solver = simulation.solver
+    solver = experiment.solver
     if solver.spacing is not None:
         return solver.spacing
     points = solver.points_per_wavelength or solver.recommended_points
@@ -388,23 +389,23 @@ def column_widths(tops: Sequence[float], sizes: Sequence[float], chunk: Chunk | 
     return [width * 2 ** int((ends <= SAME_LEVEL - top).sum()) for top in tops]
 
 
-def kinds_of_faces(simulation: Simulation, mesh: Mesh) -> dict[str, np.ndarray]:
+def kinds_of_faces(experiment: Experiment, mesh: Mesh) -> dict[str, np.ndarray]:
     """Return the outer faces by kind."""
     found: dict[str, list[np.ndarray]] = {kind: [] for kind in CONDITIONS}
     for name, faces in mesh.boundaries.items():
-        found[simulation.boundaries.kind_of(name)].append(faces)
+        found[experiment.boundaries.kind_of(name)].append(faces)
     return {kind: np.concatenate([np.zeros((0, 2), np.int64), *parts]) for kind, parts in found.items()}
 
 
-def group_materials(simulation: Simulation, mesh: Mesh) -> tuple[list[ElasticProperties], np.ndarray]:
+def group_materials(experiment: Experiment, mesh: Mesh) -> tuple[list[ElasticProperties], np.ndarray]:
     """Return the materials of the groups, and the index of the material of each element.
 
     InputError: groups of the mesh and of the simulation file differ, or the mesh has none.
     """
-    groups = simulation.material.groups
+    groups = experiment.material.groups
     if not mesh.groups:
         raise InputError(
-            "material.groups", f"the mesh {simulation.solver.mesh.file} has no groups of elements",
+            "material.groups", f"the mesh {experiment.solver.mesh.file} has no groups of elements",
             f"material.groups has: {', '.join(groups)}",
             "define a physical volume (Gmsh), block (Exodus) or cell array (VTU) for each material, or use "
             "material.homogeneous, layers or file",
@@ -413,13 +414,13 @@ def group_materials(simulation: Simulation, mesh: Mesh) -> tuple[list[ElasticPro
     missing = [name for name in wanted if name not in groups]
     if missing:
         raise InputError(
-            "material.groups", f"there is no material for the group {missing[0]!r} of {simulation.solver.mesh.file}",
+            "material.groups", f"there is no material for the group {missing[0]!r} of {experiment.solver.mesh.file}",
             f"groups of the mesh: {', '.join(wanted)}", f"groups of material.groups: {', '.join(groups)}",
         )  # fmt: skip
     unknown = [name for name in groups if name not in wanted]
     if unknown:
         raise InputError(
-            f"material.groups.{unknown[0]}", f"the mesh {simulation.solver.mesh.file} has no such group",
+            f"material.groups.{unknown[0]}", f"the mesh {experiment.solver.mesh.file} has no such group",
             f"groups of the mesh: {', '.join(wanted)}",
         )  # fmt: skip
     names = list(groups)
@@ -455,7 +456,7 @@ def held_bytes(*parts: object) -> int:
 
 
 def sampling_bytes(
-    plan: ElementPlan, simulation: Simulation, location_bytes: Callable[[int, bool], int], tensor_rows: int
+    plan: ElementPlan, experiment: Experiment, location_bytes: Callable[[int, bool], int], tensor_rows: int
 ) -> int:
     """Return the bytes of the locations of receivers, points of snapshots and points of the surface with peaks.
 
@@ -464,8 +465,8 @@ def sampling_bytes(
     location_bytes : function of a number of points and True if stress is read there, which returns bytes.
     tensor_rows : rows of `sample` with the values from which stress is computed.
     """
-    output = simulation.output
-    total = location_bytes(len(simulation.acquisition.receivers), output.tensors)
+    output = experiment.output
+    total = location_bytes(len(experiment.acquisition.receivers), output.tensors)
     for selection in output.snapshots:
         tensors = tuple(selection.fields) != ("velocity",)
         points = len(points_within(select_snapshot_grid(plan, selection), *reach(plan)))

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from types import SimpleNamespace
 
     from lithowave.backends.interface import Array, Backend
-    from lithowave.description.simulation import Simulation
+    from lithowave.description.experiment import Experiment
     from lithowave.solvers.elements.locations import LocatedPlan
     from lithowave.solvers.interface import SnapshotSelection
 
@@ -51,9 +51,9 @@ class ElementSolver:
     displacement_rows: ClassVar[int]
     make_samples: ClassVar[type[Samples]]
 
-    def prepare_readings(self, simulation: Simulation) -> None:
+    def prepare_readings(self, experiment: Experiment) -> None:
         """Locate the receivers, after the arrays are allocated (collective call)."""
-        plan, receivers, tensors = self.plan, simulation.acquisition.receivers, simulation.output.tensors
+        plan, receivers, tensors = self.plan, experiment.acquisition.receivers, experiment.output.tensors
         positions = point_positions(receivers)
         shared = plan.locate(positions, plan.tolerance, owners=receivers if tensors else None)
         require_located(shared, plan.ranks, [receiver.name for receiver in receivers], positions, "receivers")

@@ -48,7 +48,7 @@ from lithowave.solvers.elements.locations import PointLocations
 
 if TYPE_CHECKING:
     from lithowave.description.domain import Chunk, Domain
-    from lithowave.description.simulation import Simulation
+    from lithowave.description.experiment import Experiment
     from lithowave.media.medium import Medium
     from lithowave.solvers.elements.locations import Mesh
     from lithowave.solvers.elements.plan import ElementPlan
@@ -72,45 +72,45 @@ TETRAHEDRA = "the mean", ", or use spectral elements, which follow it where the 
 BESIDE_VERTEX, ENOUGH_POINTS = 0.9, 10.0  # barycentric coordinate; points per wavelength with which it is below 1%
 
 
-def hexahedra_warnings(plan: ElementPlan, simulation: Simulation) -> list[str]:
+def hexahedra_warnings(plan: ElementPlan, experiment: Experiment) -> list[str]:
     """Return the warnings of a spectral-element plan about the model (collective call)."""
-    found = layer_warnings(simulation, *HEXAHEDRA)
-    if simulation.material.kind == "earth" and simulation.solver.mesh is None and cell_layers(simulation).mixed:
-        found += averaged_discontinuities(simulation)
+    found = layer_warnings(experiment, *HEXAHEDRA)
+    if experiment.material.kind == "earth" and experiment.solver.mesh is None and cell_layers(experiment).mixed:
+        found += averaged_discontinuities(experiment)
     elif plan.materials.values is not None:
-        found += unfollowed_interfaces(simulation, plan, *point_contrasts(plan.materials.values))
-    if simulation.domain.topography is not None:
+        found += unfollowed_interfaces(experiment, plan, *point_contrasts(plan.materials.values))
+    if experiment.domain.topography is not None:
         points = plan.from_mesh(upper_points_of_hexahedra(plan.mesh))
-        found += unresolved_topography(simulation, points, plan.ranks)
-    return found + unresolved_interfaces(simulation, plan, faces_of_hexahedra, upper_points_of_hexahedra)
+        found += unresolved_topography(experiment, points, plan.ranks)
+    return found + unresolved_interfaces(experiment, plan, faces_of_hexahedra, upper_points_of_hexahedra)
 
 
-def tetrahedra_warnings(plan: ElementPlan, simulation: Simulation) -> list[str]:
+def tetrahedra_warnings(plan: ElementPlan, experiment: Experiment) -> list[str]:
     """Return the warnings of a discontinuous Galerkin plan about the model (collective call)."""
-    found, material = layer_warnings(simulation, *TETRAHEDRA), simulation.material
-    if is_sampled(simulation):
+    found, material = layer_warnings(experiment, *TETRAHEDRA), experiment.material
+    if is_sampled(experiment):
         ends = plan.mesh_ends
         medium = material.medium
-        if simulation.solver.mesh is None:
-            medium = NearestMedium.of(simulation)
+        if experiment.solver.mesh is None:
+            medium = NearestMedium.of(experiment)
         elif ends:
-            medium = NearestMedium.inside(simulation, ends)
-        contrasts = vertex_contrasts(medium, plan.mesh, own_layers(simulation, plan.mesh))
-        found += unfollowed_interfaces(simulation, plan, *contrasts)
-    if simulation.domain.topography is not None:
-        found += unresolved_topography(simulation, upper_points_of_tetrahedra(plan.mesh), plan.ranks)
-    return found + unresolved_interfaces(simulation, plan, faces_of_tetrahedra, upper_points_of_tetrahedra)
+            medium = NearestMedium.inside(experiment, ends)
+        contrasts = vertex_contrasts(medium, plan.mesh, own_layers(experiment, plan.mesh))
+        found += unfollowed_interfaces(experiment, plan, *contrasts)
+    if experiment.domain.topography is not None:
+        found += unresolved_topography(experiment, upper_points_of_tetrahedra(plan.mesh), plan.ranks)
+    return found + unresolved_interfaces(experiment, plan, faces_of_tetrahedra, upper_points_of_tetrahedra)
 
 
-def receivers_at_vertices(plan: ElementPlan, simulation: Simulation, locations: PointLocations) -> list[str]:
+def receivers_at_vertices(plan: ElementPlan, experiment: Experiment, locations: PointLocations) -> list[str]:
     """Return a warning about receivers next to vertices of an imported mesh of tetrahedra (collective call).
 
     Parameters
     ----------
-    locations : of the receivers in the elements of this rank, see `discontinuous_galerkin.point_location`.
+    locations : of the receivers in the elements of this rank, see `PointLocations`.
     """
-    points, receivers = plan.points_per_wavelength(), simulation.acquisition.receivers
-    if simulation.solver.mesh is None or points is None or points > ENOUGH_POINTS:
+    points, receivers = plan.points_per_wavelength(), experiment.acquisition.receivers
+    if experiment.solver.mesh is None or points is None or points > ENOUGH_POINTS:
         return []
     largest = np.maximum(locations.reference.max(axis=1), 1.0 - locations.reference.sum(axis=1))
     beside = np.unique(locations.point[largest > BESIDE_VERTEX])
@@ -125,38 +125,38 @@ def receivers_at_vertices(plan: ElementPlan, simulation: Simulation, locations: 
     ]
 
 
-def layer_warnings(simulation: Simulation, medium: str, remedy: str) -> list[str]:
+def layer_warnings(experiment: Experiment, medium: str, remedy: str) -> list[str]:
     """Return warnings about layers that are thin, and about surfaces that a generated mesh does not follow.
 
     medium : that of elements between two layers. remedy : to follow the surface, in addition to a thicker layer.
     """
-    if simulation.solver.mesh is not None or simulation.material.kind not in LAYERED:
+    if experiment.solver.mesh is not None or experiment.material.kind not in LAYERED:
         return []
-    return flat_elements(simulation) + [
+    return flat_elements(experiment) + [
         f"material.layers[{one.index}].top: the elements do not follow this surface, since they would be inverted or "
         f"flatter than {FLATTEST:g} ({one.reason}); elements that it crosses have {medium} of both layers. The error "
         "of waves through it is of first order in the element size. To follow it, give the layer a minimum "
         f"thickness{remedy}; smaller elements reduce the error."
-        for one in cell_layers(simulation).unfollowed
+        for one in cell_layers(experiment).unfollowed
     ] + [
         f"material.layers[{one.index}].top: the elements follow this surface except in {one.fraction:.2g} of the area, "
         f"where they would be flatter than {PINCHED:g} ({one.reason}); there it crosses elements, which have the "
         "effective medium of both layers. The error of waves through these elements is of first order in their size, "
         "and flat elements next to them need a smaller time step. To avoid both, give the layer a minimum thickness."
-        for one in cell_layers(simulation).pinched
+        for one in cell_layers(experiment).pinched
     ]
 
 
-def flat_elements(simulation: Simulation) -> list[str]:
+def flat_elements(experiment: Experiment) -> list[str]:
     """Return a warning for each layer so thin that the elements of a generated mesh are flat there."""
-    cells, found, even = cell_layers(simulation), [], simulation.material.kind == "layers"
+    cells, found, even = cell_layers(experiment), [], experiment.material.kind == "layers"
     sizes = dict(zip(cells.materials, cells.sizes, strict=True))
-    for index, thickness in layer_thicknesses(simulation):
-        size = sizes.get(index, cells.sizes[0] if even and not simulation.material.bounded else 0.0)
+    for index, thickness in layer_thicknesses(experiment):
+        size = sizes.get(index, cells.sizes[0] if even and not experiment.material.bounded else 0.0)
         if thickness < FLAT * size:
             remedy = "" if even else ", for example with material.earth.minimum_thickness"
             found.append(
-                f"{layer_name(simulation, index)}: {thickness:g} m thick, less than the elements there ({size:.4g} m). "
+                f"{layer_name(experiment, index)}: {thickness:g} m thick, less than the elements there ({size:.4g} m). "
                 f"The mesh has a row of elements of this height, whose time step is about {thickness / size:.2g} of "
                 f"that of full elements. Merge the layer with a neighbor if it is not needed{remedy}."
             )
@@ -164,7 +164,7 @@ def flat_elements(simulation: Simulation) -> list[str]:
 
 
 def unfollowed_interfaces(
-    simulation: Simulation, plan: ElementPlan, contrasts: np.ndarray, fluid: np.ndarray
+    experiment: Experiment, plan: ElementPlan, contrasts: np.ndarray, fluid: np.ndarray
 ) -> list[str]:
     """Return a warning if the values of a model change abruptly inside elements of the domain (collective call).
 
@@ -176,7 +176,7 @@ def unfollowed_interfaces(
     contrasts : (elements,) change of a speed in each element of this rank, relative to the larger value. fluid :
     (elements,) True where it is that of vp, in elements of a fluid, False where it is that of vs.
     """
-    elements = np.flatnonzero(elements_of_domain(simulation, plan))
+    elements = np.flatnonzero(elements_of_domain(experiment, plan))
     contrasts, own = contrasts[elements], (0.0, "", "vs")
     if elements.size:
         worst = int(contrasts.argmax())
@@ -187,25 +187,25 @@ def unfollowed_interfaces(
     if contrast <= CONTRAST:
         return []
     count, total = (sum(part[column] for part in parts) for column in (3, 4))
-    layers = "" if simulation.solver.mesh or simulation.material.layers else "material.layers, "
+    layers = "" if experiment.solver.mesh or experiment.material.layers else "material.layers, "
     remedy = f"{layers}a mesh whose faces follow the interfaces (solver.mesh, material.groups), or "
-    if simulation.material.kind == "earth":
-        depths = ", ".join(f"{-z / 1e3:.5g}" for z in sorted(cell_layers(simulation).inside, reverse=True))
+    if experiment.material.kind == "earth":
+        depths = ", ".join(f"{-z / 1e3:.5g}" for z in sorted(cell_layers(experiment).inside, reverse=True))
         remedy = f"a smaller period, so that elements follow also the discontinuities at depths of {depths} km, or "
         remedy = remedy if depths else ""  # the contrasts are those of perturbations
     return [
-        f"material.{simulation.material.kind}: the elements do not follow its interfaces: {speed} changes by up to "
+        f"material.{experiment.material.kind}: the elements do not follow its interfaces: {speed} changes by up to "
         f"{contrast:.0%} inside an element ({place}), by more than {CONTRAST:.0%} in {count:,} of {total:,} elements; "
         f"estimated error of the seismograms {CONTRAST_FACTOR * contrast:.0%}. Use {remedy}"
         "smaller elements."
     ]
 
 
-def averaged_discontinuities(simulation: Simulation) -> list[str]:
+def averaged_discontinuities(experiment: Experiment) -> list[str]:
     """Return a warning about discontinuities of a radial model inside elements, which have an effective medium there.
     """
-    model = simulation.material.medium.model
-    errors = {z: EFFECTIVE_FACTOR * change_of_speed(model, z) for z in cell_layers(simulation).inside}
+    model = experiment.material.medium.model  # type: ignore[attr-defined]
+    errors = {z: EFFECTIVE_FACTOR * change_of_speed(model, z) for z in cell_layers(experiment).inside}
     reported = {z: error for z, error in sorted(errors.items(), reverse=True) if error >= EFFECTIVE_ERROR}
     if not reported:
         return []
@@ -218,10 +218,10 @@ def averaged_discontinuities(simulation: Simulation) -> list[str]:
     ]
 
 
-def elements_of_domain(simulation: Simulation, plan: ElementPlan) -> np.ndarray:
+def elements_of_domain(experiment: Experiment, plan: ElementPlan) -> np.ndarray:
     """Return True (elements,) for elements whose center is in the domain, or in the imported mesh, without layers."""
-    ground = simulation.domain.ground
-    ends = plan.mesh_ends or ((ground.x, ground.y, ground.z) if simulation.solver.mesh is None else None)
+    ground = experiment.domain.ground
+    ends = plan.mesh_ends or ((ground.x, ground.y, ground.z) if experiment.solver.mesh is None else None)
     if ends is None:
         return np.ones(plan.element_count, bool)
     low, high = np.transpose(ends)
@@ -266,21 +266,21 @@ def vertex_contrasts(
     return found, fluid
 
 
-def unresolved_topography(simulation: Simulation, points: np.ndarray, ranks: Ranks) -> list[str]:
+def unresolved_topography(experiment: Experiment, points: np.ndarray, ranks: Ranks) -> list[str]:
     """Return a warning if the upper faces of the elements are far from the topography; all ranks call it together.
 
     Parameters
     ----------
     points : positions (n, 3), m, on these faces, of this rank.
     """
-    surface = simulation.domain.surface
+    surface = experiment.domain.surface
     if surface is None:
         return []
-    return _unresolved(simulation, points, surface, "domain.topography", ranks)
+    return _unresolved(experiment, points, surface, "domain.topography", ranks)
 
 
 def unresolved_interfaces(
-    simulation: Simulation, plan: ElementPlan, faces_of: Callable, points_of: Callable
+    experiment: Experiment, plan: ElementPlan, faces_of: Callable, points_of: Callable
 ) -> list[str]:
     """Return a warning for each surface of a layer from which the faces of elements on it are far (collective call).
 
@@ -289,8 +289,8 @@ def unresolved_interfaces(
     faces_of : function of a mesh and the layer of each element -> elements and local faces (2, n) below other layers.
     points_of : function of a mesh and such faces -> positions (m, 3), m.
     """
-    medium, domain, found = simulation.material.medium, simulation.domain, []
-    layers = own_layers(simulation, plan.mesh)
+    medium, domain, found = experiment.material.medium, experiment.domain, []
+    layers = own_layers(experiment, plan.mesh)
     if not layers or not isinstance(medium, BoundedLayers):
         return []
     faces = faces_of(plan.mesh, layers[0])
@@ -306,12 +306,12 @@ def unresolved_interfaces(
             return np.asarray(list(medium.boundaries(x, y))[index])
 
         key = f"material.layers[{index}].top"
-        found += _unresolved(simulation, points[inside], height, key, plan.ranks)
+        found += _unresolved(experiment, points[inside], height, key, plan.ranks)
     return found
 
 
-def _unresolved(simulation: Simulation, points: np.ndarray, surface: Callable, key: str, ranks: Ranks) -> list[str]:
-    wavelength = simulation.shortest_wavelength
+def _unresolved(experiment: Experiment, points: np.ndarray, surface: Callable, key: str, ranks: Ranks) -> list[str]:
+    wavelength = experiment.shortest_wavelength
     if wavelength is None:
         return []
     error = np.abs(points[:, 2] - surface(points[:, 0], points[:, 1]))
@@ -321,8 +321,8 @@ def _unresolved(simulation: Simulation, points: np.ndarray, surface: Callable, k
     if largest <= SURFACE_ERROR * wavelength:
         return []
     place = f"x = {round(x, 1):g} m, y = {round(y, 1):g} m"
-    if simulation.domain.chunk is not None:
-        place = "longitude {:.4g}, latitude {:.4g}".format(*simulation.domain.to_geographic(x, y))
+    if experiment.domain.chunk is not None:
+        place = "longitude {:.4g}, latitude {:.4g}".format(*experiment.domain.to_geographic(x, y))
     return [
         f"{key}: the elements do not resolve it: they differ from it by up to {largest:.3g} m (at {place}), "
         f"{largest / wavelength:.2g} of the shortest wavelength; estimated error of the seismograms near it "
@@ -383,14 +383,14 @@ LARGEST_ERROR = 0.05  # of a seismogram, up to which there is no warning
 Bounds = Sequence[tuple[float, float]]
 
 
-def stacey_warnings(plan: ElementPlan, simulation: Simulation) -> list[str]:
+def stacey_warnings(plan: ElementPlan, experiment: Experiment) -> list[str]:
     """Return the warning of a spectral-element plan about Stacey's condition (collective call)."""
     if plan.layer is not None or not plan.mesh_statistics.faces["absorbing"]:
         return []
-    return _without_layer(plan, simulation, "boundaries.absorption: stacey")
+    return _without_layer(plan, experiment, "boundaries.absorption: stacey")
 
 
-def flux_warnings(plan: ElementPlan, simulation: Simulation) -> list[str]:
+def flux_warnings(plan: ElementPlan, experiment: Experiment) -> list[str]:
     """Return the warning of a discontinuous Galerkin plan about its absorbing faces (collective call)."""
     if not plan.mesh_statistics.faces["absorbing"]:
         return []
@@ -400,19 +400,19 @@ def flux_warnings(plan: ElementPlan, simulation: Simulation) -> list[str]:
         above = plan.domain.surface is not None and plan.face_kinds["z_max"] == "absorbing"
         faces = dict.fromkeys(plan.face_kinds, "free") | {"z_max": "absorbing" if above else "free"}
         condition = "boundaries.top: absorbing (above a topography by the flux at the faces, without a layer)"
-        return reflection_warnings(simulation, plan.bounds, faces, condition)
-    return _without_layer(plan, simulation, "boundaries.absorption: stacey (by the flux at the faces)")
+        return reflection_warnings(experiment, plan.bounds, faces, condition)
+    return _without_layer(plan, experiment, "boundaries.absorption: stacey (by the flux at the faces)")
 
 
-def _without_layer(plan: ElementPlan, simulation: Simulation, condition: str) -> list[str]:
+def _without_layer(plan: ElementPlan, experiment: Experiment, condition: str) -> list[str]:
     """Return the warnings of a plan whose absorbing faces have no layer, and why an imported mesh has none."""
     remedy = "" if plan.no_layer or plan.curvature is not None else "absorption: layer, or "
-    found = reflection_warnings(simulation, plan.bounds, plan.face_kinds, condition, remedy)
+    found = reflection_warnings(experiment, plan.bounds, plan.face_kinds, condition, remedy)
     return [plan.no_layer, *found] if plan.no_layer else found
 
 
 def reflection_warnings(
-    simulation: Simulation, bounds: Bounds, faces: dict[str, str] | None, condition: str, remedy: str = ""
+    experiment: Experiment, bounds: Bounds, faces: dict[str, str] | None, condition: str, remedy: str = ""
 ) -> list[str]:
     """Return a warning if absorbing faces with a first-order condition are too near to sources and receivers.
 
@@ -430,19 +430,19 @@ def reflection_warnings(
         for side, end in zip(("min", "max"), pair, strict=True)
         if (faces or {"z_max": "free"}).get(f"{'xyz'[axis]}_{side}", "absorbing") == "absorbing"
     ]
-    sources = simulation.acquisition.sources
+    sources = experiment.acquisition.sources
     if not planes or not sources:
         return []
-    wavelength = _wavelength(simulation)
-    chunk = simulation.domain.chunk
+    wavelength = _wavelength(experiment)
+    chunk = experiment.domain.chunk
     source = np.mean([one.position for one in sources], axis=0)
-    receivers = simulation.acquisition.receivers
+    receivers = experiment.acquisition.receivers
     positions = np.array([one.position for one in receivers], float).reshape(-1, 3) if receivers else source[None]
     distances = _distances(positions, planes, chunk)
     reach = distances.min(axis=1) + _distances(source[None], planes, chunk).min()
     errors = np.minimum(1.0, COEFFICIENT * wavelength / np.maximum(reach, 1e-9))
-    longest = _longest_path(simulation)
-    errors[_shortest_reflections(simulation.domain, source, positions, planes) >= longest] = 0.0
+    longest = _longest_path(experiment)
+    errors[_shortest_reflections(experiment.domain, source, positions, planes) >= longest] = 0.0
     worst = int(errors.argmax())
     if errors[worst] <= LARGEST_ERROR:
         return []
@@ -482,21 +482,21 @@ def _distances(
     return found
 
 
-def _wavelength(simulation: Simulation) -> float:
+def _wavelength(experiment: Experiment) -> float:
     """Return the wavelength, m, of S waves at the source, at the frequency where its spectrum has fallen to 5%."""
-    sources = simulation.acquisition.sources
+    sources = experiment.acquisition.sources
     frequency = float(np.median([one.time_function.maximum_frequency() for one in sources]))
-    frequency = min(frequency, simulation.resolved_frequency or frequency)
-    if simulation.material.groups is not None:  # only the mesh defines their location
-        return simulation.material_extremes["slowest"] / frequency
-    vp, vs, _ = simulation.material.sample(*np.array([one.position for one in sources], float).T)
+    frequency = min(frequency, experiment.resolved_frequency or frequency)
+    if experiment.material.groups is not None:  # only the mesh defines their location
+        return experiment.material_extremes["slowest"] / frequency
+    vp, vs, _ = experiment.material.sample(*np.array([one.position for one in sources], float).T)
     return float(np.median(np.where(vs > 0.0, vs, vp))) / frequency
 
 
-def _longest_path(simulation: Simulation) -> float:
+def _longest_path(experiment: Experiment) -> float:
     """Return the longest path, m, that a wave can travel from a source before the end of the run."""
-    start = min(one.time_function.support()[0] for one in simulation.acquisition.sources)
-    return (simulation.duration - max(0.0, start)) * simulation.material_extremes["vp_max"]
+    start = min(one.time_function.support()[0] for one in experiment.acquisition.sources)
+    return (experiment.duration - max(0.0, start)) * experiment.material_extremes["vp_max"]
 
 
 def _shortest_reflections(

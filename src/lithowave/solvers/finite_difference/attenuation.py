@@ -42,7 +42,6 @@ from lithowave.rheology import RelaxationBody, fit_body
 
 if TYPE_CHECKING:
     from lithowave.description.experiment import Experiment
-    from lithowave.description.simulation import Simulation
 
 NODES = 8
 """Nodes of a cube, and mechanisms of the body in the coarse mode."""
@@ -203,14 +202,14 @@ def coarse_fractions(body: RelaxationBody, weights: np.ndarray) -> np.ndarray:
     return found
 
 
-def choose_attenuation(simulation: Simulation) -> GridAttenuation | None:
+def choose_attenuation(experiment: Experiment) -> GridAttenuation | None:
     """Return the attenuation on the grid; None if the material is elastic.
 
     Raises
     ------
     InputError : the coarse mode is requested, and a mechanism that represents eight would remove all stiffness.
     """
-    given, requested = simulation.anelasticity, simulation.solver.memory_variables
+    given, requested = experiment.anelasticity, experiment.solver.memory_variables
     if given is None:
         return None
     smallest = 1.0 / given.inverse_qualities[1]
@@ -230,7 +229,7 @@ def choose_attenuation(simulation: Simulation) -> GridAttenuation | None:
 
 
 def attenuation_warnings(
-    found: GridAttenuation | None, fastest: float, simulation: Simulation
+    found: GridAttenuation | None, fastest: float, experiment: Experiment
 ) -> Iterator[str]:
     """Yield warnings about a coarse grid with strong attenuation, and about a time step that is much shorter.
 
@@ -244,7 +243,7 @@ def attenuation_warnings(
             f"solver.memory_variables: coarse is inaccurate with a quality factor of {smallest:.3g}; its error was 2% "
             f"(relative L2 norm of seismograms) with {SMALLEST_COARSE_QUALITY:g}, and grows as 1/Q^2. Use full."
         )
-    described = simulation.material_extremes["vp_max"]
+    described = experiment.material_extremes["vp_max"]
     if fastest > (1.0 + _SHORTER_STEP) * described:
         yield (
             f"material: attenuation shortens the time step by {1.0 - described / fastest:.0%}: waves of "
@@ -253,15 +252,15 @@ def attenuation_warnings(
         )
 
 
-def unrelaxed(simulation: Simulation, attenuation: GridAttenuation | None) -> Simulation | Experiment:
+def unrelaxed(experiment: Experiment, attenuation: GridAttenuation | None) -> Experiment:
     """Return the experiment in the unrelaxed material, which the grid represents; itself without attenuation."""
     if attenuation is None or attenuation.anelasticity is None:
-        return simulation
-    return in_material(simulation, attenuation.anelasticity.material)
+        return experiment
+    return in_material(experiment, attenuation.anelasticity.material)
 
 
 def code_planes(
-    attenuation: GridAttenuation, simulation: Simulation, grid: Grid, halo: int
+    attenuation: GridAttenuation, experiment: Experiment, grid: Grid, halo: int
 ) -> Iterator[np.ndarray]:
     """Yield the codes (stored, rows, columns) of the fractions of each plane, the halo included.
 
@@ -273,7 +272,7 @@ def code_planes(
     InputError : a quality factor is below the smallest one that the examination of the model has found.
     """
     place = [grid.coordinates(axis, halo) for axis in range(3)]
-    fractions_at = _of_material(attenuation, simulation, grid, place)
+    fractions_at = _of_material(attenuation, experiment, grid, place)
     i, j, k = (first - halo for first in grid.first)
     outside = [_outside(grid, axis, halo) for axis in range(3)]
     everywhere = (0, slice(None), slice(None))
@@ -320,10 +319,10 @@ def _encode(attenuation: GridAttenuation, fractions: Sequence[np.ndarray], z: fl
 
 
 def _of_material(
-    attenuation: GridAttenuation, simulation: Simulation, grid: Grid, place: Sequence[np.ndarray]
+    attenuation: GridAttenuation, experiment: Experiment, grid: Grid, place: Sequence[np.ndarray]
 ) -> Callable[[float], Fractions]:
     """Return the fractions of a plane as a function of mechanism, rows and columns."""
-    anelasticity, domain = attenuation.anelasticity, simulation.domain
+    anelasticity, domain = attenuation.anelasticity, experiment.domain
     if isinstance(anelasticity.source.medium, LayeredMedium):
         return lambda z: _of_layers(attenuation, anelasticity, z, grid.spacing, domain.z)
     x, y = (np.clip(values, *ends) for values, ends in zip(place[:2], (domain.x, domain.y), strict=True))

@@ -74,7 +74,7 @@ def isotropic(kappa: np.ndarray, mu: np.ndarray, rho: np.ndarray) -> np.ndarray:
 
 
 @register_jitable
-def laminate(layers, axis, shares, weights, ratio_weights, found):  # type: ignore[no-untyped-def]
+def laminate(layers, axis, shares, weights, ratio_weights, found):
     """Compute the medium `found`, (10,), of layers (10, count) perpendicular to an axis (0, 1, 2).
 
     shares : (count,) for means of compliances. weights, ratio_weights : for the other means, and for r_t and r_u.
@@ -107,7 +107,7 @@ def laminate(layers, axis, shares, weights, ratio_weights, found):  # type: igno
 
 
 @register_jitable
-def falling_weights(layers, thickness, upward, bent, straight):  # type: ignore[no-untyped-def]
+def falling_weights(layers, thickness, upward, bent, straight):
     """Compute the integrals of phi, m, over the layers of a slab: linear in the integral of 1/c44, and in z.
 
     phi is 1 at the lower end of the slab (`upward`) or at its upper end, and decreases to 0 at the other end.
@@ -128,7 +128,7 @@ def falling_weights(layers, thickness, upward, bent, straight):  # type: ignore[
 
 
 @register_jitable
-def node_column(layers, below, above, spacing, shares, bent, straight, found):  # type: ignore[no-untyped-def]
+def node_column(layers, below, above, spacing, shares, bent, straight, found):
     """Compute the medium `found`, (10,), of a node between two slabs, each at most one grid spacing thick.
 
     layers : (10, count) of both slabs, from the bottom up. below, above : thicknesses of the layers of the slabs, m.
@@ -156,7 +156,7 @@ def node_column(layers, below, above, spacing, shares, bent, straight, found):  
 
 
 @register_jitable
-def half_column(layers, thickness, shares, found):  # type: ignore[no-untyped-def]
+def half_column(layers, thickness, shares, found):
     """Compute the medium `found`, (10,), half-way between two nodes, from the slab between them."""
     height = 0.0
     for n in range(thickness.size):
@@ -167,14 +167,14 @@ def half_column(layers, thickness, shares, found):  # type: ignore[no-untyped-de
 
 
 @register_jitable
-def isotropic_column(kappa, mu, rho, layer):  # type: ignore[no-untyped-def]
+def isotropic_column(kappa, mu, rho, layer):
     """Compute the medium `layer`, (10,), of moduli and a density."""
     lam = kappa - 2.0 / 3.0 * mu
     layer[:3], layer[3:6], layer[6:9], layer[DENSITY] = lam + 2.0 * mu, lam, mu, rho
 
 
 @register_jitable
-def is_uniform(samples, j, i, first):  # type: ignore[no-untyped-def]
+def is_uniform(samples, j, i, first):
     """Return whether all samples of the cell around node (j, i) differ by at most `UNIFORM` from `first`, (3, 1, 1)."""
     uniform = True
     for n in range(3):
@@ -187,7 +187,7 @@ def is_uniform(samples, j, i, first):  # type: ignore[no-untyped-def]
 
 
 @register_jitable
-def add_mean(samples, j, i, weights, found):  # type: ignore[no-untyped-def]
+def add_mean(samples, j, i, weights, found):
     """Add the mean of the samples of the cell around node (j, i), with weights of the levels, to `found`, (3,)."""
     for n in range(3):
         for level in range(samples.shape[0]):
@@ -196,7 +196,7 @@ def add_mean(samples, j, i, weights, found):  # type: ignore[no-untyped-def]
 
 
 @register_jitable
-def level_media(samples, j, i, halves, pair, rows, layers):  # type: ignore[no-untyped-def]
+def level_media(samples, j, i, halves, pair, rows, layers):
     """Compute the media `layers`, (10, levels), of the cell around node (j, i), from `samples` of a `Slab`.
 
     The samples of a level are laminates along x and then y. halves, pair, rows : working space.
@@ -216,7 +216,7 @@ def level_media(samples, j, i, halves, pair, rows, layers):  # type: ignore[no-u
 
 
 @njit(error_model="numpy", cache=True, parallel=True)
-def sampled_nodes(below, above, below_thickness, above_thickness, spacing, found):  # type: ignore[no-untyped-def]
+def sampled_nodes(below, above, below_thickness, above_thickness, spacing, found):
     """Compute the media `found`, (10, rows, columns), of nodes between two slabs of samples."""
     first, count = below_thickness.size, below_thickness.size + above_thickness.size
     weights, unused = np.empty(count), np.empty(count)  # the weights phi of a uniform medium
@@ -243,7 +243,7 @@ def sampled_nodes(below, above, below_thickness, above_thickness, spacing, found
 
 
 @njit(error_model="numpy", cache=True, parallel=True)
-def sampled_halves(samples, thickness, found):  # type: ignore[no-untyped-def]
+def sampled_halves(samples, thickness, found):
     """Compute the media `found`, (10, rows, columns), half-way between nodes, from the slab of samples between them."""
     weights = thickness / thickness.sum()
     for j in prange(found.shape[1]):

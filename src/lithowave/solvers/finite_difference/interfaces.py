@@ -68,8 +68,8 @@ from lithowave.solvers.finite_difference.snapshot_grids import select_snapshot_g
 
 if TYPE_CHECKING:
     from lithowave.backends.interface import Array
+    from lithowave.description.experiment import Experiment
     from lithowave.description.receivers import Receiver
-    from lithowave.description.simulation import Simulation
     from lithowave.description.sources import PointSource
 
 
@@ -159,12 +159,12 @@ class SourceColumns:
 
     Parameters
     ----------
-    simulation : domain and (unrelaxed) material. law : constitutive law of the grid. grid : of any rank.
+    experiment : domain and (unrelaxed) material. law : constitutive law of the grid. grid : of any rank.
     """
 
-    def __init__(self, simulation: Simulation, law: LawFields, grid: Grid) -> None:
-        self._simulation, self._law, self._grid = simulation, law, grid.whole
-        self._medium, self._limits = self._simulation.material.medium, simulation.domain.z
+    def __init__(self, experiment: Experiment, law: LawFields, grid: Grid) -> None:
+        self._simulation, self._law, self._grid = experiment, law, grid.whole
+        self._medium, self._limits = self._simulation.material.medium, experiment.domain.z
 
     def interfaces(self, positions: np.ndarray) -> Interfaces:
         """Return the interfaces near positions (n, 3), m."""
@@ -409,44 +409,44 @@ class Kind:
         return np.maximum(np.interp(distance, DISTANCES, self.errors), sloped) * contrast
 
 
-# See `benchmarks/interface_sources.py`, `interface_receivers.py` and `interface_dips.py`.
+# See interface_sources.py, interface_receivers.py and interface_dips.py of the benchmarks.
 SOURCES = Kind("moment tensors", "its seismograms", (0.07, 0.035, 0.025, 0.012, 0.0), (0.0, 0.08, 0.13, 0.17))
 RECEIVERS = Kind("receivers", "its stress or pressure", (0.15, 0.07, 0.03, 0.013, 0.0), (0.0, 0.08, 0.15, 0.19))
 
 
-def interface_warnings(simulation: Simulation, grid: Grid) -> list[str]:
+def interface_warnings(experiment: Experiment, grid: Grid) -> list[str]:
     """Return warnings about points on an interface, or so near that their error is not small, and about snapshots of
     stress."""
     sources = [
         (one.where or f"sources[{number}]", one.position)
-        for number, one in enumerate(simulation.acquisition.sources) if one.moment is not None
+        for number, one in enumerate(experiment.acquisition.sources) if one.moment is not None
     ]  # fmt: skip
-    receivers = [(f"receivers: {one.name}", one.position) for one in simulation.acquisition.receivers]
+    receivers = [(f"receivers: {one.name}", one.position) for one in experiment.acquisition.receivers]
     return [
-        *_near_warning(simulation, grid.whole, sources, SOURCES),
-        *_near_warning(simulation, grid.whole, receivers if simulation.output.tensors else [], RECEIVERS),
-        *_snapshot_warnings(simulation, grid.whole),
+        *_near_warning(experiment, grid.whole, sources, SOURCES),
+        *_near_warning(experiment, grid.whole, receivers if experiment.output.tensors else [], RECEIVERS),
+        *_snapshot_warnings(experiment, grid.whole),
     ]
 
 
 def _near_warning(
-    simulation: Simulation, grid: Grid, points: Sequence[tuple[str, PointSource | Receiver]], kind: Kind
+    experiment: Experiment, grid: Grid, points: Sequence[tuple[str, PointSource | Receiver]], kind: Kind
 ) -> list[str]:
     """Return the warning about points, labels and positions, beside an interface."""
     if not points:
         return []
     positions, spacing = np.array([one for _, one in points], float), grid.spacing
-    medium = simulation.material.medium
-    near = find_interfaces(medium, positions, spacing, simulation.domain.z)
+    medium = experiment.material.medium
+    near = find_interfaces(medium, positions, spacing, experiment.domain.z)
     distance, ratio = np.abs(near.z[:, 0] - positions[:, 2]) / spacing, near.ratio[:, 0]
     dip = np.zeros(len(points))
     if not isinstance(medium, LayeredMedium):
-        dip[near.present] = _dips(simulation, spacing, positions[near.present], near.z[near.present, 0])
+        dip[near.present] = _dips(experiment, spacing, positions[near.present], near.z[near.present, 0])
         distance *= np.cos(np.radians(dip))
-        _add_vertical(simulation, spacing, positions, distance, dip, ratio)
+        _add_vertical(experiment, spacing, positions, distance, dip, ratio)
     distance = np.where(np.isfinite(distance), distance, np.inf)
     depth = (grid.nodes(2)[-1] - positions[:, 2]) / spacing
-    shallow = (depth < NEAR_FACE) & (simulation.boundaries.face("z_max") != "absorbing")
+    shallow = (depth < NEAR_FACE) & (experiment.boundaries.face("z_max") != "absorbing")
     factor = np.where(shallow, NEAR_SURFACE, 1.0)
     errors = factor * kind.estimate(distance, dip, ratio)
     worst = int(errors.argmax())
@@ -469,15 +469,15 @@ def _near_warning(
     ]
 
 
-def _dips(simulation: Simulation, spacing: float, positions: np.ndarray, level: np.ndarray) -> np.ndarray:
+def _dips(experiment: Experiment, spacing: float, positions: np.ndarray, level: np.ndarray) -> np.ndarray:
     """Return the dips (n,), degrees, of the interfaces at z = level, m, above or below positions (n, 3), m."""
-    slopes, bounds = [], (simulation.domain.x, simulation.domain.y)
+    slopes, bounds = [], (experiment.domain.x, experiment.domain.y)
     for axis in range(2):
         ends = []
         for side in (-spacing, spacing):
             moved = np.column_stack([positions[:, :2], level])
             moved[:, axis] = np.clip(moved[:, axis] + side, *bounds[axis])
-            found = find_interfaces(simulation.material.medium, moved, spacing, simulation.domain.z)
+            found = find_interfaces(experiment.material.medium, moved, spacing, experiment.domain.z)
             ends.append((moved[:, axis], found.z[:, 0]))
         (low, below), (high, above) = ends
         slopes.append((above - below) / (high - low))
@@ -493,7 +493,7 @@ class _Turned:
     axis: int
 
     def moduli(self, *place: np.ndarray) -> tuple[np.ndarray, ...]:
-        """See `lithowave.media.Medium`."""
+        """See `Medium`."""
         return tuple(self.medium.moduli(*_exchanged(list(place), self.axis)))
 
 
@@ -506,24 +506,24 @@ def _exchanged(values: list[T], axis: int) -> list[T]:
 
 
 def _add_vertical(
-    simulation: Simulation, spacing: float, positions: np.ndarray, distance: np.ndarray, dip: np.ndarray,
+    experiment: Experiment, spacing: float, positions: np.ndarray, distance: np.ndarray, dip: np.ndarray,
     ratio: np.ndarray,
 ) -> None:  # fmt: skip
     """Set the distance, cells, dip and ratio (n,) of points beside vertical interfaces that have none along z."""
     for axis in range(2):
         rows = np.flatnonzero(~np.isfinite(distance))
         turned = np.stack(_exchanged(list(positions[rows].T), axis), axis=1)
-        bounds = (simulation.domain.x, simulation.domain.y)[axis]
-        near = find_interfaces(_Turned(simulation.material.medium, axis), turned, spacing, bounds)
+        bounds = (experiment.domain.x, experiment.domain.y)[axis]
+        near = find_interfaces(_Turned(experiment.material.medium, axis), turned, spacing, bounds)
         some = rows[near.present]
         distance[some] = np.abs(near.z[near.present, 0] - positions[some, axis]) / spacing
         dip[some], ratio[some] = VERTICAL, near.ratio[near.present, 0]
 
 
-def _snapshot_warnings(simulation: Simulation, grid: Grid) -> list[str]:
+def _snapshot_warnings(experiment: Experiment, grid: Grid) -> list[str]:
     """Return a warning about snapshots of stress or pressure with points within a cell of an interface."""
     warnings = []
-    for number, selection in enumerate(simulation.output.snapshots):
+    for number, selection in enumerate(experiment.output.snapshots):
         names = [name for name in selection.fields if name in ("stress", "pressure")]
         if not names:
             continue
@@ -536,7 +536,7 @@ def _snapshot_warnings(simulation: Simulation, grid: Grid) -> list[str]:
             )
         ]
         positions = np.stack(np.meshgrid(*lines), axis=-1).reshape(-1, 3)
-        near = find_interfaces(simulation.material.medium, positions, grid.spacing, simulation.domain.z)
+        near = find_interfaces(experiment.material.medium, positions, grid.spacing, experiment.domain.z)
         flat = snapshot.shape[2] == 1
         close = np.abs(near.z[:, 0] - positions[:, 2]) < (1.0 if flat else np.inf) * grid.spacing
         if close.any():

@@ -1,14 +1,9 @@
 """Launches of the kernels on a CUDA device, and their packed arguments.
 
-GPU kernel arguments that are structures passed by value, packed as the CUDA sources declare them.
-
-`update_velocity` and `update_stress` on a CUDA device: tiles and tensor maps, created once per run.
-
-Launch of `launches.cu`: velocity and stress in one pass, inside a box that no layer and no face touches.
-
-Launches of the kernels on a CUDA device.
-
-The kernels are called as on the CPU, with the argument lists of `kernels.py`.
+It contains arguments that are structures passed by value, packed as the CUDA sources declare them; `update_velocity`
+and `update_stress`, with tiles and tensor maps that are created once per run (`GridUpdate`); `one_pass`, which computes
+velocity and stress in one pass inside a box that no layer and no face touches (`OnePass`); and the kernels over faces
+and points. All are called as on the CPU, with the argument lists of `kernels.py`.
 """
 
 from __future__ import annotations
@@ -56,7 +51,7 @@ if TYPE_CHECKING:
 Scales = dict[str, tuple[float, float]] | None
 
 
-def address(array: DeviceArray) -> int:
+def address(array: DeviceArray | np.ndarray) -> int:
     """Return the address of an array in device memory."""
     return array.data.ptr if hasattr(array.data, "ptr") else array.ctypes.data
 

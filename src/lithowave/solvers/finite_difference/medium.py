@@ -47,7 +47,7 @@ from lithowave.solvers.finite_difference.law import LAWS, VELOCITIES, Field, Law
 
 if TYPE_CHECKING:
     from lithowave.backends.interface import Array, Backend
-    from lithowave.description.simulation import Simulation
+    from lithowave.description.experiment import Experiment
     from lithowave.solvers.finite_difference.grid_plan import GridPlan
 
 
@@ -107,10 +107,10 @@ class PlaneAverages:
     x, y : nodes, (columns,) and (rows, 1), m; outside the domain the values are those of the nearest point within.
     """
 
-    def __init__(self, simulation: Simulation, spacing: float, law: LawFields, x: np.ndarray, y: np.ndarray) -> None:
-        self.material, self.spacing, self.law = simulation.material, spacing, law
-        self.limits = simulation.domain.z
-        self.bounds = simulation.domain.x, simulation.domain.y
+    def __init__(self, experiment: Experiment, spacing: float, law: LawFields, x: np.ndarray, y: np.ndarray) -> None:
+        self.material, self.spacing, self.law = experiment.material, spacing, law
+        self.limits = experiment.domain.z
+        self.bounds = experiment.domain.x, experiment.domain.y
         self.place = x, y
         self._known: dict[tuple[object, ...], object] = {}
 
@@ -181,18 +181,18 @@ def planes_at_once(points: int) -> int:
     return max(1, min(get_num_threads(), PLANES_BYTES // (8 * PLANES * points)))
 
 
-def medium_planes(simulation: Simulation, grid: Grid, halo: int, law: LawFields) -> Iterator[Planes]:
+def medium_planes(experiment: Experiment, grid: Grid, halo: int, law: LawFields) -> Iterator[Planes]:
     """Yield the material of each plane, the halo included; absorbing layers and the halo have the value of the nearest
     point of the domain."""
     x, y, z = (grid.coordinates(axis, halo) for axis in range(3))
-    uniform = isinstance(simulation.material.medium, LayeredMedium)
-    averages = PlaneAverages(simulation, grid.spacing, law, *((x[:1], y[:1, None]) if uniform else (x, y[:, None])))
+    uniform = isinstance(experiment.material.medium, LayeredMedium)
+    averages = PlaneAverages(experiment, grid.spacing, law, *((x[:1], y[:1, None]) if uniform else (x, y[:, None])))
     last = far_end(grid, halo, 2) - 1  # the plane above this one, and this one's half nodes, are outside
     made: Planes = {}
     previous, before = None, None
-    depths = np.clip(z, *simulation.domain.z)
+    depths = np.clip(z, *experiment.domain.z)
     distinct = depths[np.append(True, np.diff(depths) != 0)]
-    threads = planes_at_once(x.size * y.size) if averages_concurrently(simulation.material.medium, law) else 1
+    threads = planes_at_once(x.size * y.size) if averages_concurrently(experiment.material.medium, law) else 1
     planes = parts_in_order(lambda part: averages(float(distinct[part.start])), len(distinct), 1, threads)
     for k, depth in enumerate(depths):
         if depth != previous:
@@ -225,7 +225,7 @@ def close_far_ends(grid: Grid, halo: int, k: int, values: dict[str, ArrayLike], 
     return {field.name: closed(field) for field in law.material}
 
 
-def surface_ratios(simulation: Simulation, grid: Grid, law: LawFields) -> Callable[..., np.ndarray]:
+def surface_ratios(experiment: Experiment, grid: Grid, law: LawFields) -> Callable[..., np.ndarray]:
     """Return c13 / c33 and c23 / c33 on the uppermost plane as a function of the node counts along x and y.
 
     The function returns (2, ..., rows, columns), for the nodes of a subdomain and `READING_REACH` around it. With the
@@ -233,7 +233,7 @@ def surface_ratios(simulation: Simulation, grid: Grid, law: LawFields) -> Callab
     """
     x, y = (grid.coordinates(axis, READING_REACH) for axis in range(2))
     firsts = [first - READING_REACH for first in grid.first[:2]]
-    values = PlaneAverages(simulation, grid.spacing, law, x, y[:, None])(simulation.domain.z[1])
+    values = PlaneAverages(experiment, grid.spacing, law, x, y[:, None])(experiment.domain.z[1])
     if law.name == "isotropic":
         whole = values["lam"] + 2.0 / values["compliance"]
         ratios = [values["lam"] / whole] * 2
@@ -252,12 +252,12 @@ class GridMaterial:
 
     Parameters
     ----------
-    plan : grid and storage. simulation : material. ranks : ranks that agree on the quantization.
+    plan : grid and storage. experiment : material. ranks : ranks that agree on the quantization.
     """
 
-    def __init__(self, plan: GridPlan, simulation: Simulation, backend: Backend, ranks: Ranks) -> None:
+    def __init__(self, plan: GridPlan, experiment: Experiment, backend: Backend, ranks: Ranks) -> None:
         self.fields = plan.law_fields
-        elastic = unrelaxed(simulation, plan.attenuation)
+        elastic = unrelaxed(experiment, plan.attenuation)
 
         def planes() -> Iterator[Planes]:
             return medium_planes(elastic, plan.grid, plan.halo, self.fields)
@@ -278,15 +278,15 @@ class GridMaterial:
         self.moduli = tuple(self.arrays[name] for name in self.fields.moduli)
         self.fractions, self.relaxation = None, None
         if plan.attenuation is not None:
-            self._store_mechanisms(plan, plan.attenuation, simulation)
+            self._store_mechanisms(plan, plan.attenuation, experiment)
 
     def _store_mechanisms(
-        self, plan: GridPlan, attenuation: GridAttenuation, simulation: Simulation
+        self, plan: GridPlan, attenuation: GridAttenuation, experiment: Experiment
     ) -> None:
         backend, planes = self.backend, plan.padded_shape()[0]
         self.fractions = backend.field(plan.memory_shape(), plan.halo, np.uint32, column_shift(plan))
         recent: deque[tuple[int, np.ndarray]] = deque(maxlen=PLANES_KEPT)
-        for k, codes in enumerate(code_planes(attenuation, simulation, plan.grid, plan.halo)):
+        for k, codes in enumerate(code_planes(attenuation, experiment, plan.grid, plan.halo)):
             before = next((index for index, known in recent if known is codes), None)
             for number, values in enumerate(codes):
                 same = None if before is None else self.fractions[number * planes + before]
@@ -355,7 +355,7 @@ COLUMNS = 33  # columns along x and y at which a gridded medium or a function is
 Choice = tuple[str, str]  # name of the law, and the reason as text
 
 
-def choose_law(simulation: Simulation, grid: Grid) -> Choice:
+def choose_law(experiment: Experiment, grid: Grid) -> Choice:
     """Return the constitutive law for a model, a name in `law.LAWS`, and why.
 
     The isotropic law is accurate where the medium is uniform within a cell, or where interfaces are midway between
@@ -365,10 +365,10 @@ def choose_law(simulation: Simulation, grid: Grid) -> Choice:
     ------
     InputError : the model is anisotropic, and ``solver.effective_medium`` names a law without this anisotropy.
     """
-    requested = simulation.solver.effective_medium
-    required, reason = _symmetry(simulation)
+    requested = experiment.solver.effective_medium
+    required, reason = _symmetry(experiment)
     if requested == "auto":
-        return (required, reason) if required != "isotropic" else _for_interfaces(simulation, grid)
+        return (required, reason) if required != "isotropic" else _for_interfaces(experiment, grid)
     if LAWS[requested].number < LAWS[required].number:
         allowed = [name for name, law in LAWS.items() if law.number >= LAWS[required].number]
         raise InputError(
@@ -379,10 +379,10 @@ def choose_law(simulation: Simulation, grid: Grid) -> Choice:
     return requested, "solver.effective_medium"
 
 
-def _symmetry(simulation: Simulation) -> Choice:
+def _symmetry(experiment: Experiment) -> Choice:
     """Return the law that the anisotropy of the media requires."""
     law, reason = "isotropic", "isotropic media"
-    for path, properties in simulation.material.properties.items():
+    for path, properties in experiment.material.properties.items():
         if properties.is_anisotropic:
             place = "material." + ".".join(map(str, path))
             if not is_transverse(properties.stiffness_matrix()):
@@ -391,22 +391,22 @@ def _symmetry(simulation: Simulation) -> Choice:
     return law, reason
 
 
-def _for_interfaces(simulation: Simulation, grid: Grid) -> Choice:
-    medium = simulation.material.medium
+def _for_interfaces(experiment: Experiment, grid: Grid) -> Choice:
+    medium = experiment.material.medium
     if isinstance(medium, LayeredMedium):
-        top = _first_cut(medium, simulation, grid)
+        top = _first_cut(medium, experiment, grid)
         if top is None:
             return "isotropic", "no interface cuts a cell"
         return "transverse", f"interface at z = {top:g} m"
-    ratio, (x, y, z) = _largest_contrast(simulation, grid.spacing)
+    ratio, (x, y, z) = _largest_contrast(experiment, grid.spacing)
     if ratio < CONTRAST:
         return "isotropic", "smooth medium"
     return "transverse", f"moduli change by a factor of {ratio:.2g} per cell near ({x:.4g}, {y:.4g}, {z:.4g}) m"
 
 
-def _first_cut(medium: LayeredMedium, simulation: Simulation, grid: Grid) -> float | None:
+def _first_cut(medium: LayeredMedium, experiment: Experiment, grid: Grid) -> float | None:
     """Return z of the first interface in the domain that is not midway between planes of nodes."""
-    low, high = simulation.domain.z
+    low, high = experiment.domain.z
     nodes = float(grid.whole.nodes(2)[0])
     for top in medium.tops[1:]:
         if low < top < high and abs((top - nodes) / grid.spacing % 1.0 - 0.5) > 1e-6:
@@ -414,15 +414,15 @@ def _first_cut(medium: LayeredMedium, simulation: Simulation, grid: Grid) -> flo
     return None
 
 
-def _largest_contrast(simulation: Simulation, spacing: float) -> tuple[float, tuple[float, float, float]]:
+def _largest_contrast(experiment: Experiment, spacing: float) -> tuple[float, tuple[float, float, float]]:
     """Return the largest ratio of moduli one grid spacing apart along z at sampled columns, and its location."""
-    domain = simulation.domain
+    domain = experiment.domain
     count = 2 * int(np.ceil((domain.z[1] - domain.z[0]) / spacing)) + 1
     x, y = (np.linspace(*ends, COLUMNS) for ends in (domain.x, domain.y))
     z = np.linspace(*domain.z, count)
     largest, place = 1.0, (float(x[0]), float(y[0]), float(z[0]))
     for row in y:
-        kappa, mu, _ = elastic_moduli(*simulation.material.medium.sample(x[:, None], np.asarray(row), z))
+        kappa, mu, _ = elastic_moduli(*experiment.material.medium.sample(x[:, None], np.asarray(row), z))
         for values in (kappa + 4.0 / 3.0 * mu, mu):
             step = np.abs(np.log(values[:, 2:] / values[:, :-2]))
             i, k = np.unravel_index(int(step.argmax()), step.shape)

@@ -12,9 +12,9 @@ Workload of each rank, for the dry run.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -71,7 +71,12 @@ from lithowave.solvers.finite_difference.snapshot_grids import select_snapshot_g
 from lithowave.solvers.interface import make_schedule
 
 if TYPE_CHECKING:
-    from lithowave.description.simulation import Simulation
+    from lithowave.backends.interface import Backend
+    from lithowave.description.experiment import Experiment
+    from lithowave.description.sources import PointSource
+    from lithowave.json_types import Entries, ReadEntries
+    from lithowave.json_types import Entries as Summary
+    from lithowave.solvers.interface import SnapshotSelection
 
 
 # Additional work of a point for each absorbing layer that contains it, in updates of an interior point, measured with
@@ -88,7 +93,7 @@ def min_slice_nodes(order: int) -> int:
 
 
 def make_subdomain(
-    plan: GridPlan, backend: Any, ranks: tuple[int, int], parts: Sequence[int] | None
+    plan: GridPlan, backend: Backend, ranks: tuple[int, int], parts: Sequence[int] | None
 ) -> Subdomain:
     """Return the subdomain of one rank.
 
@@ -190,7 +195,7 @@ class FiniteDifferencePlan(GridPlan):
     def _smoothed_points(self) -> int:
         return sum(math.prod(end - first for first, end in box) for box in smoothed_boxes(self))
 
-    def memory_bytes(self, backend: Any = None) -> int:
+    def memory_bytes(self, backend: Backend | None = None) -> int:
         """Return the bytes of the fields, the material and the absorbing layers; rows padded as a backend pads them."""
         shape = self.padded_shape()
         field = backend.field_bytes(shape, self.halo) if backend else self.value_bytes * math.prod(shape)
@@ -216,12 +221,12 @@ class FiniteDifferencePlan(GridPlan):
         threads = planes_at_once(points) if self.concurrent else 1
         return threads * self.averaged_planes * 8 * points
 
-    def sampling_bytes(self, simulation: Simulation) -> int:
+    def sampling_bytes(self, experiment: Experiment) -> int:
         """Return the bytes of the weights and indices of the receivers."""
-        per_receiver = RECEIVER_BYTES * (3 if simulation.output.tensors else 1)
-        return per_receiver * len(simulation.acquisition.receivers)
+        per_receiver = RECEIVER_BYTES * (3 if experiment.output.tensors else 1)
+        return per_receiver * len(experiment.acquisition.receivers)
 
-    def snapshot_point_count(self, selection: Any) -> int:
+    def snapshot_point_count(self, selection: SnapshotSelection) -> int:
         """Return the points of one snapshot of a selection."""
         return math.prod(select_snapshot_grid(self.grid.whole, selection).shape)
 
@@ -229,7 +234,7 @@ class FiniteDifferencePlan(GridPlan):
         """Return the grid points per shortest S wavelength at max_frequency."""
         return self.extremes.slowest / self.max_frequency / self.grid.spacing if self.max_frequency else None
 
-    def summary(self) -> dict[str, Any]:
+    def summary(self) -> Summary:
         """See `lithowave.solvers.interface.Plan`."""
         whole = self.grid.whole
         parts = {"parts": list(self.subdomain.blocks.counts)} if self.subdomain else {}
@@ -277,7 +282,7 @@ class FiniteDifferencePlan(GridPlan):
             text += f" ({law.step_words() / LAWS['isotropic'].step_words() - 1:.0%} more memory traffic)"
         return f"{text}: {self.law_reason}" if self.law_reason else text
 
-    def _attenuation_summary(self) -> dict[str, Any]:
+    def _attenuation_summary(self) -> Entries:
         if self.attenuation is None:
             return {}
         mode = "coarse" if self.attenuation.coarse else "full"
@@ -297,29 +302,29 @@ class FiniteDifferencePlan(GridPlan):
             text += "; the decay of single waves deviated by up to 2.5% at Q = 20"
         return [("memory variables", text)]
 
-    def require_points(self, simulation: Simulation) -> None:
+    def require_points(self, experiment: Experiment) -> None:
         """See `lithowave.solvers.interface.Plan`; there are no imported meshes."""
 
-    def warnings(self, simulation: Simulation) -> list[str]:
+    def warnings(self, experiment: Experiment) -> list[str]:
         """See `lithowave.solvers.interface.Plan`."""
-        size = np.full(len(simulation.acquisition.source_positions), self.grid.spacing)
-        positions, medium = simulation.acquisition.source_positions, simulation.material.medium
-        beside = find_interfaces(medium, positions, self.grid.spacing, simulation.domain.z).present
+        size = np.full(len(experiment.acquisition.source_positions), self.grid.spacing)
+        positions, medium = experiment.acquisition.source_positions, experiment.material.medium
+        beside = find_interfaces(medium, positions, self.grid.spacing, experiment.domain.z).present
         errors = [WIDE_GRID if one else COARSE_GRID if self.law_fields.coarse else GRID for one in beside.tolist()]
         return [
-            *self._layer_warnings(simulation), *grid_warnings(self, simulation),
-            *near_source_warnings(simulation, size, errors, simulation.domain.z[1], self.faces["z_max"] == "free"),
-            *interface_warnings(simulation, self.grid),
-            *attenuation_warnings(self.attenuation, self.extremes.fastest, simulation),
-            *correction_warnings(simulation, self.schedule),
+            *self._layer_warnings(experiment), *grid_warnings(self, experiment),
+            *near_source_warnings(experiment, size, errors, experiment.domain.z[1], self.faces["z_max"] == "free"),
+            *interface_warnings(experiment, self.grid),
+            *attenuation_warnings(self.attenuation, self.extremes.fastest, experiment),
+            *correction_warnings(experiment, self.schedule),
         ]  # fmt: skip
 
-    def _layer_warnings(self, simulation: Simulation) -> list[str]:
+    def _layer_warnings(self, experiment: Experiment) -> list[str]:
         """Return warnings about waves that may grow in the absorbing layers."""
         if "absorbing" not in self.faces.values():
             return []
-        soft = displacement_warnings(simulation, "17%") if is_soft(simulation) else []
-        return [*soft_ground_warnings(simulation, GREATEST_CONTRAST), *viscosity_warnings(simulation), *soft]
+        soft = displacement_warnings(experiment, "17%") if is_soft(experiment) else []
+        return [*soft_ground_warnings(experiment, GREATEST_CONTRAST), *viscosity_warnings(experiment), *soft]
 
     def instability_causes(self) -> list[str]:
         """See `lithowave.solvers.interface.Plan`."""
@@ -330,7 +335,7 @@ class FiniteDifferencePlan(GridPlan):
 
 
 def plan(
-    simulation: Simulation, backend: Any, ranks: Ranks = SINGLE_RANK, previous: Mapping[str, Any] | None = None
+    experiment: Experiment, backend: Backend, ranks: Ranks = SINGLE_RANK, previous: ReadEntries | None = None
 ) -> FiniteDifferencePlan:
     """Return the plan of this rank. See `lithowave.solvers.load_method` for the parameters.
 
@@ -339,45 +344,45 @@ def plan(
     InputError : the method does not support what the simulation requests: a free face other than the top, a time step
     above the limit, a rigid face between grid points, one pass where it is not possible, too many ranks.
     """
-    solver, domain = simulation.solver, simulation.domain
-    faces = {f"{axis}_{side}": simulation.boundaries.face(f"{axis}_{side}") for axis in AXES for side in ("min", "max")}
+    solver, domain = experiment.solver, experiment.domain
+    faces = {f"{axis}_{side}": experiment.boundaries.face(f"{axis}_{side}") for axis in AXES for side in ("min", "max")}
     _refuse_free_sides(faces)
-    attenuation = choose_attenuation(simulation)
-    elastic = unrelaxed(simulation, attenuation)
-    extremes = find_material_extremes(simulation, elastic)
+    attenuation = choose_attenuation(experiment)
+    elastic = unrelaxed(experiment, attenuation)
+    extremes = find_material_extremes(experiment, elastic)
     spacing = solver.grid_spacing(extremes.slowest, domain.z[1] - domain.z[0])
-    cells = simulation.boundaries.layer.cells
+    cells = experiment.boundaries.layer.cells
     layers = tuple(
         tuple(cells if faces[f"{axis}_{side}"] == "absorbing" else 0 for side in ("min", "max")) for axis in AXES
     )
     grid = build_grid((domain.x, domain.y, domain.z), spacing, layers)
     _refuse_small_grid(grid, solver.order)
-    _refuse_misfit_faces(grid, simulation, faces)
+    _refuse_misfit_faces(grid, experiment, faces)
     closed = [any(faces[f"{axis}_{side}"] != "absorbing" for side in ("min", "max")) for axis in AXES]
     coefficients = (taylor_coefficients(solver.order),) * len(AXES)
     norms = [derivative_norm(solver.order, is_closed) for is_closed in closed]
     limit = 2.0 * spacing / (extremes.fastest * math.sqrt(sum(norm**2 for norm in norms)))
-    interval, corrected = simulation.output.sampling_interval, corrected_frequency(simulation)
+    interval, corrected = experiment.output.sampling_interval, corrected_frequency(experiment)
     schedule = limited(
-        make_schedule(limit, simulation.duration, solver.safety, solver.time_step, interval, corrected)
+        make_schedule(limit, experiment.duration, solver.safety, solver.time_step, interval, corrected)
     )
-    layer = _layer_parameters(simulation, extremes, spacing)
-    value_bytes = 4 if simulation.compute.precision == "single" else 8
+    layer = _layer_parameters(experiment, extremes, spacing)
+    value_bytes = 4 if experiment.compute.precision == "single" else 8
     law, reason = choose_law(elastic, grid)
-    layered = isinstance(simulation.material.medium, LayeredMedium)
+    layered = isinstance(experiment.material.medium, LayeredMedium)
     made = FiniteDifferencePlan(
         grid, schedule, solver.order, coefficients, faces, layer, extremes, solver.max_frequency, value_bytes,
-        solver.passes, simulation.compute.moduli, law, reason, PLANES if layered else SAMPLED_PLANES[law],
+        solver.passes, experiment.compute.moduli, law, reason, PLANES if layered else SAMPLED_PLANES[law],
         attenuation, averages_concurrently(elastic.material.medium, LAWS[law]),
         isinstance(elastic.material.medium, LayeredMedium),
     )  # fmt: skip
     if ranks.size > 1:
-        subdomain = make_subdomain(made, backend, (ranks.rank, ranks.size), simulation.compute.parts)
+        subdomain = make_subdomain(made, backend, (ranks.rank, ranks.size), experiment.compute.parts)
         made = replace(made, grid=subdomain.grid(), subdomain=subdomain)
-    return replace(made, passes=_passes(made, simulation, backend, (previous or {}).get("passes")))
+    return replace(made, passes=_passes(made, experiment, backend, (previous or {}).get("passes")))
 
 
-def pass_box(plan: FiniteDifferencePlan, backend: Any, forces: Sequence[Any]) -> tuple[Box | None, str]:
+def pass_box(plan: FiniteDifferencePlan, backend: Backend, forces: Sequence[PointSource]) -> tuple[Box | None, str]:
     """Return the box for one pass, away from layers, faces and forces, or None and the reason.
 
     forces : positions, m. With ``passes: auto``, one pass must also fit into memory and be faster.
@@ -399,39 +404,39 @@ def pass_box(plan: FiniteDifferencePlan, backend: Any, forces: Sequence[Any]) ->
     return box, ""
 
 
-def _passes(plan: FiniteDifferencePlan, simulation: Simulation, backend: Any, previous: str | None) -> str:
+def _passes(plan: FiniteDifferencePlan, experiment: Experiment, backend: Backend, previous: str | None) -> str:
     """Return the number of passes; a resumed run uses that of `previous` unless the simulation states one."""
-    forces = [source.position for source in simulation.acquisition.sources if source.force is not None]
+    forces = [source.position for source in experiment.acquisition.sources if source.force is not None]
     requested = previous if previous and plan.passes == "auto" else plan.passes
     box, reason = pass_box(replace(plan, passes=requested), backend, forces)
-    substitute = simulation.compute.backend not in ("auto", backend.name)  # planned for another device
+    substitute = experiment.compute.backend not in ("auto", backend.name)  # planned for another device
     if box is None and plan.passes == "one" and not substitute:
         raise InputError("solver.passes", f"one pass is not possible here: {reason}", "allowed: auto, two")
     return "two" if box is None else "one"
 
 
-def find_material_extremes(simulation: Simulation, elastic: Simulation) -> MaterialExtremes:
+def find_material_extremes(experiment: Experiment, elastic: Experiment) -> MaterialExtremes:
     """Find the fastest unrelaxed vp and the slowest described vs of the domain.
 
     elastic : the simulation with the unrelaxed material.
     """
-    fastest, slowest = elastic.material_extremes["vp_max"], simulation.material_extremes["vs_min"]
+    fastest, slowest = elastic.material_extremes["vp_max"], experiment.material_extremes["vs_min"]
     fastest_place = elastic.material.extreme_places(elastic.domain)["vp_max"]
     return MaterialExtremes(
-        fastest, fastest_place, slowest, simulation.material.extreme_places(simulation.domain)["vs_min"]
+        fastest, fastest_place, slowest, experiment.material.extreme_places(experiment.domain)["vs_min"]
     )
 
 
-def _layer_parameters(simulation: Simulation, extremes: MaterialExtremes, spacing: float) -> LayerParameters:
+def _layer_parameters(experiment: Experiment, extremes: MaterialExtremes, spacing: float) -> LayerParameters:
     """Return the parameters; f_0 is the user's value or half of max_frequency, by default that of 6 points per
     wavelength."""
-    given, soft = simulation.boundaries.layer, is_soft(simulation)
+    given, soft = experiment.boundaries.layer, is_soft(experiment)
     reflection = given.reflection_with("finite_difference")
     if soft and given.reflection is None:
         reflection = SOFT_REFLECTION
-    highest = simulation.solver.max_frequency or extremes.slowest / (POINTS_OF_LAYER * spacing)
+    highest = experiment.solver.max_frequency or extremes.slowest / (POINTS_OF_LAYER * spacing)
     return LayerParameters(
-        reflection, given.kappa, given.frequency or 0.5 * highest, extremes.fastest, soft, viscosity(simulation),
+        reflection, given.kappa, given.frequency or 0.5 * highest, extremes.fastest, soft, viscosity(experiment),
         extremes.slowest / highest,
     )  # fmt: skip
 
@@ -459,9 +464,9 @@ def _refuse_small_grid(grid: Grid, order: int) -> None:
             )
 
 
-def _refuse_misfit_faces(grid: Grid, simulation: Simulation, faces: dict[str, str]) -> None:
+def _refuse_misfit_faces(grid: Grid, experiment: Experiment, faces: dict[str, str]) -> None:
     """Require that rigid faces at the far ends (x_max, y_max, z_min) coincide with grid points."""
-    ends = {"x_max": simulation.domain.x, "y_max": simulation.domain.y, "z_min": simulation.domain.z}
+    ends = {"x_max": experiment.domain.x, "y_max": experiment.domain.y, "z_min": experiment.domain.z}
     for face, (low, high) in ends.items():
         steps = (high - low) / grid.spacing
         if faces[face] == "rigid" and abs(steps - round(steps)) > 1e-6:
@@ -475,13 +480,13 @@ def _refuse_misfit_faces(grid: Grid, simulation: Simulation, faces: dict[str, st
             )
 
 
-def estimate_memory(simulation: Simulation, backend: Any) -> MemoryEstimate:
+def estimate_memory(experiment: Experiment, backend: Backend) -> MemoryEstimate:
     """Return zero: the plan of a grid has no arrays, and states the memory of a run exactly."""
     return MemoryEstimate(0, 0, FiniteDifferencePlan.memory_hint)
 
 
 def partition_report(
-    simulation: Simulation, plan: FiniteDifferencePlan, ranks_count: int, device: str
+    experiment: Experiment, plan: FiniteDifferencePlan, ranks_count: int, device: str
 ) -> list[RankWorkload]:
     """Return the workload of each of the given number of ranks.
 
@@ -489,4 +494,4 @@ def partition_report(
     ------
     InputError : the grid cannot be divided into this many subdomains.
     """
-    return shares(plan, device, ranks_count, simulation.compute.parts)
+    return shares(plan, device, ranks_count, experiment.compute.parts)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -50,7 +50,14 @@ from lithowave.solvers.finite_difference.step import Step, line_volumes, make_sc
 from lithowave.solvers.interface import ArraySection, Hyperslab, PendingFields, Placement, Selection, SnapshotGrid
 
 if TYPE_CHECKING:
-    from lithowave.description.simulation import Simulation
+    from types import SimpleNamespace
+
+    from lithowave.backends.interface import Array, Backend
+    from lithowave.description.experiment import Experiment
+    from lithowave.description.receivers import Receiver
+    from lithowave.description.sources import PointSource
+    from lithowave.solvers.finite_difference.law import Fields
+    from lithowave.solvers.interface import SnapshotSelection
 
 
 @dataclass(frozen=True)
@@ -63,7 +70,7 @@ class ArraySlice:
     """
 
     name: str
-    part: Any
+    part: Array
     axes: tuple[int, ...]
     ranges: NodeRanges
     whole: tuple[int, ...]
@@ -75,7 +82,7 @@ class ArraySlice:
         return Hyperslab(first, tuple(end - first for first, end in self.ranges[::-1]), self.whole)
 
 
-def mechanism_arrays(name: str, array: Any, planes: int) -> dict[str, Any]:
+def mechanism_arrays(name: str, array: Array, planes: int) -> Fields:
     """Return the memory variables of each mechanism, (planes, rows, columns), by name; `array` contains them all."""
     return {f"{name}/{first // planes}": array[first : first + planes] for first in range(0, array.shape[0], planes)}
 
@@ -91,16 +98,16 @@ class CheckpointArrays:
 
     def __init__(
         self,
-        plan: Any,
+        plan: FiniteDifferencePlan,
         layers: Sequence[AxisLayers],
-        fields: dict[str, Any],
-        memory: dict[str, list[Any]],
-        peaks: dict[str, Any],
+        fields: Fields,
+        memory: dict[str, list[Array]],
+        peaks: Fields,
     ) -> None:
         self.plan, self.layers, self.fields, self.memory, self.peaks = plan, layers, fields, memory, peaks
         self.whole = plan.grid.whole.shape[::-1]
 
-    def sections(self, download: Callable[[Any], np.ndarray]) -> dict[str, ArraySection]:
+    def sections(self, download: Callable[[Array], np.ndarray]) -> dict[str, ArraySection]:
         """Return the sections that only this rank owns."""
         return {
             array.name: ArraySection(array.box, np.ascontiguousarray(download(array.part).transpose(array.axes)))
@@ -111,7 +118,7 @@ class CheckpointArrays:
         """Return the selections of everything that this rank stores, ghosts included."""
         return {array.name: array.box for array in self._arrays(self._with_halo())}
 
-    def restore(self, values: dict[str, np.ndarray], assign: Callable[[Any, np.ndarray], None]) -> None:
+    def restore(self, values: dict[str, np.ndarray], assign: Callable[[Array, np.ndarray], None]) -> None:
         """Copy the values of `selections` into the arrays."""
         for array in self._arrays(self._with_halo()):
             assign(array.part, np.ascontiguousarray(values[array.name].transpose(np.argsort(array.axes))))
@@ -145,7 +152,7 @@ class CheckpointArrays:
                 x, y = (slice(low - start, end - start) for (low, end), start in zip(inside[:2], first, strict=False))
                 yield ArraySlice(f"peaks/{name}", array[:, y, x], (1, 2, 0), inside[:2], self.whole[1:])
 
-    def _layer_arrays(self, name: str, axis: int, array: Any, ranges: NodeRanges) -> Iterator[ArraySlice]:
+    def _layer_arrays(self, name: str, axis: int, array: Array, ranges: NodeRanges) -> Iterator[ArraySlice]:
         """Yield the memory variables of the layers of one axis, each side separately."""
         found, first = self.layers[axis], self.plan.grid.first
         for number, (side, start) in enumerate(zip(found.sides, found.starts, strict=True)):
@@ -178,7 +185,7 @@ class FiniteDifferenceSolver:
 
     Parameters
     ----------
-    plan : grid, time step, stencils. simulation : sources, receivers, material. backend : owner of the arrays. halo :
+    plan : grid, time step, stencils. experiment : sources, receivers, material. backend : owner of the arrays. halo :
     halo exchange with other ranks; None for one rank.
     """
 
@@ -186,13 +193,13 @@ class FiniteDifferenceSolver:
     sea_floor: tuple[int, ...] = ()  # there are no fluids
 
     def __init__(
-        self, plan: FiniteDifferencePlan, simulation: Simulation, backend: Any, halo: Halo | None = None
+        self, plan: FiniteDifferencePlan, experiment: Experiment, backend: Backend, halo: Halo | None = None
     ) -> None:
         self.plan, self.grid, self.backend, self.halo = plan, plan.grid, backend, halo or single_rank_halo(backend)
         with phase("materials"):
-            self.material = GridMaterial(plan, simulation, backend, self.halo.ranks)
-        sources, receivers = simulation.acquisition.sources, simulation.acquisition.receivers
-        elastic = unrelaxed(simulation, plan.attenuation)
+            self.material = GridMaterial(plan, experiment, backend, self.halo.ranks)
+        sources, receivers = experiment.acquisition.sources, experiment.acquisition.receivers
+        elastic = unrelaxed(experiment, plan.attenuation)
         self.stencil = self._make_stencil(elastic)
         columns = SourceColumns(elastic, plan.law_fields, self.grid)
         self.step = Step(plan, backend, self.material, self.stencil, sources, columns)
@@ -208,9 +215,9 @@ class FiniteDifferenceSolver:
         self.receivers = ReceiverList(backend, self.stencil, positions, self._clearance(positions), columns)
         self._maxima, self._programs = PartialMaxima(backend), Programs(backend)
         self._snapshot_grids: dict[tuple[SnapshotGrid, str], list] = {}
-        self._peaks: dict[str, Any] | None = None
+        self._peaks: Fields | None = None
 
-    def _make_stencil(self, elastic: Simulation) -> PointStencil:
+    def _make_stencil(self, elastic: Experiment) -> PointStencil:
         plan, backend, surface = self.plan, self.backend, None
         steps = backend.field_strides(plan.padded_shape(), plan.halo)
         volumes = line_volumes(self.grid.whole, plan.faces, face_closure(plan.order))
@@ -229,14 +236,14 @@ class FiniteDifferenceSolver:
         return nearest_distances(positions, self._source_positions, CLEARANCES[-1] * h) / h
 
     @property
-    def kernels(self) -> Any:
+    def kernels(self) -> SimpleNamespace:
         """Kernels of the device."""
         return self.step.kernels
 
     # ------------------------------------------------------------------------------------------------ the step
 
     @property
-    def fields_by_name(self) -> dict[str, Any]:
+    def fields_by_name(self) -> Fields:
         """Velocities, and the stresses and memory variables half a step before them."""
         return self.scheme.fields
 
@@ -258,7 +265,7 @@ class FiniteDifferenceSolver:
         self.kernels.update_velocity(*step.velocity_arguments(f, step.regions.velocity.boxes))
         step.close_velocity(f, step.regions.velocity)
 
-    def placement(self, sources: Sequence[Any], receivers: Sequence[Any]) -> Placement:
+    def placement(self, sources: Sequence[PointSource], receivers: Sequence[Receiver]) -> Placement:
         """See `lithowave.solvers.interface.Solver`; the rank with the node nearest to a receiver owns it."""
         found, whole = Placement.empty(len(receivers), len(sources)), self.grid.whole
         add_sources(found, self, sources)
@@ -274,7 +281,7 @@ class FiniteDifferenceSolver:
         """See `lithowave.solvers.interface.Solver`."""
         return self.receivers.numbers
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, object]:
         """See `lithowave.solvers.interface.Solver`."""
         error = self.material.errors()
         return {"moduli_error": error} if error else {}
@@ -298,7 +305,7 @@ class FiniteDifferenceSolver:
         """See `lithowave.solvers.interface.Solver`."""
         return PendingFields({"records": self.receivers.records.fetch(count)}, split_records)
 
-    def snapshot_grid(self, selection: Any) -> SnapshotGrid:
+    def snapshot_grid(self, selection: SnapshotSelection) -> SnapshotGrid:
         """See `lithowave.solvers.interface.Solver`."""
         return select_snapshot_grid(self.grid.whole, selection)
 
@@ -320,7 +327,7 @@ class FiniteDifferenceSolver:
             found[name] = self.backend.fetch(out, temporary=True)
         return PendingFields(found, finish_fields, plain=("velocity", "stress"))
 
-    def _lines(self, snapshot: SnapshotGrid, field: str) -> list[Any]:
+    def _lines(self, snapshot: SnapshotGrid, field: str) -> list[tuple[Array, Array]]:
         if (snapshot, field) not in self._snapshot_grids:
             lines = snapshot_lines(self.plan, field, snapshot)
             self._snapshot_grids[snapshot, field] = [
@@ -338,7 +345,7 @@ class FiniteDifferenceSolver:
         self._programs.clear()
         self._surface = self._surface_tables(ny, nx)
 
-    def _surface_tables(self, rows: int, columns: int) -> tuple[Any, ...]:
+    def _surface_tables(self, rows: int, columns: int) -> tuple[Array, ...]:
         """Return the arguments with which `surface_peaks` reads velocities: slope, far, gain and stencil.
 
         Without a free surface, where no half node is special, vz is extrapolated from the two below the plane.

@@ -124,6 +124,8 @@ class WindowedTable(AmplitudeTable):
     on the device.
     """
 
+    _amplitudes: SourceAmplitudes
+
     def __init__(self, backend: Backend, amplitudes: SourceAmplitudes, columns: int) -> None:
         self._backend, self._amplitudes = backend, amplitudes
         self.array = backend.zeros((BLOCK * columns,), np.float64)

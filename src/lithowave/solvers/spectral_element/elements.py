@@ -306,7 +306,7 @@ class ElementTables:
     @property
     def _divides(self) -> bool:
         """True if launches may move points of later ones: with other ranks, momenta of shared points are set to zero
-        before the first launch (see `exchange`), and the elements of a color are everywhere in the mesh."""
+        before the first launch (see `SharedMomenta`), and the elements of a color are everywhere in the mesh."""
         plan = self.plan
         return self.kernels.moved_by_block > 0 and not plan.deterministic and not plan.border.with_rank
 

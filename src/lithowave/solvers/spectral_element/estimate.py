@@ -23,25 +23,25 @@ from lithowave.solvers.spectral_element.relaxation import carrier_sets
 
 if TYPE_CHECKING:
     from lithowave.backends.interface import Backend
-    from lithowave.description.simulation import Simulation
+    from lithowave.description.experiment import Experiment
 
 
 FILE_BYTES = 2000  # of an element with its nodes in a mesh file, at most: 27 nodes as text, with further data
 MESH_BYTES = 130  # of an element in the plan: vertices, nodes, materials, IDs
 
 
-def estimate_memory(simulation: Simulation, backend: Backend) -> MemoryEstimate:
+def estimate_memory(experiment: Experiment, backend: Backend) -> MemoryEstimate:
     """Return a lower bound of the memory of all ranks; the arrays of a generated mesh need up to 28% more."""
-    solver = simulation.solver
-    box = built_box(simulation) if solver.mesh is None else None
+    solver = experiment.solver
+    box = built_box(experiment) if solver.mesh is None else None
     count = file_elements(solver.mesh.file, FILE_BYTES) if box is None else box.plan.element_count
     curved = box is not None and box.cells.level_map is not None
-    varying = is_sampled(simulation)
+    varying = is_sampled(experiment)
     kind = ElementKind("triquadratic" if curved else "affine", False, varying)
-    if simulation.anelasticity is not None:
+    if experiment.anelasticity is not None:
         carriers = len(carrier_sets(solver.degree)) if solver.memory_variables == "full" else 1
-        kind = replace(kind, mechanisms=simulation.anelasticity.body.mechanisms, carriers=carriers)
-    value_bytes = 4 if simulation.compute.precision == "single" else 8
+        kind = replace(kind, mechanisms=experiment.anelasticity.body.mechanisms, carriers=carriers)
+    value_bytes = 4 if experiment.compute.precision == "single" else 8
     arrays = 2 * COMPONENTS * value_bytes * solver.degree**3 + lean_bytes(solver.degree, value_bytes, kind)
     if box is not None:
         arrays += value_bytes * estimated_layer_values(box, solver.degree)
@@ -73,7 +73,7 @@ CURVED_WORK = {"cpu": {8: 1.0, 27: 1.2}, "cuda": {8: 1.02, 27: 1.08}}
 
 
 def partition_report(
-    simulation: Simulation, plan: SpectralElementPlan, ranks_count: int, device: str
+    experiment: Experiment, plan: SpectralElementPlan, ranks_count: int, device: str
 ) -> list[RankWorkload]:
     """Return the workload of each of the given number of ranks, in updates of an undeformed element without damping.
 
@@ -83,7 +83,7 @@ def partition_report(
     ------
     InputError : the mesh cannot be partitioned into this many parts.
     """
-    part = _parts(simulation, plan, ranks_count)
+    part = _parts(experiment, plan, ranks_count)
     units, work = np.bincount(part, minlength=ranks_count), np.bincount(part, _work(plan, device), ranks_count)
     keys = [boundary_entities(plan.mesh.part(np.flatnonzero(part == rank))).keys for rank in range(ranks_count)]
     points = np.array([1, plan.degree - 1, (plan.degree - 1) ** 2])  # inside a corner, an edge and a face
@@ -95,13 +95,13 @@ def partition_report(
     return workloads
 
 
-def _parts(simulation: Simulation, plan: SpectralElementPlan, count: int) -> np.ndarray:
+def _parts(experiment: Experiment, plan: SpectralElementPlan, count: int) -> np.ndarray:
     """Return the part of each element of a plan."""
-    if simulation.solver.mesh is None:
-        return window_of_elements(simulation, plan.mesh, count)
+    if experiment.solver.mesh is None:
+        return window_of_elements(experiment, plan.mesh, count)
     order = np.argsort(plan.mesh.numbers_in_whole)  # the order of the file, in which a run partitions the mesh
     mesh, part = plan.mesh.reordered(order), np.empty(plan.element_count, np.int64)
-    absorbing = kinds_of_faces(simulation, mesh)["absorbing"]
+    absorbing = kinds_of_faces(experiment, mesh)["absorbing"]
     part[order] = element_parts(mesh, absorbing, plan.layer, count, plan.degree)
     return part
 

@@ -8,7 +8,7 @@ struct Stress {
 };
 
 // Moduli on the line of points of a thread: at every point (VARYING), or one set per element. `g` is the gradient, [3 *
-// component + axis]. With GRAVITY, its values at every point follow the moduli: see `materials.cuh`.
+// component + axis]. With GRAVITY, its values at every point follow the moduli: see gravity.cuh.
 constexpr int MODULI = COMPONENTS == 1 ? 1 : (ANISOTROPIC ? 21 : 2) + (GRAVITY ? 5 : 0);
 
 #if COMPONENTS == 1

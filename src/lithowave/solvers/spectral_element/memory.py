@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,11 +12,11 @@ from lithowave.solvers.spectral_element.element_layout import MAP_VALUES, Elemen
 from lithowave.solvers.spectral_element.layers import LINE_VALUES
 from lithowave.solvers.spectral_element.media import face_points
 from lithowave.solvers.spectral_element.relaxation import COMPONENTS as STRESSES
-from lithowave.solvers.spectral_element.relaxation import carrier_count
+from lithowave.solvers.spectral_element.relaxation import carrier_count as carrier_count
 
 if TYPE_CHECKING:
     from lithowave.backends.interface import Backend
-    from lithowave.description.simulation import Simulation
+    from lithowave.description.experiment import Experiment
     from lithowave.solvers.spectral_element.elements import ElementKind, GroupedPlan
 
 KEY = 8  # bytes
@@ -109,7 +109,7 @@ def array_bytes(plan: GroupedPlan, backend: Backend) -> int:
     return field_bytes(plan) + damping + blocks
 
 
-def members(plan: GroupedPlan) -> Iterator[tuple[Any, int]]:
+def members(plan: GroupedPlan) -> Iterator[tuple[ElementKind, int]]:
     """Yield each kind of elements and its number of elements, outer and inner elements separately."""
     kinds, place = plan.kinds
     counts = np.bincount(2 * place + ~plan.outer)
@@ -174,7 +174,7 @@ def setup_bytes(plan: GroupedPlan) -> int:
     return largest // plan.value_bytes * PACKED_PART
 
 
-def sampling_bytes(plan: GroupedPlan, simulation: Simulation) -> int:
+def sampling_bytes(plan: GroupedPlan, experiment: Experiment) -> int:
     """Return the bytes of the locations of receivers, of the points of snapshots, and of the surface with peaks.
 
     A location has polynomials in double precision and on the device, and moduli if stress is read.
@@ -184,4 +184,4 @@ def sampling_bytes(plan: GroupedPlan, simulation: Simulation) -> int:
     def location_bytes(count: int, tensors: bool) -> int:
         return count * (40 + 8 + polynomials * (8 + plan.value_bytes) + (8 * (9 + 36) if tensors else 0))
 
-    return elements.sampling_bytes(plan, simulation, location_bytes, 12)
+    return elements.sampling_bytes(plan, experiment, location_bytes, 12)

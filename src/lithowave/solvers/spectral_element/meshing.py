@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lithowave.description.domain import FACES
-from lithowave.description.simulation import mesh_of
+from lithowave.description.experiment import mesh_of
 from lithowave.earth.radial_model import RadialGravity, transverse_moduli
 from lithowave.errors import InputError
 from lithowave.media.earth import EarthMedium
@@ -61,7 +61,7 @@ from lithowave.solvers.spectral_element.relaxation import Losses
 
 if TYPE_CHECKING:
     from lithowave.description.domain import Chunk
-    from lithowave.description.simulation import Simulation
+    from lithowave.description.experiment import Experiment
     from lithowave.media.elasticity import ElasticProperties
     from lithowave.media.medium import Medium
     from lithowave.mesh.partition import Rectangle
@@ -88,44 +88,45 @@ class MeshedModel:
     gravity: RadialGravity | None = None
 
 
-def make_model(simulation: Simulation, ranks: Ranks = SINGLE_RANK) -> MeshedModel:
+def make_model(experiment: Experiment, ranks: Ranks = SINGLE_RANK) -> MeshedModel:
     """Return the mesh of a simulation with its materials; with several ranks each has its part.
 
     Raises
     ------
     InputError : the mesh file, its groups or the domain cannot be meshed; there are too many ranks.
     """
-    if simulation.solver.mesh is not None:
-        return _read(simulation, ranks)
-    built = built_box(simulation)
+    if experiment.solver.mesh is not None:
+        return _read(experiment, ranks)
+    built = built_box(experiment)
     window = None
     if ranks.size > 1:
-        window = windows(simulation, built, ranks.size)[ranks.rank]
-    mesh = collective_call(ranks, lambda: built_mesh(simulation, built, window))
-    materials = _of_whole(collective_call(ranks, lambda: _materials(simulation, mesh)), ranks)
-    layer, chunk = built.layer if built.layer.used else None, simulation.domain.chunk
+        window = windows(experiment, built, ranks.size)[ranks.rank]
+    mesh = collective_call(ranks, lambda: built_mesh(experiment, built, window))
+    materials = _of_whole(collective_call(ranks, lambda: _materials(experiment, mesh)), ranks)
+    layer, chunk = built.layer if built.layer.used else None, experiment.domain.chunk
     if chunk is not None:
         mesh = replace(mesh, vertices=chunk.map.to_cartesian(*mesh.vertices.T))
-    gravity = RadialGravity.of(simulation.material.medium.model) if simulation.physics.gravity else None
-    return MeshedModel(mesh, materials, kinds_of_faces(simulation, mesh), layer, built.element_size, gravity=gravity)
+    medium = experiment.material.medium
+    gravity = RadialGravity.of(medium.model) if experiment.physics.gravity else None  # type: ignore[attr-defined]
+    return MeshedModel(mesh, materials, kinds_of_faces(experiment, mesh), layer, built.element_size, gravity=gravity)
 
 
-def _read(simulation: Simulation, ranks: Ranks) -> MeshedModel:
+def _read(experiment: Experiment, ranks: Ranks) -> MeshedModel:
     """Read the file and add the layer on the root, and distribute the mesh."""
-    grouped = simulation.material.kind == "groups"
+    grouped = experiment.material.kind == "groups"
 
     def read() -> tuple[HexahedralMesh | None, np.ndarray | None, tuple]:
         if not ranks.is_root:
             return None, None, ()
-        mesh = read_mesh_of(mesh_of(simulation.solver, simulation.boundaries))
+        mesh = read_mesh_of(mesh_of(experiment.solver, experiment.boundaries))
         if grouped:  # A part may lack groups: materials are numbered in the order of the simulation file.
-            mesh = replace(mesh, materials=group_materials(simulation, mesh)[1])
+            mesh = replace(mesh, materials=group_materials(experiment, mesh)[1])
         size = typical_size(mesh)
-        mesh, layer, ends = _with_layer(simulation, mesh)
+        mesh, layer, ends = _with_layer(experiment, mesh)
         if ranks.size == 1:
             return mesh, None, (size, layer, *ends)
-        absorbing = kinds_of_faces(simulation, mesh)["absorbing"]
-        part = element_parts(mesh, absorbing, layer, ranks.size, simulation.solver.degree)
+        absorbing = kinds_of_faces(experiment, mesh)["absorbing"]
+        part = element_parts(mesh, absorbing, layer, ranks.size, experiment.solver.degree)
         return mesh, part, (size, layer, *ends)
 
     mesh, part, facts = collective_call(ranks, read)
@@ -134,28 +135,28 @@ def _read(simulation: Simulation, ranks: Ranks) -> MeshedModel:
     size, layer, ends, no_layer = ranks.broadcast(facts)
     mesh = mesh.local()
     if grouped:
-        materials = _constant_materials(simulation, mesh.materials, lambda own: list(own.material.groups.values()))
+        materials = _constant_materials(experiment, mesh.materials, lambda own: list(own.material.groups.values()))
     else:
-        materials = _of_whole(collective_call(ranks, lambda: _materials(simulation, mesh, ends)), ranks)
-    return MeshedModel(mesh, materials, kinds_of_faces(simulation, mesh), layer, size, ends, no_layer)
+        materials = _of_whole(collective_call(ranks, lambda: _materials(experiment, mesh, ends)), ranks)
+    return MeshedModel(mesh, materials, kinds_of_faces(experiment, mesh), layer, size, ends, no_layer)
 
 
 def _with_layer(
-    simulation: Simulation, mesh: HexahedralMesh
+    experiment: Experiment, mesh: HexahedralMesh
 ) -> tuple[HexahedralMesh, AbsorbingLayer | None, tuple[Ends | None, str]]:
     """Return an imported mesh with its layer of elements as large as those beside it, and this layer; the ends of the
     mesh, m, and why it has none, see `layer_sides`."""
-    sides, no_layer = layer_sides(simulation, mesh)
+    sides, no_layer = layer_sides(experiment, mesh)
     if sides is None:
         return mesh, None, (None, no_layer)
-    matched = is_matched(simulation)
-    count = simulation.boundaries.layer.elements or LAYER_ELEMENTS[matched]
+    matched = is_matched(experiment)
+    count = experiment.boundaries.layer.elements or LAYER_ELEMENTS[matched]
     sizes = hexahedron_sizes(mesh, sides)
-    margins = margin_elements(simulation, sides.ends, sizes, MARGIN)
+    margins = margin_elements(experiment, sides.ends, sizes, MARGIN)
     steps = {side: layer_steps(size, count, matched) for side, size in sizes.items()}
     thickness = dict.fromkeys(FACES, 0.0) | {side: float(ends[-1]) for side, ends in steps.items()}
     begin = layer_begin(sides.ends, sizes, margins)
-    layer = make_layer(simulation, begin, thickness, simulation.highest_frequency)
+    layer = make_layer(experiment, begin, thickness, experiment.highest_frequency)
     steps = {side: after_margin(margins[side], sizes[side], ends) for side, ends in steps.items()}
     return extruded_hexahedra(mesh, sides, steps)[0], layer, (sides.ends, "")
 
@@ -190,29 +191,29 @@ class BuiltBox:
         return float(max(np.diff(self.plan.x).max(), np.diff(self.plan.y).max()))
 
 
-def built_box(simulation: Simulation) -> BuiltBox:
+def built_box(experiment: Experiment) -> BuiltBox:
     """Return the mesh plan of the domain with its absorbing layer.
 
     A layer along x or y has a multiple of the columns that stay together: at least two of the widest elements below.
     """
-    domain = simulation.domain
-    cells = cell_layers(simulation)
+    domain = experiment.domain
+    cells = cell_layers(experiment)
     edges, materials = cells.sizes, cells.materials
     widths = cells.widths(domain.chunk)
     even = plan_box(domain.x, domain.y, [*cells.tops, cells.bottom], list(zip(widths, edges, strict=True)))
     if domain.chunk is not None and domain.chunk.elements is not None:
         even = _with_columns(even, domain.chunk)
-    box = refined_at_sources(even, simulation, cells)
-    requested, matched = simulation.absorption, is_matched(simulation)
-    count = (simulation.boundaries.layer.elements or LAYER_ELEMENTS[matched]) if requested == "layer" else 0
+    box = refined_at_sources(even, experiment, cells)
+    requested, matched = experiment.absorption, is_matched(experiment)
+    count = (experiment.boundaries.layer.elements or LAYER_ELEMENTS[matched]) if requested == "layer" else 0
     sizes = {"x": float(even.x[1] - even.x[0]), "y": float(even.y[1] - even.y[0])}
     sizes = {
         face: size
         for face, size in zip(FACES, (sizes["x"], sizes["x"], sizes["y"], sizes["y"], edges[-1], edges[0]), strict=True)
-        if count and _absorbs(simulation, face)
+        if count and _absorbs(experiment, face)
     }
     ends = (domain.x, domain.y, domain.z)
-    margins = margin_elements(simulation, ends, sizes, MARGIN)
+    margins = margin_elements(experiment, ends, sizes, MARGIN)
     thickness = dict.fromkeys(FACES, 0.0)
     for axis in "xy":
         lines, parts = getattr(box, axis), []
@@ -234,7 +235,7 @@ def built_box(simulation: Simulation) -> BuiltBox:
             steps = layer_steps(sizes[face], count, matched)
             thickness[face] = float(steps[-1])
             box, materials = _with_slabs(box, materials, face, after_margin(margins[face], sizes[face], steps))
-    layer = make_layer(simulation, layer_begin(ends, sizes, margins), thickness)
+    layer = make_layer(experiment, layer_begin(ends, sizes, margins), thickness)
     return BuiltBox(box, layer, cells, materials)
 
 
@@ -259,8 +260,8 @@ def _with_columns(box: BoxPlan, chunk: Chunk) -> BoxPlan:
     return replace(box, x=x, y=y)
 
 
-def _absorbs(simulation: Simulation, face: str) -> bool:
-    return simulation.boundaries.face(face) == "absorbing"
+def _absorbs(experiment: Experiment, face: str) -> bool:
+    return experiment.boundaries.face(face) == "absorbing"
 
 
 def _with_slabs(
@@ -280,38 +281,38 @@ def _with_slabs(
 
 
 def make_layer(
-    simulation: Simulation, domain: Ends, thickness: dict[str, float], highest: float | None = None
+    experiment: Experiment, domain: Ends, thickness: dict[str, float], highest: float | None = None
 ) -> AbsorbingLayer:
     """Return the absorbing layer with the parameters of the simulation file. highest : frequency, Hz, of the waves."""
-    given = simulation.boundaries.layer
-    frequency = given.frequency or 0.5 * (highest or simulation.resolved_frequency or 0.0)
+    given = experiment.boundaries.layer
+    frequency = given.frequency or 0.5 * (highest or experiment.resolved_frequency or 0.0)
     if not frequency and any(thickness.values()):
         raise InputError(
             "boundaries.layer.frequency", "unknown: neither this key nor solver.max_frequency is set",
             "set solver.max_frequency, from which the frequency of the layer follows",
         )  # fmt: skip
-    matched = is_matched(simulation)
+    matched = is_matched(experiment)
     elements = given.elements or LAYER_ELEMENTS[matched]
-    reflection = given.reflection_with(simulation.solver.method)
+    reflection = given.reflection_with(experiment.solver.method)
     kappa = given.kappa if matched else 1.0
-    return AbsorbingLayer(domain, thickness, elements, reflection, kappa, frequency, is_soft(simulation), matched)
+    return AbsorbingLayer(domain, thickness, elements, reflection, kappa, frequency, is_soft(experiment), matched)
 
 
-def is_matched(simulation: Simulation) -> bool:
+def is_matched(experiment: Experiment) -> bool:
     """Return whether absorbing layers are perfectly matched: in models with fluids, or if no waves would grow there.
 
     The coupling of fluids and solids has no form for damped layers.
     """
-    return not needs_damping(simulation) or simulation.material_extremes["vs_min"] == 0.0
+    return not needs_damping(experiment) or experiment.material_extremes["vs_min"] == 0.0
 
 
-def windows(simulation: Simulation, built: BuiltBox, parts: int) -> list[Rectangle]:
+def windows(experiment: Experiment, built: BuiltBox, parts: int) -> list[Rectangle]:
     """Return the columns of each rank."""
-    absorbing = {name: kind == "absorbing" for name, kind in simulation.boundaries.faces.items()}
-    return column_windows(built.plan, built.layer, absorbing, parts, simulation.solver.degree)
+    absorbing = {name: kind == "absorbing" for name, kind in experiment.boundaries.faces.items()}
+    return column_windows(built.plan, built.layer, absorbing, parts, experiment.solver.degree)
 
 
-def built_mesh(simulation: Simulation, built: BuiltBox, window: Rectangle | None = None) -> HexahedralMesh:
+def built_mesh(experiment: Experiment, built: BuiltBox, window: Rectangle | None = None) -> HexahedralMesh:
     """Return the mesh, or its part in a window of columns, stretched to the topography and the interfaces.
 
     Its vertices are in local coordinates; elements of a chunk have 27 nodes, to be mapped to the sphere.
@@ -321,11 +322,11 @@ def built_mesh(simulation: Simulation, built: BuiltBox, window: Rectangle | None
     with phase("order of the elements"):
         mesh = mesh.local()
     level_map = built.cells.level_map
-    if level_map is not None or simulation.domain.chunk is not None:
+    if level_map is not None or experiment.domain.chunk is not None:
         # Elements of 27 nodes follow a surface to third order; straight ones have corners above the surface.
         with phase("curved elements"):
             mesh = curved(mesh, unmoved if level_map is None else level_map.displacement)
-    return with_materials(simulation, mesh, built.materials)
+    return with_materials(experiment, mesh, built.materials)
 
 
 def unmoved(*_: np.ndarray) -> tuple[float, float, float]:
@@ -333,40 +334,40 @@ def unmoved(*_: np.ndarray) -> tuple[float, float, float]:
     return 0.0, 0.0, 0.0
 
 
-def window_of_elements(simulation: Simulation, mesh: HexahedralMesh, parts: int) -> np.ndarray:
+def window_of_elements(experiment: Experiment, mesh: HexahedralMesh, parts: int) -> np.ndarray:
     """Return the part, of the given number of parts, in whose columns each element of a generated mesh is."""
-    built = built_box(simulation)
+    built = built_box(experiment)
     x, y = (lines[:: built.plan.unit] for lines in (built.plan.x, built.plan.y))
     part = np.empty((len(y) - 1, len(x) - 1), np.int64)
-    for number, window in enumerate(windows(simulation, built, parts)):
+    for number, window in enumerate(windows(experiment, built, parts)):
         part[window.first_y : window.end_y, window.first_x : window.end_x] = number
     centers = mesh.vertices[mesh.elements].mean(axis=1)
-    if simulation.domain.chunk is not None:
-        centers = np.column_stack(simulation.domain.chunk.map.from_cartesian(centers))
+    if experiment.domain.chunk is not None:
+        centers = np.column_stack(experiment.domain.chunk.map.from_cartesian(centers))
     return part[np.searchsorted(y, centers[:, 1]) - 1, np.searchsorted(x, centers[:, 0]) - 1]
 
 
 def _constant_materials(
-    simulation: Simulation, number: np.ndarray, properties: Callable[[Simulation], list[ElasticProperties]]
+    experiment: Experiment, number: np.ndarray, properties: Callable[[Experiment], list[ElasticProperties]]
 ) -> ElementMaterials:
     """Return constant materials. number : index of that of each element in the properties of a simulation."""
     losses = None
-    if simulation.anelasticity is not None:
-        inverse = np.array([one.inverse_quality for one in properties(simulation)], float).T
-        losses = Losses(simulation.anelasticity.body, inverse)
-    return materials_of(properties(simulation.unrelaxed), number, losses)
+    if experiment.anelasticity is not None:
+        inverse = np.array([one.inverse_quality for one in properties(experiment)], float).T
+        losses = Losses(experiment.anelasticity.body, inverse)
+    return materials_of(properties(experiment.unrelaxed), number, losses)
 
 
 @phase("materials")
-def _materials(simulation: Simulation, mesh: HexahedralMesh, ends: Ends | None = None) -> ElementMaterials:
+def _materials(experiment: Experiment, mesh: HexahedralMesh, ends: Ends | None = None) -> ElementMaterials:
     """Return the materials of a mesh. ends : of an imported mesh, m; in its absorbing layer, and in that of a box, the
     medium is that at the nearest point inside."""
-    properties = element_properties(simulation, mesh)
+    properties = element_properties(experiment, mesh)
     if properties is not None:
         return _constant_materials(
-            simulation, properties[1], lambda own: element_properties(simulation, mesh, own)[0]
+            experiment, properties[1], lambda own: element_properties(experiment, mesh, own)[0]
         )
-    degree = simulation.solver.degree
+    degree = experiment.solver.degree
 
     def positions(some: slice) -> np.ndarray:
         # A point on an interface belongs to its element: it is sampled slightly inside.
@@ -375,22 +376,22 @@ def _materials(simulation: Simulation, mesh: HexahedralMesh, ends: Ends | None =
         centre = nodes.mean(axis=1)[:, None, None, None]
         return places + 1e-6 * (centre - places)
 
-    layers = own_layers(simulation, mesh)
-    built = simulation.solver.mesh is None and simulation.domain.chunk is None
+    layers = own_layers(experiment, mesh)
+    built = experiment.solver.mesh is None and experiment.domain.chunk is None
 
-    def medium(own: Simulation) -> NearestMedium | Medium:
+    def medium(own: Experiment) -> NearestMedium | Medium:
         if layers or built:
             return NearestMedium.of(own)
         return own.material.medium if ends is None else NearestMedium.inside(own, ends)
 
-    dtype = np.float32 if simulation.compute.precision == "single" else np.float64
-    media, body = (medium(simulation),), None
-    if simulation.anelasticity is not None:
-        media, body = (medium(simulation.unrelaxed), medium(simulation)), simulation.anelasticity.body
-    chosen, averaged = transverse_elements(simulation, layers), None
-    cells = cell_layers(simulation) if layers else None
+    dtype = np.float32 if experiment.compute.precision == "single" else np.float64
+    media, body = (medium(experiment),), None
+    if experiment.anelasticity is not None:
+        media, body = (medium(experiment.unrelaxed), medium(experiment)), experiment.anelasticity.body
+    chosen, averaged = transverse_elements(experiment, layers), None
+    cells = cell_layers(experiment) if layers else None
     if cells is not None and cells.mixed:  # the same on all ranks
-        material = simulation.material.medium
+        material = experiment.material.medium
         inside = cells.inside if isinstance(material, EarthMedium) else None
         averaged = AveragedLayers(mesh, degree, media[0], media[-1] if body else None, material, *layers, inside)
     if chosen is None and averaged is None:
@@ -399,26 +400,27 @@ def _materials(simulation: Simulation, mesh: HexahedralMesh, ends: Ends | None =
         )
     if chosen is None:
         chosen = np.zeros(mesh.element_count, bool)
-    chunk = simulation.domain.chunk
+    chunk = experiment.domain.chunk
     axes = vertical if chunk is None else lambda x, y: chunk.map.axes(x, y)[..., 2, :]
     return sampled_transverse_materials(
-        media[0], positions, chosen, _strongest(simulation), degree + 1, dtype, body, media[-1], layers, axes, averaged
+        media[0], positions, chosen, _strongest(experiment), degree + 1, dtype, body, media[-1], layers, axes, averaged
     )
 
 
-def _strongest(simulation: Simulation) -> tuple[np.ndarray, float]:
+def _strongest(experiment: Experiment) -> tuple[np.ndarray, float]:
     """Return the 21 moduli, Pa, and rho of the medium of the layers with the strongest anisotropy."""
-    medium = simulation.material.medium
+    medium = experiment.material.medium
     if isinstance(medium, EarthMedium):
-        return medium.strongest_anisotropy(simulation.domain.ground)
-    (a, c, l, n, f), rho = medium.love(*np.zeros((3, 1)))  # noqa: E741  # of isotropic layers, any of them
+        return medium.strongest_anisotropy(experiment.domain.ground)
+    # Of isotropic layers, any of them.
+    (a, c, l, n, f), rho = medium.love(*np.zeros((3, 1)))  # type: ignore[attr-defined]  # noqa: E741
     return transverse_moduli((a[0], c[0], l[0], n[0], f[0]), np.array([0.0, 0.0, 1.0])), float(rho[0])
 
 
 FEWER = 0.95  # points per wavelength over the requested number, below which there is a warning
 
 
-def refuse_wide_columns(simulation: Simulation, points: float | None, worst: str) -> None:
+def refuse_wide_columns(experiment: Experiment, points: float | None, worst: str) -> None:
     """Require that the columns in the simulation file resolve max_frequency.
 
     Parameters
@@ -430,7 +432,7 @@ def refuse_wide_columns(simulation: Simulation, points: float | None, worst: str
     ------
     InputError : there are too few points per wavelength.
     """
-    chunk, solver = simulation.domain.chunk, simulation.solver
+    chunk, solver = experiment.domain.chunk, experiment.solver
     if chunk is None or chunk.elements is None or points is None or points >= solver.smallest_points * (1 - 1e-6):
         return
     raise InputError(
@@ -438,26 +440,26 @@ def refuse_wide_columns(simulation: Simulation, points: float | None, worst: str
         f"{_product(chunk.elements)} elements have {points:.3g} points per shortest wavelength at "
         f"{solver.max_frequency:g} Hz in {worst}",
         f"degree {solver.degree} needs at least {solver.smallest_points:g}",
-        f"use {_product(_columns_for(simulation, points, solver.smallest_points))} elements, or a max_frequency of "
+        f"use {_product(_columns_for(experiment, points, solver.smallest_points))} elements, or a max_frequency of "
         f"{solver.max_frequency * points / solver.smallest_points:.4g} Hz",
     )
 
 
-def column_warnings(simulation: Simulation, points: float | None, worst: str) -> list[str]:
+def column_warnings(experiment: Experiment, points: float | None, worst: str) -> list[str]:
     """Return warnings if the columns differ from those in the simulation file, or from the requested resolution.
 
     points, worst : see `refuse_wide_columns`.
     """
-    chunk, requested = simulation.domain.chunk, simulation.solver.points_per_wavelength
+    chunk, requested = experiment.domain.chunk, experiment.solver.points_per_wavelength
     if chunk is None or chunk.elements is None:
         return []
-    found, plan = [], built_box(simulation).plan
+    found, plan = [], built_box(experiment).plan
     columns = (len(plan.x) - 1, len(plan.y) - 1)
     if points is not None and requested is not None and points < FEWER * requested:
         found.append(
             f"domain.chunk.elements: {_product(chunk.elements)} elements have {points:.3g} points per shortest "
             f"wavelength in {worst}, fewer than solver.points_per_wavelength ({requested:g}), which applies to their "
-            f"heights only. Use {_product(_columns_for(simulation, points, requested))} elements for {requested:g}."
+            f"heights only. Use {_product(_columns_for(experiment, points, requested))} elements for {requested:g}."
         )
     if columns != tuple(chunk.elements):
         found.append(
@@ -468,9 +470,9 @@ def column_warnings(simulation: Simulation, points: float | None, worst: str) ->
     return found
 
 
-def _columns_for(simulation: Simulation, points: float, requested: float) -> list[int]:
+def _columns_for(experiment: Experiment, points: float, requested: float) -> list[int]:
     """Return the columns along both axes with which these points per wavelength become the requested number."""
-    chunk: Chunk = simulation.domain.chunk
+    chunk: Chunk = experiment.domain.chunk
     unit = 2 ** (len(chunk.doublings) + 1) if chunk.doublings else 1
     return [unit * math.ceil(count * requested / points / unit - 1e-6) for count in chunk.elements]
 
@@ -484,18 +486,18 @@ MOST_PARTS = 3  # child elements along each axis
 LARGEST_GROWTH = 6.0  # of the number of elements
 
 
-def refined_at_sources(plan: BoxPlan, simulation: Simulation, cells: CellLayers) -> BoxPlan:
+def refined_at_sources(plan: BoxPlan, experiment: Experiment, cells: CellLayers) -> BoxPlan:
     """Return the plan of a mesh with smaller elements around sources near receivers.
 
     Sources and receivers closer to each other than `locations.UNRESOLVED` elements are ignored. If the number of
     elements would grow by more than `LARGEST_GROWTH`, they are split into fewer children, or not at all.
     """
-    sources = simulation.acquisition.source_positions
-    if not len(sources) or simulation.solver.refine_sources is False:
+    sources = experiment.acquisition.source_positions
+    if not len(sources) or experiment.solver.refine_sources is False:
         return plan
     places = sources if cells.level_map is None else cells.level_map.flattened(sources)
     size = np.array(cells.sizes)[np.searchsorted(-np.array(cells.tops), -places[:, 2], side="right").clip(1) - 1]
-    distance = recorded_distances(simulation, simulation.domain.z[1], size)
+    distance = recorded_distances(experiment, experiment.domain.z[1], size)
     near = distance < WANTED * size
     sources, size, distance = places[near], size[near], distance[near]
     reach = np.maximum(distance, 0.5 * size)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar, cast
 
 import numpy as np
 
@@ -75,7 +75,11 @@ from lithowave.solvers.spectral_element.sources import surroundings
 from lithowave.solvers.spectral_element.stability import stable_time_step
 
 if TYPE_CHECKING:
-    from lithowave.description.simulation import Simulation
+    from lithowave.backends.interface import Backend
+    from lithowave.description.domain import Domain
+    from lithowave.description.experiment import Experiment
+    from lithowave.json_types import Entries, ReadEntries
+    from lithowave.json_types import Entries as Summary
 
 
 STATISTICS_PART = 4096  # elements that are examined at a time
@@ -107,7 +111,7 @@ class GlobalMeshStatistics:
     points: int
     kinds: dict[str, int]
     faces: dict[str, int]
-    quality: dict[str, Any]
+    quality: Entries
     worst_place: str
     limiting_speed: float
     limiting_place: str
@@ -118,7 +122,7 @@ class GlobalMeshStatistics:
     memory_bytes: int
 
 
-def gather_mesh_statistics(plan: Any) -> GlobalMeshStatistics:
+def gather_mesh_statistics(plan: SpectralElementPlan) -> GlobalMeshStatistics:
     """Collect the statistics of all ranks (collective call); all ranks return the same."""
     parts = plan.ranks.all_gather(_own_facts(plan))
     kinds = sum((part["kinds"] for part in parts), Counter())
@@ -153,7 +157,7 @@ def lowest_element(values: np.ndarray, numbers: np.ndarray) -> int:
     return int(near[np.argmin(numbers[near])])
 
 
-def _own_facts(plan: Any) -> dict[str, Any]:
+def _own_facts(plan: SpectralElementPlan) -> Entries:
     """Return the contribution of this rank's part to `gather_mesh_statistics`."""
     numbers = plan.mesh.numbers_in_whole
     kinds, place = plan.kinds
@@ -189,14 +193,14 @@ def _own_facts(plan: Any) -> dict[str, Any]:
     }
 
 
-def kind_name(kind: Any) -> str:
+def kind_name(kind: ElementKind) -> str:
     """Return the name of a kind for display."""
     if kind.fluid:
         return f"{kind.map} fluid{' varying' if kind.varying else ''}"
     return f"{kind.map} {'anisotropic' if kind.anisotropic else 'isotropic'}{' varying' if kind.varying else ''}"
 
 
-def _coarsest(plan: Any, longest: np.ndarray) -> tuple[float, int, float, str, bool]:
+def _coarsest(plan: SpectralElementPlan, longest: np.ndarray) -> tuple[float, int, float, str, bool]:
     """Return the minimum points per wavelength in the domain at 1 Hz, the element's index, the velocity of the slowest
     wave (m/s), the location, and whether it is a fluid. longest : edge of each element, m."""
     points = np.empty(plan.element_count)
@@ -211,7 +215,7 @@ def _coarsest(plan: Any, longest: np.ndarray) -> tuple[float, int, float, str, b
     return float(points[where]), int(plan.mesh.numbers_in_whole[where]), speed, plan.place_of(where), fluid
 
 
-def _own_quality(plan: Any, measures: dict[str, np.ndarray]) -> tuple[dict[str, Any], str]:
+def _own_quality(plan: SpectralElementPlan, measures: dict[str, np.ndarray]) -> tuple[Entries, str]:
     """Return the quality of this part outside an absorbing layer, and the location of the worst element.
 
     The quality has the worst value of each of `element_measures`; worst, the element with that value: element (its
@@ -223,7 +227,7 @@ def _own_quality(plan: Any, measures: dict[str, np.ndarray]) -> tuple[dict[str, 
     in_layer = (plan.layer_masks > 0) | plan.added_elements()
     for name, values in measures.items():  # elements of a layer are never the worst
         values[in_layer] = -np.inf if name in LARGEST else np.inf
-    report: dict[str, Any] = {"elements": mesh.element_count, "nodes_per_element": mesh.node_indices.shape[1]}
+    report: Entries = {"elements": mesh.element_count, "nodes_per_element": mesh.node_indices.shape[1]}
     worst = {}
     for name, values in measures.items():
         element = lowest_element(-values if name in LARGEST else values, numbers)
@@ -239,7 +243,7 @@ def _own_quality(plan: Any, measures: dict[str, np.ndarray]) -> tuple[dict[str, 
     return report, plan.place_of(element)
 
 
-def _joined(found: list[tuple[dict[str, Any], str]]) -> tuple[dict[str, Any], str]:
+def _joined(found: list[tuple[Entries, str]]) -> tuple[Entries, str]:
     reports = [report for report, _ in found]
     joined = {"elements": sum(one["elements"] for one in reports), "nodes_per_element": reports[0]["nodes_per_element"]}
     worst = {}
@@ -305,7 +309,7 @@ class SpectralElementPlan(ElementPlan):
     value_bytes: int = 4
     deterministic: bool = False
     surface_spacing: float = 0.0
-    domain: Any = None
+    domain: Domain | None = None
     face_kinds: dict[str, str] | None = None
     mesh_file: str | None = None
     mesh_ends: tuple[tuple[float, float], ...] | None = None
@@ -450,7 +454,7 @@ class SpectralElementPlan(ElementPlan):
         whole = self.mesh_statistics
         return f"{whole.slowest_place} ({'vp' if whole.slowest_fluid else 'vs'} = {whole.slowest_speed:g} m/s)"
 
-    def summary(self) -> dict[str, Any]:
+    def summary(self) -> Summary:
         """See `lithowave.solvers.interface.Plan`."""
         whole = self.mesh_statistics
         quality = whole.quality
@@ -553,19 +557,19 @@ class SpectralElementPlan(ElementPlan):
             found[row] = stiffness.diagonal()
         return found
 
-    def warnings(self, simulation: Simulation) -> list[str]:
+    def warnings(self, experiment: Experiment) -> list[str]:
         """See `lithowave.solvers.interface.Plan`."""
-        size = surroundings(self, simulation.acquisition.source_positions)[:, 2]
-        near = near_source_warnings(simulation, size, [HEXAHEDRA], self.bounds[2][1])
-        near += column_warnings(simulation, self.points_per_wavelength(), self.slowest_text())
-        faces = stacey_warnings(self, simulation) + self._layer_warnings()
+        size = surroundings(self, experiment.acquisition.source_positions)[:, 2]
+        near = near_source_warnings(experiment, size, [HEXAHEDRA], self.bounds[2][1])
+        near += column_warnings(experiment, self.points_per_wavelength(), self.slowest_text())
+        faces = stacey_warnings(self, experiment) + self._layer_warnings()
         if self.layer is not None and self.layer.matched:
-            faces += soft_ground_warnings(simulation)
-            faces += displacement_warnings(simulation, "12%") if has_large_shift(self.layer, self.degree) else []
+            faces += soft_ground_warnings(experiment)
+            faces += displacement_warnings(experiment, "12%") if has_large_shift(self.layer, self.degree) else []
         elif self.layer is not None:
-            faces += displacement_warnings(simulation, "30%")
-        steps = correction_warnings(simulation, self.schedule)
-        return [*faces, *hexahedra_warnings(self, simulation), *near, *steps]
+            faces += displacement_warnings(experiment, "30%")
+        steps = correction_warnings(experiment, self.schedule)
+        return [*faces, *hexahedra_warnings(self, experiment), *near, *steps]
 
     def _layer_warnings(self) -> list[str]:
         """Return warnings if waves may grow in the layer, or if its damping is limited, so that it reflects more."""
@@ -619,7 +623,7 @@ def smallest_keys(numbers: np.ndarray, elements: np.ndarray, points: int) -> np.
 
 
 def plan(
-    simulation: Simulation, backend: Any, ranks: Ranks = SINGLE_RANK, previous: Mapping[str, Any] | None = None
+    experiment: Experiment, backend: Backend, ranks: Ranks = SINGLE_RANK, previous: ReadEntries | None = None
 ) -> SpectralElementPlan:
     """Return the plan of this rank. See `lithowave.solvers.load_method` for the parameters.
 
@@ -627,38 +631,38 @@ def plan(
     ------
     InputError : the mesh cannot be used, or the time step is above the limit, or there are too many ranks for the mesh.
     """
-    refuse_stress(simulation)
-    return plan_of(make_model(simulation, ranks), simulation, ranks)
+    refuse_stress(experiment)
+    return plan_of(make_model(experiment, ranks), experiment, ranks)
 
 
-def plan_of(model: MeshedModel, simulation: Simulation, ranks: Ranks = SINGLE_RANK) -> SpectralElementPlan:
+def plan_of(model: MeshedModel, experiment: Experiment, ranks: Ranks = SINGLE_RANK) -> SpectralElementPlan:
     """Return the plan of a simulation for its mesh with materials."""
-    solver = simulation.solver
+    solver = experiment.solver
 
     def schedule(limit: float) -> Schedule:
-        interval, corrected = simulation.output.sampling_interval, corrected_frequency(simulation)
+        interval, corrected = experiment.output.sampling_interval, corrected_frequency(experiment)
         return limited(
-            make_schedule(limit, simulation.duration, solver.safety, solver.time_step, interval, corrected)
+            make_schedule(limit, experiment.duration, solver.safety, solver.time_step, interval, corrected)
         )
 
     made = make_plan(
-        model, solver.degree, schedule, simulation.compute.precision, simulation.compute.deterministic, ranks,
-        storage=Storage(solver.memory_variables, simulation.acquisition.source_positions), **plan_entries(simulation),
+        model, solver.degree, schedule, experiment.compute.precision, experiment.compute.deterministic, ranks,
+        storage=Storage(solver.memory_variables, experiment.acquisition.source_positions), **plan_entries(experiment),
     )  # fmt: skip
     points, worst = made.points_per_wavelength(), made.slowest_text()
-    refuse_coarse_mesh(simulation, points, "degree", worst)
-    refuse_wide_columns(simulation, points, worst)
+    refuse_coarse_mesh(experiment, points, "degree", worst)
+    refuse_wide_columns(experiment, points, worst)
     return made
 
 
-def refuse_stress(simulation: Simulation) -> None:
+def refuse_stress(experiment: Experiment) -> None:
     """Refuse records and snapshots of stress or pressure in media with attenuation.
 
     Memory variables exist at some points of elements only, so that the stress at other points is unknown.
     """
-    if simulation.anelasticity is None:
+    if experiment.anelasticity is None:
         return
-    output = simulation.output
+    output = experiment.output
     wanted = [f"output.{name}" for name in ("stress", "pressure") if getattr(output, name)]
     for number, snapshots in enumerate(output.snapshots):
         if {"stress", "pressure"} & set(snapshots.fields):
@@ -672,8 +676,8 @@ def refuse_stress(simulation: Simulation) -> None:
 
 
 def make_plan(
-    model: MeshedModel, degree: int, schedule: Any, precision: str, deterministic: bool = False,
-    ranks: Ranks = SINGLE_RANK, storage: Storage = NO_SOURCES, **more: Any,
+    model: MeshedModel, degree: int, schedule: Schedule, precision: str, deterministic: bool = False,
+    ranks: Ranks = SINGLE_RANK, storage: Storage = NO_SOURCES, **more: object,
 ) -> SpectralElementPlan:  # fmt: skip
     """Return the plan for a mesh with materials. schedule : function of the largest stable time step, s."""
     mesh = model.mesh
@@ -715,7 +719,7 @@ def make_plan(
         limit = stable_time_step(
             mesh, model.materials, points, every, moves, statistics.frequency2, stiffness, inertia, ranks
         )
-    domain = more.get("domain")
+    domain = cast("Domain | None", more.get("domain"))
     curvature = None if domain is None or domain.chunk is None else domain.chunk.map
     bounds = _bounds(mesh, ranks) if curvature is None else tuple(domain.bounds.values())
     return SpectralElementPlan(
@@ -749,7 +753,7 @@ def moving_points(
     return moves
 
 
-def _refuse_lossy_fluids(mesh: HexahedralMesh, materials: ElementMaterials, domain: Any) -> None:
+def _refuse_lossy_fluids(mesh: HexahedralMesh, materials: ElementMaterials, domain: Domain) -> None:
     """Refuse fluids with attenuation, of gridded and radial models too: elements of fluids are elastic."""
     fluid = np.flatnonzero(materials.is_fluid)
     lossy = fluid[materials.attenuates(fluid)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -25,7 +25,10 @@ from lithowave.solvers.spectral_element.relaxation import carrier_sets
 from lithowave.solvers.spectral_element.sources import SourceList, add_sources, source_entries, spread_of
 
 if TYPE_CHECKING:
-    from lithowave.description.simulation import Simulation
+    from lithowave.backends.interface import Array, Backend
+    from lithowave.description.experiment import Experiment
+    from lithowave.description.receivers import Receiver
+    from lithowave.description.sources import PointSource
 
 PART = 65_536  # points that are prepared at a time
 PACKAGE = "lithowave.solvers.spectral_element"
@@ -53,7 +56,7 @@ class SpectralElementSolver(ElementSolver):
 
     Parameters
     ----------
-    plan : mesh, points, time step. simulation : sources and receivers. backend : owner of the arrays. halo : halo
+    plan : mesh, points, time step. experiment : sources and receivers. backend : owner of the arrays. halo : halo
     exchange with other ranks.
     """
 
@@ -64,7 +67,7 @@ class SpectralElementSolver(ElementSolver):
     make_samples = HexahedralSamples
 
     def __init__(
-        self, plan: SpectralElementPlan, simulation: Simulation, backend: Any, halo: Halo | None = None
+        self, plan: SpectralElementPlan, experiment: Experiment, backend: Backend, halo: Halo | None = None
     ) -> None:
         self.plan, self.backend = plan, backend
         with phase("kernels"):
@@ -75,14 +78,14 @@ class SpectralElementSolver(ElementSolver):
         with phase("tables of elements"):
             self.tables = ElementTables(backend, self.kernels, plan)
         self.points = self.tables.points
-        self.kept_rates: list[tuple[Any, Any, Any]] = []  # of the samples in fluids, see `samples`
+        self.kept_rates: list[tuple[Array, Array, Array]] = []  # of the samples in fluids, see `samples`
         self._allocate()
         with phase("absorbing faces"):
             self._prepare_damping()
         self.exchange = SharedMomenta(backend, self.kernels, plan, halo or single_rank_halo(backend))
         with phase("sources"):
-            self._prepare_sources(simulation)
-        self.prepare_readings(simulation)
+            self._prepare_sources(experiment)
+        self.prepare_readings(experiment)
         self._prepare_step()
 
     def _allocate(self) -> None:
@@ -92,7 +95,7 @@ class SpectralElementSolver(ElementSolver):
         factors, moves = self._velocity_factors(), plan.moves
         self.displacement, self.momentum = backend.zeros(shape), backend.zeros(shape)
 
-        def begin(part: slice) -> tuple[slice, Any]:
+        def begin(part: slice) -> tuple[slice, object]:
             own = self.displacement[part], self.momentum[part]
             if backend.own_memory:
                 own = np.zeros((2, part.stop - part.start, 4), backend.dtype)
@@ -135,10 +138,10 @@ class SpectralElementSolver(ElementSolver):
         self.history = backend.zeros((len(damping.point), 3))
         self.layer_points = [LayerMemory.allocate(self.backend, points) for points in self.plan.layer_points]
 
-    def _prepare_sources(self, simulation: Simulation) -> None:
+    def _prepare_sources(self, experiment: Experiment) -> None:
         # The element kernel updates points of only one element when it adds their forces; sources act only then.
         parts = (None,) if self.plan.ranks.size == 1 else (True, False)
-        sources, spread = simulation.acquisition.sources, spread_of(self.plan, simulation)
+        sources, spread = experiment.acquisition.sources, spread_of(self.plan, experiment)
         entries = source_entries(self.plan, sources, spread, locate_sources(self.plan, sources, spread))
         media = (False, True) if self.plan.has_fluids else (False,)
         self.sources = [
@@ -241,7 +244,7 @@ class SpectralElementSolver(ElementSolver):
         """Damp only."""
         run_launches(self.damping_launches())
 
-    def placement(self, sources: Sequence[Any], receivers: Sequence[Any]) -> Placement:
+    def placement(self, sources: Sequence[PointSource], receivers: Sequence[Receiver]) -> Placement:
         """See `lithowave.solvers.interface.Solver`."""
         found = Placement.empty(len(receivers), len(sources))
         for source_list in self.sources:

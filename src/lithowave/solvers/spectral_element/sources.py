@@ -29,7 +29,7 @@ from lithowave.solvers.spectral_element.points import interpolation_tables, inve
 
 if TYPE_CHECKING:
     from lithowave.backends.interface import Backend
-    from lithowave.description.simulation import Simulation
+    from lithowave.description.experiment import Experiment
     from lithowave.description.sources import PointSource
     from lithowave.solvers.spectral_element.media import NumberedPlan
 
@@ -97,17 +97,17 @@ class SourceList:
         return *self._lists, self.table.array
 
 
-def spread_of(plan: NumberedPlan, simulation: Simulation) -> SpreadSources:
+def spread_of(plan: NumberedPlan, experiment: Experiment) -> SpreadSources:
     """Return the points that represent the sources of a simulation: moment tensors with receivers near are spread, and
     forces in fluids, which act on a potential like these (collective call). Forces in solids remain the transpose of
     receivers, which makes reciprocity exact."""
-    positions = simulation.acquisition.source_positions
+    positions = experiment.acquisition.source_positions
     fluid = np.zeros(len(positions), bool)
     if plan.has_fluids:
         places = locate_points(plan.mesh, positions)
         fluid[places.point[plan.materials.is_fluid[places.element]]] = True
         fluid = np.any(plan.ranks.all_gather(fluid), axis=0)
-    return spread_sources(simulation, plan.bounds[2][1], NEAR, RADIUS, partial(surroundings, plan), forces=fluid)
+    return spread_sources(experiment, plan.bounds[2][1], NEAR, RADIUS, partial(surroundings, plan), forces=fluid)
 
 
 def surroundings(plan: NumberedPlan, positions: np.ndarray) -> np.ndarray:
