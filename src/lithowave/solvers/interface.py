@@ -1,14 +1,8 @@
 """Interface of a numerical method for the time loop, the outputs and the dry run.
 
-Sections of the arrays of a run on each rank, which checkpoints write and read.
-
-Time step, sampling, and the clock of the loop.
-
-Checks of the positions and weights by which a solver represents sources and receivers.
-
-Interface of a numerical method for the time loop, the outputs and the dry run.
-
-Solver interface for outputs, with results gathered from all ranks on the first rank.
+It contains the protocols of plans and solvers; sections of the arrays of a run on each rank, which checkpoints write
+and read; the time step, the sampling and the clock of the loop; checks of the positions and weights by which a solver
+represents sources and receivers; and the solver for outputs, with results gathered from all ranks on the first rank.
 """
 
 from __future__ import annotations

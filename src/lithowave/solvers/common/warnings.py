@@ -1,15 +1,14 @@
-"""Warnings that all methods share: layers, near fields of sources, soft ground, static fields.
+r"""Warnings that all methods share: layers, near fields of sources, soft ground, static fields.
 
-Warnings about thin material layers and about media in which waves grow; thicknesses of layers.
+They concern thin material layers and media in which waves grow; receivers, or the surface, close to a source, where its
+near field is not resolved; soft ground in absorbing layers; and displacements of forces where these layers are thin for
+static fields.
 
-Warnings about receivers, or the surface, close to a source, where its near field is not resolved.
+**Soft ground.** Guided waves may grow in perfectly matched layers. A soft layer over rock guides waves, some of which
+have a group velocity opposite to their phase velocity. A perfectly matched layer with the stretching 1 + d / (alpha + i
+omega) damps a guided wave at the rate
 
-Soft ground in absorbing layers: guided waves that grow in perfectly matched layers.
-
-A soft layer over rock guides waves, some of which have a group velocity opposite to their phase velocity. A perfectly
-matched layer with the stretching 1 + d / (alpha + i omega) damps a guided wave at the rate
-
-.. math:: \frac{v_g}{v_p}\\, d\\, \frac{\\omega^2}{\\omega^2 + \alpha^2},
+.. math:: \frac{v_g}{v_p}\, d\, \frac{\omega^2}{\omega^2 + \alpha^2},
 
 so that it amplifies waves with v_g / v_p < 0 (Becache, Fauqueux & Joly 2003, J. Comput. Phys. 188, 399-433). A larger
 alpha, constant in the layer, reduces the amplification below the losses of these waves; it also reduces the absorption
@@ -20,12 +19,10 @@ which damps waves at the rate nu k^2 / 2: those of soft ground, which are short,
 (`finite_difference.grid_plan.Smoothing`). The layers of the element methods are damped instead of perfectly matched:
 thick layers, in which momentum and stress decay at the same rate, so that no wave can grow.
 
-Warning about displacements of forces where absorbing layers are thin for static fields.
-
-The displacement of a force that acts for a short time decays as 1 / r, and extends beyond a small domain. A layer with
-the stretching 1 + d / (alpha + i omega) is as thick for it as the integral of d / alpha. With the large alpha of soft
-ground (`warnings`) and in damped layers this is not much more than the domain. The displacement of moment tensors
-decays as 1 / r^2 and has small errors.
+**Static fields.** The displacement of a force that acts for a short time decays as 1 / r, and extends beyond a small
+domain. A layer with the stretching 1 + d / (alpha + i omega) is as thick for it as the integral of d / alpha. With the
+large alpha of soft ground (`warnings`) and in damped layers this is not much more than the domain. The displacement of
+moment tensors decays as 1 / r^2 and has small errors.
 """
 
 from __future__ import annotations

@@ -1,13 +1,9 @@
 """Partition of the mesh among ranks, and the exchange of traces between them.
 
-Exchange of traces at faces shared with other ranks.
-
 An element that begins a step immediately sends the traces that neighbors of the same cluster and of the faster one
 need: for the latter the two halves of the step; a slower neighbor needs the mean of two steps, which is sent in the
 second of them. All traces sent to a rank at a tick form one message. The clusters in it depend only on the highest
 cluster that begins a step then: there are as many messages as clusters, and no message at ticks without traces.
-
-Partition of the mesh among the ranks of a run.
 """
 
 from __future__ import annotations

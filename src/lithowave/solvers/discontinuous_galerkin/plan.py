@@ -1,12 +1,7 @@
 """Discontinuous Galerkin discretization: mesh, order, time steps and their limits, memory.
 
-Statistics of the global mesh, combined from the parts of the ranks.
-
-Discontinuous Galerkin discretization: mesh, order, time steps and their limits, memory.
-
-Memory of a discontinuous Galerkin run, estimated before the mesh is generated.
-
-Workload of each rank, for the dry run.
+It also contains statistics of the global mesh, combined from the parts of the ranks; the memory of a run, estimated
+before the mesh is generated; and the workload of each rank, for the dry run.
 """
 
 from __future__ import annotations

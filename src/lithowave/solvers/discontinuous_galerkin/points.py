@@ -1,8 +1,4 @@
 """Points in tetrahedra: their location, and samples of the fields there.
-
-Location of points in tetrahedra.
-
-Samples of velocity and stress in tetrahedra.
 """
 
 from __future__ import annotations

@@ -1,12 +1,9 @@
 """Layers of elements: of the model, of radial models, and around the domain.
 
-Layers of cells of generated meshes: their sizes, their materials, and the surfaces that bound them.
-
-Layers of elements in a radial model of the Earth: which discontinuities they follow, and their sizes.
-
-Absorbing layers around imported meshes: the sides at which they begin, and the medium in them.
-
-Elements between the sides of a domain and its absorbing layers, where sources are near them.
+It contains layers of cells of generated meshes: their sizes, their materials, and the surfaces that bound them; layers
+in a radial model of the Earth: which discontinuities they follow, and their sizes; absorbing layers around imported
+meshes: the sides at which they begin, and the medium in them; and elements between the sides of a domain and its
+absorbing layers, where sources are near them (`margin_elements`).
 
 The near field of a source varies over its distance, and the elements of a layer, where coordinates are stretched or
 waves are damped, do not represent it: the waves of a source on a side differ by a factor of up to 3, although the layer

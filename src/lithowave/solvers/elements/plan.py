@@ -1,14 +1,7 @@
-"""Base of the plans of element methods, with their estimates of memory and measurements.
+"""Base of the plans of element methods, and of their benchmark tasks.
 
-Base of the benchmark tasks of element methods.
-
-Short measurements: code that element methods share.
-
-Base of the plans of element methods.
-
-Element sizes, kinds of faces and materials of groups from the simulation file, for all element methods.
-
-Memory estimates: code that element methods share.
+It also contains short measurements; element sizes, kinds of faces and materials of groups from the simulation file; and
+estimates of memory.
 """
 
 from __future__ import annotations

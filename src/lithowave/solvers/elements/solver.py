@@ -1,10 +1,6 @@
-"""Readings of a solver on elements: records, snapshots and peaks.
+"""Readings of a solver on elements: records of receivers, snapshots, and peaks of velocity and displacement.
 
-Points in elements at which the fields are read: receivers, snapshots and the surface.
-
-Peaks of velocity and displacement at points of the surface.
-
-Regular sets of points for snapshots of element methods.
+The fields are read at points in elements: receivers, regular sets of points for snapshots, and points of the surface.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 The lower bound of a step's time is the memory traffic of two passes over the grid, in which each field that a kernel
 reads or changes moves once, divided by the memory bandwidth.
 
-Short measurements of the finite-difference kernels for `check` and `bench`.
+Short measurements of the kernels predict the loop for `check`.
 """
 
 from __future__ import annotations

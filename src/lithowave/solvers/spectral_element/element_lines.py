@@ -1,6 +1,6 @@
 """What the element kernels of a CPU share: argument lists, sums along lines, and laws.
 
-Argument lists of the kernels, shared by their CPU and CUDA versions.
+The argument lists of the kernels are shared by their CPU and CUDA versions.
 
 displacement : (points + 1, 4): u, m, and dt^2 over the mass of the point, s^2/kg; 0 there keeps a point at rest.
 momentum : (points + 1, 4): p, such that dt^2 / mass * p is the change of u in a step; the fourth entry is the factor
@@ -29,9 +29,8 @@ In elements with attenuation by n mechanisms, relaxing (2 n per carrying point o
 Y kappa - 2/3 Y mu and Y mu of each mechanism, relaxation (6 n) their memory variables xx, yy, zz, yz, xz, xy, times the
 quadrature weight, and recursion (n, 3) b, a, c.
 
-Sums along lines of an element, and the map of a line, for the element kernels of the CPU; work arrays of threads.
-
-Hooke's law at a point, times the quadrature weight over the Jacobian: from the gradient of u to the stresses.
+The sums and the map are those of a line of an element, in work arrays of threads. The law is Hooke's at a point, times
+the quadrature weight over the Jacobian: from the gradient of u to the stresses.
 """
 
 from __future__ import annotations

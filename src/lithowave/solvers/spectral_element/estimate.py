@@ -1,6 +1,6 @@
 """Memory of a spectral-element run, estimated before the mesh is generated.
 
-Workload of each rank of a run, for `lithowave check --ranks N`.
+`partition_report` is the workload of each rank of a run, for `lithowave check --ranks N`.
 """
 
 from __future__ import annotations

@@ -1,14 +1,13 @@
 """Partition of the mesh among ranks, the exchange of momenta, and colors of blocks.
 
-Colors of blocks of elements: blocks of one color share no point, so that threads can update them concurrently.
+Blocks of elements of one color share no point, so that threads can update them concurrently.
 
-Exchange of the momenta of points that ranks share: each rank sums the contributions of all ranks.
+Of the momenta of points that ranks share, each rank sums the contributions of all ranks. Before its outer elements add
+their forces, a rank saves these momenta and sets them to zero; the sums of its forces are then sent to the other ranks.
+The contributions are added in rank order, and then the saved momenta: all ranks that share a point obtain bitwise
+identical values.
 
-Before its outer elements add their forces, a rank saves these momenta and sets them to zero; the sums of its forces are
-then sent to the other ranks. The contributions are added in rank order, and then the saved momenta: all ranks that
-share a point obtain bitwise identical values.
-
-Partition of the mesh: columns of a generated mesh, elements of an imported one.
+The partition consists of columns of a generated mesh, and of elements of an imported one.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
-"""Spectral-element discretization: mesh, points, time step and its limit, memory, statistics.
+"""Spectral-element discretization: mesh, points, time step and its limit, memory.
 
-Statistics of the global mesh, when each rank has only a part: counts, quality, and the worst element.
-
-Spectral-element discretization: mesh, points, time step and its limit, memory.
+The statistics are those of the global mesh, of which each rank has only a part: counts, quality, and the worst element.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Sources of this rank: the points on which they act, and their weights.
 
-Forces and moment tensors that the weights of sources at points of the mesh represent.
+`add_sources` adds the forces and moment tensors that the weights represent.
 """
 
 from __future__ import annotations
