@@ -95,14 +95,6 @@ def test_files_that_a_page_names_exist(page: Path) -> None:
         assert (ROOT / folder).is_dir(), folder
 
 
-def test_a_page_without_marks_is_noticed(reference) -> None:
-    assert reference.with_part("a <!-- x -->old<!-- end of x --> b", "x", "new").split() == (
-        "a <!-- x --> new <!-- end of x --> b".split()
-    )
-    with pytest.raises(ValueError, match="no <!-- x -->"):
-        reference.with_part("a page", "x", "new")
-
-
 @pytest.mark.parametrize("page", [*PAGES, *TOP_PAGES], ids=named)
 def test_links_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)\s]+)\)", prose(page)):
@@ -113,12 +105,6 @@ def test_links_lead_somewhere(page: Path) -> None:
         assert file.exists(), f"{target} is not there"
         assert page.parent != DOCS or DOCS in file.parents, f"{target} is not part of the site"
         assert not anchor or anchor in anchors(file), f"{target}: no such heading"
-
-
-def test_the_citation_has_the_version_of_the_package() -> None:
-    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
-    assert citation["version"] == lw.__version__ and citation["cff-version"] == "1.2.0"
-    assert citation["authors"] == [{"name": "The lithowave developers"}]
 
 
 def test_pictures_are_small() -> None:

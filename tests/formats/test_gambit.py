@@ -10,7 +10,6 @@ import pytest
 
 from lithowave.errors import InputError
 from lithowave.mesh import TETRAHEDRON_FACES, read_tetrahedral_mesh
-from lithowave.readers import text_numbers
 
 # Vertices of each face as the format counts them, from 1.
 SIDES = {1: {2, 1, 3}, 2: {1, 2, 4}, 3: {2, 3, 4}, 4: {3, 1, 4}}
@@ -139,12 +138,6 @@ def test_without_groups_and_boundaries(tmp_path: Path) -> None:
     assert {name: len(faces) for name, faces in mesh.boundaries.items()} == sizes
 
 
-def test_files_that_are_cut_short_anywhere(tmp_path: Path) -> None:
-    text = sample().rstrip()
-    for end in range(0, len(text), 7):
-        assert "cannot be read" in refusal(tmp_path / "box.neu", text[:end]), text[:end][-60:]
-
-
 def test_a_line_or_a_number_too_few_too_many_or_wrong(tmp_path: Path) -> None:
     lines = sample().split("\n")
     names = [n for n, line in enumerate(lines) if n < 5 or line.endswith(("2.4.6", "crust", "basin", " 6"))]
@@ -247,13 +240,3 @@ def test_checks_of_the_mesh_are_made(tmp_path: Path) -> None:
     twice = neu(*bricks(), [], []).replace("       5  6  4 ", "       4  6  4 ")
     assert "element 4 appears twice" in refusal(tmp_path / "box.neu", twice)
     assert "1 element is inverted: of 12" in text and "the first is element 75 (center at x = " in text
-
-
-def test_numbers_in_text() -> None:
-    assert text_numbers(b" 1\n\t-2 \r\n3", int, 1).tolist() == [1, -2, 3]
-    assert text_numbers(b"1d1 2.5D-1 3", float, 1).tolist() == [10.0, 0.25, 3.0]
-    assert text_numbers(b" \n ", float, 1).size == 0
-    with pytest.raises(ValueError, match="line 8: 'x' is not an integer"):
-        text_numbers(b"1\n2 x", int, 7)
-    with pytest.raises(ValueError, match="line 7: '1.5.3' is not a number"):
-        text_numbers(b"1.5.3", float, 7)

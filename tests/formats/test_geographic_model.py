@@ -11,7 +11,6 @@ from support.model_files import DEPTH, LATITUDE, LONGITUDE, NAMES, SIMULATION, s
 import lithowave as lw
 from lithowave.errors import InputError
 from lithowave.readers import read_model
-from lithowave.run import check_simulation
 
 pytest.importorskip("netCDF4")
 
@@ -306,29 +305,6 @@ def test_map_coordinates_are_refused(tmp_path):
             read_model(tmp_path / f"{number}.nc")
 
 
-@pytest.mark.parametrize("kind", ["NETCDF4", "NETCDF3_CLASSIC"])
-def test_damaged_files(tmp_path, kind):
-    """Every truncation is refused with the file's name; bytes overwritten at random are refused or change values."""
-    whole = write_emc(tmp_path / "emc.nc", kind).read_bytes()
-    for length in (0, 1, 4, 7, 40, 200, 1000, len(whole) // 2, len(whole) - 4):
-        path = tmp_path / f"cut{length}.nc"
-        path.write_bytes(whole[:length])
-        with pytest.raises(InputError, match=path.name):
-            read_model(path)
-    rng = np.random.default_rng(5)
-    for number in range(60):
-        damaged = np.frombuffer(whole, np.uint8).copy()
-        damaged[rng.integers(0, min(len(whole), 3000), 8)] = rng.integers(0, 256, 8)
-        path = tmp_path / "damaged.nc"
-        path.write_bytes(damaged.tobytes())
-        try:
-            (model,) = read_model(path)
-        except InputError as error:
-            assert "damaged.nc" in str(error), number
-        else:
-            assert model.vp.shape == (9, 11, 7) or model.vp.size <= len(whole)
-
-
 def test_declared_sizes_that_the_file_cannot_hold_are_refused(tmp_path):
     h5py = pytest.importorskip("h5py")
     with h5py.File(tmp_path / "huge.h5", "w") as file:
@@ -343,9 +319,3 @@ def test_declared_sizes_that_the_file_cannot_hold_are_refused(tmp_path):
                 data.dims[number].attach_scale(file[axis])
     with pytest.raises(InputError, match="vp: cannot be read: it declares 108000000000000 bytes"):
         read_model(tmp_path / "huge.h5")
-
-
-def test_finite_differences_use_the_model(tmp_path):
-    """The dry run reports the speeds of the model's grid points in and next to the domain."""
-    report = check_simulation(simulation(write_emc(tmp_path / "emc.nc")), measure=False)
-    assert report.runnable and "longitude = -119.25" in dict(report.plan_lines)["points per wavelength"]

@@ -204,36 +204,24 @@ def test_what_a_file_has_and_lithowave_does_not_use_is_reported(tmp_path: Path) 
     assert text == ["material.earth: iasp91 has no density and no quality factors: its density is that of ak135."]
 
 
-def no_units(file: Any) -> None:
-    del file["dvs"].units
+def values(variable: str, place: Any, value: float) -> Callable[[Any], None]:
+    return lambda file: file[variable].__setitem__(place, value)
 
 
-def too_large(file: Any) -> None:
-    file["dvs"][0, 0, 0] = 60.0
-
-
-def all_missing(file: Any) -> None:
-    file["dvs"][:] = 99999.0
-
-
-def no_depth_units(file: Any) -> None:
-    del file["depth"].units
-
-
-def not_monotonic(file: Any) -> None:
-    file["depth"][1] = 10.0
+def no_units(variable: str) -> Callable[[Any], None]:
+    return lambda file: file[variable].delncattr("units")
 
 
 REFUSED = {
-    "no units": ({"dvs": ("%", 1.0)}, no_units, r"dvs: has no units; expected % or 1"),
+    "no units": ({"dvs": ("%", 1.0)}, no_units("dvs"), r"dvs: has no units; expected % or 1"),
     "unknown units": ({"dvs": ("km/s", 1.0)}, None, r"dvs: has the units 'km/s'; expected % or 1"),
-    "too large": ({"dvs": ("%", 1.0)}, too_large, r"dvs: runs from .* to 0.6; allowed: -0.5 to 0.5"),
+    "too large": ({"dvs": ("%", 1.0)}, values("dvs", 0, 60.0), r"dvs: runs from .* to 0.6; allowed: -0.5 to 0.5"),
     "percent as fraction": ({"dvs": ("1", 1.0)}, None, r"dvs: runs from .*; allowed: -0.5 to 0.5"),
     "twice": ({"dvs": ("%", 1.0), "dlnvs": ("1", 0.01)}, None, r"vs has two variables, dvs and dlnvs"),
     "nothing": ({"xi": ("1", 1.0)}, None, r"neither absolute nor relative values of vp, vs or rho.*: xi"),
-    "no values": ({"dvs": ("%", 1.0)}, all_missing, r"dvs: has no values"),
-    "no unit of depth": ({"dvs": ("%", 1.0)}, no_depth_units, r"depth: has no units"),
-    "not monotonic": ({"dvs": ("%", 1.0)}, not_monotonic, r"depth: the coordinates are not monotonic"),
+    "no values": ({"dvs": ("%", 1.0)}, values("dvs", ..., 99999.0), r"dvs: has no values"),
+    "no unit of depth": ({"dvs": ("%", 1.0)}, no_units("depth"), r"depth: has no units"),
+    "not monotonic": ({"dvs": ("%", 1.0)}, values("depth", 1, 10.0), r"depth: the coordinates are not monotonic"),
     "absolute in a wrong unit": ({"vs": ("m/s", 1.0)}, None, r"vs: runs from .*; allowed: 30 to 12000"),
 }  # fmt: skip
 

@@ -182,13 +182,6 @@ def test_damaged_files_are_refused(tmp_path, name):
     assert str(refused.value).startswith(str(path))
 
 
-def test_a_file_cut_anywhere_is_refused(tmp_path):
-    data = quakeml(EVENT).encode()
-    for length in range(0, len(data.rstrip()), 7):
-        with pytest.raises(InputError):
-            parse_quakeml(data[:length])
-
-
 @pytest.mark.parametrize("source", [CHINO, BOLIVIA])
 def test_quakeml_of_obspy_agrees_with_cmtsolution(tmp_path, source):
     obspy = pytest.importorskip("obspy")

@@ -205,13 +205,6 @@ def test_damaged_files_are_refused_with_their_line(tmp_path: Path, case: str) ->
     assert message in str(caught.value)
 
 
-def test_binary_files_are_refused(tmp_path: Path) -> None:
-    path = tmp_path / "a.bm"
-    path.write_bytes(b"\x89HDF\r\n\x1a\n\xff")
-    with pytest.raises(InputError, match="is not text"):
-        read_radial_model(path)
-
-
 PARTS = {
     "domain": {"x": [-3e5, 3e5], "y": [-3e5, 3e5], "z": [-6e5, 0]}, "sources": [], "duration": 1.0,
     "solver": {"method": "spectral_element", "max_frequency": 0.02},

@@ -8,7 +8,6 @@ import signal
 import struct
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import get_args
 
 import numpy as np
 import pytest
@@ -36,19 +35,11 @@ def seismograms(interval=0.002, positions=POSITIONS, source=SOURCE, dtype=np.flo
     random = np.random.default_rng(2)
     point = SimpleNamespace(name="", position=source, moment=(0, 0, 0, 1e17, 0, 0), force=None)
     made = Seismograms(
-        time=np.arange(SAMPLES) * interval,
-        data=random.normal(size=(COUNT, 3, SAMPLES)).astype(dtype),
-        networks=["CI"] * COUNT,
-        stations=["A", "B", "C"],
-        positions=positions,
-        quantity="velocity",
-        units="m/s",
-        sampling_interval=interval,
-        sample_count=SAMPLES,
-        origin_time="2008-07-29T18:42:15.710000",
-        sources=SourceTable.from_points([point]),
-        title="Übung",
-    )
+        time=np.arange(SAMPLES) * interval, data=random.normal(size=(COUNT, 3, SAMPLES)).astype(dtype),
+        networks=["CI"] * COUNT, stations=["A", "B", "C"], positions=positions, quantity="velocity", units="m/s",
+        sampling_interval=interval, sample_count=SAMPLES, origin_time="2008-07-29T18:42:15.710000",
+        sources=SourceTable.from_points([point]), title="Übung",
+    )  # fmt: skip
     return replace(made, **changes)
 
 
@@ -183,19 +174,6 @@ def test_segyio_missing_is_told_before_the_run(monkeypatch, tmp_path):
     files = write_section(tmp_path)
     with pytest.raises(MissingPackageError, match="Reading SEG-Y"):
         lw.Material(section=files)
-
-
-def test_names_of_any_length_fit(segyio):
-    check_names([SimpleNamespace(network="LONGNET", station="LONG STATION", where="receivers[0]")], ["segy"])
-
-
-def test_every_format_of_the_description_has_a_writer():
-    from lithowave.description import WaveformFormat
-    from lithowave.output import MADE_BY_RUNS
-    from lithowave.run import WAVEFORM_WRITERS
-
-    formats = set(get_args(WaveformFormat))
-    assert set(WAVEFORM_WRITERS) == formats and formats <= set(MADE_BY_RUNS)
 
 
 # --- sections

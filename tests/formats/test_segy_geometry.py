@@ -172,14 +172,6 @@ def test_sources_without_coordinates_are_refused(tmp_path):
     assert message.startswith(f"survey.shots.file: {path}: SEG-Y geometry: the coordinates of all sources"), message
 
 
-@pytest.mark.parametrize("size", [0, 100, 3599, 3600, 3700, 3600 + 256 * 3 - 1, 3600 + 256 * 3 + 10])
-def test_a_truncated_file_is_refused(tmp_path, size):
-    path = write(tmp_path / "line.segy")
-    path.write_bytes(path.read_bytes()[:size])
-    message = message_of(described, receivers=[{"file": str(path)}])
-    assert message.startswith(f"receivers[0].file: {path}: SEG-Y geometry: cannot be read as SEG-Y"), message
-
-
 def test_units_must_be_the_same_in_all_traces(tmp_path):
     path = write(tmp_path / "line.segy")
     with segyio.open(str(path), "r+", ignore_geometry=True) as file:

@@ -21,9 +21,7 @@ INTERVAL = 0.025
 
 def receivers(count=4):
     return [
-        SimpleNamespace(
-            network="XX", station=f"S{k:02d}", position=(100.0 * k, -5.0, -k), where=f"receivers[{k}]"
-        )
+        SimpleNamespace(network="XX", station=f"S{k:02d}", position=(100.0 * k, -5.0, -k), where=f"receivers[{k}]")
         for k in range(count)
     ]
 
@@ -100,21 +98,11 @@ def test_strain_is_kept_beside_stress(tmp_path):
 def test_units_axes_and_origins_stand_on_the_file(tmp_path):
     writer_at(tmp_path / "s.h5", stress=True, pressure=True).close()
     with h5py.File(tmp_path / "s.h5") as file:
-        for name in (
-            "units",
-            "axes",
-            "components",
-            "crs",
-            "time_origin",
-            "software_version",
-            "sampling_interval",
-        ):
-            assert name in file.attrs
-        assert file.attrs["components"] == "E,N,Z"
-        units = {name: file[name].attrs["units"] for name in ("motion", "stress", "pressure", "time")}
-        assert units == {"motion": "m/s", "stress": "Pa", "pressure": "Pa", "time": "s"}
-        assert file["receivers/position"].attrs["units"] == "m"
-        assert file["sources/moment"].attrs["units"] == "N m"
+        names = {"units", "axes", "crs", "time_origin", "software_version", "sampling_interval"}
+        assert names <= set(file.attrs) and file.attrs["components"] == "E,N,Z"
+        units = {"motion": "m/s", "stress": "Pa", "pressure": "Pa", "time": "s", "receivers/position": "m"}
+        for name, unit in (units | {"sources/moment": "N m"}).items():
+            assert file[name].attrs["units"] == unit
 
 
 def test_the_attributes_of_a_simulation():
@@ -194,14 +182,6 @@ def test_blocks_that_leave_a_gap_or_overrun_are_refused(tmp_path, start):
             writer.write(0, piece(blocks(), 0, 90))
         with pytest.raises(ValueError, match="do not follow"):
             writer.write(start, piece(blocks(), 0, 20))
-
-
-def test_a_block_without_an_asked_for_data_set_is_refused(tmp_path):
-    with (
-        writer_at(tmp_path / "s.h5", pressure=True) as writer,
-        pytest.raises(ValueError, match="lacks pressure"),
-    ):
-        writer.write(0, {"motion": np.zeros((4, 3, 5))})
 
 
 def test_a_run_without_receivers_writes_an_empty_file(tmp_path):
@@ -300,20 +280,24 @@ def test_a_folder_that_cannot_be_made_is_an_output_error(tmp_path):
         writer_at(tmp_path / "file" / "s.h5")
 
 
-@pytest.mark.parametrize("content", [b"", b"no HDF5 at all", b"\x89HDF\r\n\x1a\n" + bytes(50)])
-def test_damaged_files_are_named(tmp_path, content):
-    (tmp_path / "seismograms.h5").write_bytes(content)
-    with pytest.raises(OutputError, match="seismograms.h5: is damaged or not"):
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "is damaged or not"), (b"no HDF5 at all", "is damaged or not"),
+        (b"\x89HDF\r\n\x1a\n" + bytes(50), "is damaged or not"), (None, "is not a lithowave seismogram file"),
+    ],
+)  # fmt: skip
+def test_damaged_and_foreign_files_are_named(tmp_path, content, words):
+    path = tmp_path / "seismograms.h5"
+    if content is None:
+        h5py.File(path, "w").close()
+    else:
+        path.write_bytes(content)
+    with pytest.raises(OutputError, match=f"seismograms.h5: .*{words.removeprefix('is ')}"):
         load_seismograms(tmp_path)
-
-
-def test_foreign_and_missing_files_are_named(tmp_path):
+    path.unlink()
     with pytest.raises(OutputError, match="contains no seismograms.h5; expected a run folder"):
         load_seismograms(tmp_path)
-    with h5py.File(tmp_path / "other.h5", "w") as file:
-        file["x"] = 1
-    with pytest.raises(OutputError, match="not a lithowave seismogram file"):
-        load_seismograms(tmp_path / "other.h5")
 
 
 def test_an_unknown_receiver_or_quantity_is_refused(tmp_path):

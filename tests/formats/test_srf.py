@@ -10,7 +10,7 @@ import h5py
 import numpy as np
 import pytest
 
-import lithowave as lw
+from geographic_runs import described
 from lithowave.errors import InputError, LithowaveWarning
 from lithowave.faults import FiniteFault, planar_rupture
 from lithowave.readers import read_srf, write_srf
@@ -124,19 +124,7 @@ def test_both_versions_and_hdf5_describe_the_same_fault(tmp_path):
     subfaults = made_subfaults()
     faults = [read_srf(path) for path in three_files(tmp_path, subfaults)]
     for other in faults[1:]:
-        for name in (
-            "horizontal",
-            "depth",
-            "strike",
-            "dip",
-            "rake",
-            "area",
-            "start",
-            "interval",
-            "slip",
-            "rates",
-            "offsets",
-        ):
+        for name in "horizontal depth strike dip rake area start interval slip rates offsets".split():
             single = other is faults[2]
             np.testing.assert_allclose(getattr(other, name), getattr(faults[0], name), rtol=1.2e-7 if single else 0)
     assert faults[2].rates.dtype == np.float32 and faults[0].rates.dtype == np.float64
@@ -220,18 +208,10 @@ def test_the_forms_of_a_file_are_the_same_sources_of_a_simulation(tmp_path):
     subfaults = [entry | {"VS": "3.20000e+05", "DEN": "2.60000e+00"} for entry in made_subfaults(components=(0, 1))]
     sources = []
     for path in three_files(tmp_path, subfaults):
-        simulation = lw.Simulation(
-            domain={
-                "x": [-5e3, 15e3],
-                "y": [-9e3, 9e3],
-                "z": [-9e3, 0],
-                "crs": {"longitude": -117.7, "latitude": 33.9},
-            },
+        simulation = described(
+            crs={"longitude": -117.7, "latitude": 33.9}, sources=[{"file": path}],
             material={"homogeneous": {"vp": 5600, "vs": 3200, "rho": 2600}},
-            sources=[{"file": path}],
-            duration=10,
-            solver={"max_frequency": 0.5},
-        )
+        )  # fmt: skip
         sources.append(sorted(simulation.point_sources(), key=lambda source: (source.name, source.moment)))
     assert [len(group) for group in sources] == [12, 12, 12]
     for group in sources[1:]:
@@ -333,11 +313,7 @@ def test_a_fault_that_slips_at_time_0_is_delayed(tmp_path):
     fault_of(tmp_path, (14.0, [140.0], 0.1))
     path = tmp_path / "fault.srf"
     path.write_text(path.read_text().replace(" 1.0 0.1 ", " 0.0 0.1 "))
-    simulation = lw.Simulation(
-        domain={"x": [-5e3, 5e3], "y": [-5e3, 5e3], "z": [-10e3, 0], "crs": {"longitude": 0, "latitude": 0}},
-        material={"homogeneous": {"vp": 6000, "vs": 3500, "rho": 2700}}, sources=[{"file": str(path)}], duration=5,
-        solver={"max_frequency": 1},
-    )  # fmt: skip
+    simulation = described(crs={"longitude": 0, "latitude": 0}, sources=[{"file": str(path)}])
     assert simulation.sources[0].delay == 0.1
     assert simulation.acquisition.sources[0].time_function.support() == pytest.approx((0.0, 0.2))
 
@@ -459,19 +435,6 @@ def test_damaged_files_are_refused_with_line_and_reason(tmp_path, name):
     assert str(refused.value).startswith(str(path))
 
 
-def test_a_file_cut_anywhere_is_refused(tmp_path):
-    subfaults = made_subfaults(2, components=(0,))
-    text = srf_text(subfaults, "2.0", plane="").encode()
-    path = tmp_path / "fault.srf"
-    for length in range(len(text) - 1):
-        path.write_bytes(text[:length])
-        with pytest.raises(InputError) as refused:
-            read_srf(path)
-        assert str(path) in str(refused.value)
-    path.write_bytes(text[:-1])
-    assert read_srf(path).count == 2
-
-
 @pytest.mark.parametrize(
     "content, pattern",
     [
@@ -537,16 +500,6 @@ def test_damaged_hdf5_files_are_refused(tmp_path, name):
     with pytest.raises(InputError, match=pattern) as refused:
         read_srf(path)
     assert str(refused.value).startswith(str(path))
-
-
-def test_an_hdf5_file_cut_or_overwritten_is_refused(tmp_path):
-    path = tmp_path / "fault.h5"
-    write_hdf5(path, made_subfaults())
-    data = path.read_bytes()
-    for length in range(8, len(data), 97):
-        path.write_bytes(data[:length])
-        with pytest.raises(InputError, match="HDF5 file cannot be read|is missing"):
-            read_srf(path)
 
 
 def test_faults_in_python_are_checked(tmp_path):

@@ -307,11 +307,3 @@ def test_damaged_sfiles_are_refused(tmp_path, change, pattern):
     with pytest.raises(InputError, match=pattern) as caught:
         read_model(sfile(tmp_path / "bad.sfile", change=change))
     assert "bad.sfile" in str(caught.value)
-
-
-def test_truncated_sfiles_are_refused(tmp_path):
-    whole = sfile(tmp_path / "m.sfile").read_bytes()
-    for length in (5, 100, 3000, len(whole) // 2, len(whole) - 100):
-        (tmp_path / "cut.sfile").write_bytes(whole[:length])
-        with pytest.raises(InputError, match="cut.sfile"):
-            read_model(tmp_path / "cut.sfile")

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import lithowave as lw
-from lithowave.description import Acquisition, Receivers
+from lithowave.description import Acquisition
 
 STATIONS = "A XX 100 -200 0 30\nB XX 300 50 0 0\n"
 
@@ -45,30 +45,6 @@ def test_positions_and_names(simulation: lw.Simulation) -> None:
     assert simulation.receiver_list() == list(acquisition.receivers)
     empty = Acquisition((), ())
     assert empty.source_positions.shape == empty.receiver_positions.shape == (0, 3)
-
-
-def test_entries_are_resolved_once(simulation: lw.Simulation, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    calls = []
-    receivers = Receivers.receivers
-
-    def counted(self: Receivers, domain: lw.Domain, where: str) -> list:
-        calls.append(where)
-        return receivers(self, domain, where)
-
-    monkeypatch.setattr(Receivers, "receivers", counted)
-    moved = simulation.with_overrides({"receivers.1.line.count": 5})
-    assert calls == ["receivers[0]", "receivers[1]"]  # when it is validated
-    simulation.check()
-    moved.warnings()
-    assert moved.acquisition is moved.acquisition and len(calls) == 2
-    assert len(moved.acquisition.receivers) == 7 and len(simulation.acquisition.receivers) == 5
-
-
-def test_arrays_cannot_be_changed(simulation: lw.Simulation) -> None:
-    with pytest.raises(ValueError, match="read-only"):
-        simulation.acquisition.receiver_positions[0, 0] = 1.0
-    with pytest.raises(AttributeError):
-        simulation.acquisition.receiver_groups = ()
 
 
 def test_copies_have_their_own(simulation: lw.Simulation) -> None:

@@ -73,16 +73,6 @@ def test_isotropic_is_thomsen_without_anisotropy():
     assert stiffness[0, 1] == pytest.approx(RHO * (VP**2 - 2 * VS**2))
 
 
-def test_thomsen_parameters_come_back_from_the_moduli():
-    c = thomsen()
-    assert (c[0, 0] - c[2, 2]) / (2 * c[2, 2]) == pytest.approx(EPSILON)
-    assert (c[5, 5] - c[3, 3]) / (2 * c[3, 3]) == pytest.approx(GAMMA)
-    delta = ((c[0, 2] + c[3, 3]) ** 2 - (c[2, 2] - c[3, 3]) ** 2) / (2 * c[2, 2] * (c[2, 2] - c[3, 3]))
-    assert delta == pytest.approx(DELTA)
-    assert (c[3, 3], c[4, 4]) == pytest.approx((RHO * VS**2,) * 2)
-    assert c[0, 1] == pytest.approx(c[0, 0] - 2 * c[5, 5])
-
-
 @pytest.mark.parametrize("axis", [(0, 0, 1), (0, 0, -3), (1, 0, 0), TILTED])
 def test_phase_speeds_depend_on_the_angle_from_the_axis_only(axis):
     normals = directions(200)

@@ -20,7 +20,6 @@ SOLID = {"vp": 4000, "vs": 2000, "rho": 2600, "qp": 120, "qs": 50}
 ELASTIC = {"vp": 6000, "vs": 3464, "rho": 2700}
 WATER = {"vp": 1500, "vs": 0, "rho": 1000, "qp": 300}
 VTI = {**SOLID, "anisotropy": {"epsilon": 0.1, "delta": 0.05, "gamma": 0.08}}
-POINTS = (np.array([0.0]), np.array([0.0]), np.array([-10.0, -2000.0]))
 
 
 def described(material, frequency=2.0, **changes):
@@ -255,21 +254,6 @@ def test_anisotropic_media_attenuate_isotropically():
     assert found.material.medium.stiffness is not None
 
 
-def test_groups_have_weights_by_their_properties():
-    material = Material(groups={"rock": SOLID, "sea": WATER, "salt": ELASTIC})
-    found = make_anelasticity(material, DOMAIN, 2.0)
-    assert found.material.groups["rock"].vs > SOLID["vs"] and found.material.groups["sea"].is_fluid
-    assert found.material.groups["salt"] == material.groups["salt"]
-    with pytest.raises(InputError, match="groups have no positions"):
-        found.weights(0.0, 0.0, 0.0)
-
-
-def test_the_isotropic_average_of_a_stiffness():
-    part = Material(homogeneous=ELASTIC).homogeneous
-    kappa, mu = voigt_average(part.stiffness_matrix())
-    assert mu == pytest.approx(2700 * 3464**2) and kappa == pytest.approx(2700 * (6000**2 - 4 / 3 * 3464**2))
-
-
 # --- files and reports
 
 
@@ -278,13 +262,6 @@ def test_a_description_with_attenuation_survives_yaml():
     again = lw.Simulation.from_text(simulation.to_yaml())
     assert again == simulation and again.material.layers[1].qp == 155.9
     assert again.anelasticity.body is simulation.anelasticity.body
-
-
-def test_copies_have_their_own_attenuation():
-    simulation = described({"homogeneous": SOLID})
-    assert simulation.anelasticity.inverse_qualities[1] == 0.02
-    other = simulation.model_copy(update={"material": Material(homogeneous=ELASTIC)})
-    assert not other.has_attenuation and other.anelasticity is None
 
 
 def test_lines_and_summary():
@@ -313,11 +290,3 @@ def test_check_reports_attenuation():
     elastic = described({"homogeneous": ELASTIC}, solver={"spacing": 250})
     elastic = check_simulation(elastic, measure=False)
     assert "attenuation" not in elastic.plan and "attenuation" not in dict(elastic.lines())
-
-
-def test_a_section_has_no_quality_factors(tmp_path):
-    """Its keys are the three files; others are rejected."""
-    files = {name: str(tmp_path / name) for name in ("vp", "vs", "rho", "qp", "qs")}
-    with pytest.raises(InputError, match="unknown key 'qp'") as caught:
-        Material(section=files)
-    assert "unknown key 'qs'" in str(caught.value)

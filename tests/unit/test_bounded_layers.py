@@ -12,7 +12,6 @@ import lithowave as lw
 from lithowave.description import Material
 from lithowave.errors import InputError
 from lithowave.media import BoundedLayers, make_anelasticity
-from lithowave.solvers.finite_difference import at_node, between_nodes, slab_between
 
 DOMAIN = SimpleNamespace(x=(-2000.0, 2000.0), y=(-1000.0, 1000.0), z=(-2000.0, 0.0))
 SOFT = {"vp": 2000, "vs": 1000, "rho": 2000}
@@ -79,22 +78,6 @@ def test_flat_tops_as_functions_give_the_medium_of_flat_layers():
         strict=True,
     ):  # fmt: skip
         assert one == pytest.approx(other, rel=1e-12)
-
-
-@pytest.mark.slow
-def test_effective_media_of_finite_differences_with_flat_surfaces_are_those_of_flat_layers():
-    """Vertical compliances are exact; in an eighth of a cell, horizontal moduli are those of compliances."""
-    flat = Material(layers=[{"top": 0, **SOFT}, {"top": -460, **ROCK}]).medium
-    same = two_layers(lambda x, y: -460.0).medium
-    x, y, spacing = np.array([0.0, 100.0]), np.array([50.0]), 100.0
-    for low in (-600.0, -500.0, -400.0):
-        pairs = []
-        for medium in (same, flat):
-            below, above = (slab_between(medium, x, y, low + a, low + a + spacing, spacing) for a in (-spacing, 0.0))
-            pairs.append((at_node(below, above, spacing), between_nodes(above)))
-        for one, other in zip(*pairs, strict=True):
-            error = np.abs(one / other - 1.0).max(axis=(1, 2))
-            assert error.max() < 0.03 and max(error[2], error[6], error[7]) < 1e-6
 
 
 def test_values_increase_linearly_below_the_top_of_the_layer(tmp_path):

@@ -21,7 +21,6 @@ from lithowave.solvers.discontinuous_galerkin import (
     basis_values,
     face_mode_count,
     face_modes,
-    face_points,
     face_values,
     isotropic_faces,
     make_geometry,
@@ -96,12 +95,6 @@ def test_gradients_are_those_of_the_values(order: int) -> None:
         np.testing.assert_allclose(found[c], slope, atol=1e-9 * 4.0**order)
 
 
-def test_gradients_exist_at_the_corners() -> None:
-    assert np.isfinite(basis_gradients(5, CORNERS)).all()
-    near = basis_gradients(5, CORNERS * (1 - 1e-9) + 0.25e-9)
-    np.testing.assert_allclose(basis_gradients(5, CORNERS), near, atol=1e-4)
-
-
 @pytest.mark.parametrize("order", ORDERS)
 def test_matrices_are_those_of_another_basis_and_quadrature(order: int) -> None:
     """modepy has its own orthonormal basis, derivatives and quadrature on the simplex from -1 to 1."""
@@ -131,22 +124,6 @@ def test_matrices_are_those_of_another_basis_and_quadrature(order: int) -> None:
         np.testing.assert_allclose(own, change.T @ trace @ change_face, atol=1e-11)
 
 
-@pytest.mark.parametrize("order", (2, 4, 7))
-def test_functions_are_those_of_basix(order: int) -> None:
-    """Its orthonormal polynomials span the same spaces degree by degree, so the change of basis is orthogonal and
-    block diagonal."""
-    basix = pytest.importorskip("basix")
-    points, weights = basix.make_quadrature(basix.CellType.tetrahedron, 2 * order)
-    theirs = basix.tabulate_polynomials(
-        basix.PolynomialType.legendre, basix.CellType.tetrahedron, order - 1, points
-    )
-    ours = basis_values(order, points)
-    np.testing.assert_allclose((ours * weights) @ ours.T, np.eye(len(ours)), atol=ROUNDING)
-    change = (theirs * weights) @ ours.T
-    np.testing.assert_allclose(change @ change.T, np.eye(len(ours)), atol=ROUNDING)
-    np.testing.assert_allclose(change.T @ theirs, ours, atol=1e-10)
-
-
 @pytest.mark.parametrize("order", ORDERS)
 def test_matrices_have_the_zeros_and_signs_that_the_kernels_count_on(order: int) -> None:
     reference = make_reference(order)
@@ -161,17 +138,6 @@ def test_matrices_have_the_zeros_and_signs_that_the_kernels_count_on(order: int)
     # What is left out as zero is so: neither table holds small numbers.
     for table in (reference.derivatives, reference.traces):
         assert np.abs(table[table != 0]).min() > 1e-4
-
-
-@pytest.mark.parametrize("order", (2, 5))
-def test_traces_take_a_polynomial_to_its_values_on_a_face(order: int) -> None:
-    points, weights = tetrahedron_rule(order + 1)
-    on_face = inside(10, 2)
-    for face, exponents in itertools.product(range(4), powers(order - 1, 3)):
-        values = basis_values(order, points) * weights @ np.prod(points ** np.array(exponents), axis=1)
-        trace = values @ make_reference(order).traces[face]
-        expected = np.prod(face_points(face, on_face) ** np.array(exponents), axis=1)
-        np.testing.assert_allclose(trace @ face_values(order, on_face), expected, atol=ROUNDING)
 
 
 def test_neighbours_in_all_relations_see_one_trace() -> None:

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lithowave.errors import InputError
 from lithowave.mesh import TetrahedralMesh, layered_box, split_hexahedra
 from lithowave.solvers import make_schedule
 from lithowave.solvers.discontinuous_galerkin import (
@@ -95,11 +94,6 @@ def test_clusters_keep_to_all_limits(given: bool, interval: float | None, local:
     assert counts == {1} if local is False else max(counts) > 3
 
 
-def test_local_steps_of_alike_elements_are_one_step() -> None:
-    for interval in (None, 0.5):
-        assert check(np.full(20, 0.1), chain(20), 3.0, None, interval, True).count == 1
-
-
 def test_a_graded_mesh_gains_what_its_sizes_promise() -> None:
     limits = 0.01 * 2.0 ** np.repeat([0, 1, 2, 3], [8, 16, 32, 64])
     made = check(limits, chain(120), 3.0, None, None, None)
@@ -117,13 +111,6 @@ def test_the_step_of_the_smallest_elements_is_the_best_for_all() -> None:
         raw = np.minimum(np.floor(np.log2(limits / limits.min() / parts) + 1e-9), most[-1])
         gains = parts[:, 0] / (0.5**raw).mean(axis=1)
         assert 0.975 * gains.max() <= made.gain <= gains.max() * 1.001
-
-
-def test_time_steps_that_are_given_must_be_allowed() -> None:
-    with pytest.raises(InputError, match="stability limit"):
-        make_clusters(np.array([0.1, 0.4]), chain(2), 3.0, SAFETY, 0.11, None, True, None)
-    made = make_clusters(np.array([0.1, 0.4]), chain(2), 3.0, SAFETY, 0.09, 0.5, True, None)
-    assert made.shortest == 0.09 and made.schedule.sampling_interval == 0.5
 
 
 def test_the_largest_step_resolves_the_frequency() -> None:
@@ -148,12 +135,6 @@ def test_smoothing_takes_no_more_than_it_must() -> None:
     for middle in range(len(raw)):
         distance = np.minimum(distance, distance[:, middle, None] + distance[None, middle])
     np.testing.assert_array_equal(found, (raw + distance).min(axis=1))
-
-
-def test_rounding_costs_no_cluster() -> None:
-    limits = np.array([0.3, 0.6, 1.2, 2.4, 0.1 + 0.2])
-    np.testing.assert_array_equal(raw_clusters(limits, 0.1 * 3, 9), [0, 1, 2, 3, 0])
-    np.testing.assert_array_equal(raw_clusters(limits, 0.3, 2), [0, 1, 1, 1, 0])
 
 
 @pytest.mark.parametrize("lanes", [1, 8, 32])

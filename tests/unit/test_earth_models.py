@@ -13,11 +13,8 @@ from exact_solutions.christoffel import christoffel_waves
 from lithowave.earth import (
     NAMES,
     RADIUS,
-    EarthLayer,
     EarthProperties,
-    PolynomialProfile,
     RadialModel,
-    love_moduli,
     phase_speed_range,
     reference_model,
     transverse_moduli,
@@ -307,25 +304,6 @@ def test_speeds_at_other_frequencies_follow_the_law_of_constant_q(transverse: bo
     np.testing.assert_array_equal(low.at_frequency(1.0).properties(r).anisotropic, before.anisotropic)
     with pytest.raises(InputError, match="reference frequency of iasp is not known"):
         RadialModel("iasp", model.layers).at_frequency(0.1)
-
-
-def test_models_must_be_complete() -> None:
-    layer = EarthLayer(RADIUS, 6e6, PolynomialProfile(6e6, RADIUS, np.ones((8, 1))))
-    with pytest.raises(ValueError, match="at least one layer"):
-        RadialModel("empty", ())
-    with pytest.raises(ValueError, match="ends at"):
-        RadialModel("gap", (layer, EarthLayer(5e6, 4e6, layer.profile)))
-    with pytest.raises(ValueError, match="thickness"):
-        RadialModel("flat", (layer, EarthLayer(6e6, 6e6, layer.profile)))
-    with pytest.raises(ValueError, match="not a reference model"):
-        reference_model("jb")
-
-
-def test_love_moduli_of_an_isotropic_medium() -> None:
-    one = np.ones(1)
-    a, c, l, n, f = love_moduli(6e3 * one, 6e3 * one, 3e3 * one, 3e3 * one, one, 2.7e3 * one)  # noqa: E741
-    assert (a == c).all() and (l == n).all()
-    np.testing.assert_allclose(f, a - 2.0 * l)  # lambda
 
 
 REFUSED = {

@@ -11,14 +11,13 @@ import pytest
 import lithowave as lw
 from lithowave.backends import make_backend
 from lithowave.errors import InputError
-from lithowave.media import aligned_moduli, thomsen_stiffness
+from lithowave.media import aligned_moduli
 from lithowave.physics import isotropic_stiffness, lame_moduli
 from lithowave.solvers.finite_difference import (
     LAWS,
     PlaneAverages,
     at_node,
     between_nodes,
-    isotropic,
     laminate,
     medium_planes,
     sharpened,
@@ -58,12 +57,6 @@ def backus(media: np.ndarray, shares: np.ndarray, axis: int) -> np.ndarray:
     found = np.empty(10)
     laminate(media, axis, shares, shares, shares, found)
     return found
-
-
-def test_an_isotropic_medium_is_that_of_its_stiffness_matrix() -> None:
-    vp, vs, rho = SOFT
-    mu = rho * vs**2
-    np.testing.assert_allclose(isotropic(rho * vp**2 - 4 / 3 * mu, mu, rho), medium_of(*SOFT), rtol=1e-14)
 
 
 def test_a_laminate_is_the_backus_average() -> None:
@@ -188,21 +181,6 @@ def test_the_law_of_functions() -> None:
     assert plan_of(lw.Material(function=smooth)).law == "isotropic"
     found = plan_of(lw.Material(function=sharp))
     assert found.law == "transverse" and "moduli change by a factor of" in found.law_reason
-
-
-def test_oblique_axes_are_refused() -> None:
-    stiffness = thomsen_stiffness(4000, 2200, 2500, epsilon=0.2, delta=0.1, gamma=0.1, axis=(0.3, 0, 1))
-    moduli = stiffness[np.triu_indices(6)].tolist()
-    with pytest.raises(InputError, match="finite_difference requires symmetry axes along x, y and z"):
-        simulation({"homogeneous": {"stiffness": moduli, "rho": 2500}})
-
-
-def test_planes_at_the_surface_can_be_repeated() -> None:
-    """Padded arrays have several planes at and beyond the surface, where the medium above has no thickness."""
-    averages = PlaneAverages(simulation(layered(-10.0)), 100.0, LAWS["transverse"], np.zeros(1), np.zeros((1, 1)))
-    found = [averages(z) for z in (-200.0, -100.0, 0.0, 0.0, 0.0)]
-    for name, value in found[2].items():
-        np.testing.assert_array_equal(found[4][name], value)
 
 
 def test_media_in_which_waves_grow_are_reported() -> None:

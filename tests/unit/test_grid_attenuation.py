@@ -15,7 +15,6 @@ from lithowave.rheology import QualityLaw, fit_body
 from lithowave.solvers.finite_difference import (
     COMMON_RATE,
     LAST_CODE,
-    LAWS,
     NODES,
     FiniteDifferenceSolver,
     GridAttenuation,
@@ -115,14 +114,6 @@ def test_equal_planes_of_layers_are_made_once(monkeypatch: pytest.MonkeyPatch, m
     assert len({id(plane) for plane in found}) <= 10 < len(found)
 
 
-def test_mechanisms_are_a_permutation_in_every_cube():
-    numbers = [node_mechanism(*index) for index in np.ndindex(2, 2, 2)]
-    assert sorted(numbers) == list(range(NODES))
-    cube = np.reshape(numbers, (2, 2, 2))
-    for axis in range(3):
-        assert np.all(cube.sum(axis=tuple(other for other in range(3) if other != axis)) == 14)
-
-
 def test_gridded_quality_factors_are_those_at_the_nodes():
     def function(x: Any, y: Any, z: Any) -> tuple[Any, ...]:
         qs = 40.0 + 0.05 * x - 0.02 * z
@@ -191,12 +182,6 @@ def test_memory_of_the_plan_is_that_of_the_arrays():
         layers = sum(one.nbytes for kind in solver.step.memory.values() for one in kind)
         assert made.memory_bytes(backend) == sum(array.nbytes for array in arrays) + layers
         assert made.state_bytes() == sum(array.nbytes for array in solver.fields_by_name.values()) + layers
-
-
-def test_traffic_of_a_step():
-    law = LAWS["isotropic"]
-    assert law.step_words() == 30
-    assert law.attenuating(1, True).step_words() == 43 and law.attenuating(3, False).step_words() == 69
 
 
 @pytest.mark.parametrize("position", [20.0, 20.3, 20.5, 23.97])

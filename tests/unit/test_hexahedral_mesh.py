@@ -14,14 +14,13 @@ from lithowave.mesh import (
     FACES,
     HexahedralMesh,
     check_jacobians,
-    corner_jacobians,
     curved,
     exterior_quadrilaterals,
     layered_box,
     number_faces,
     plan_box,
 )
-from lithowave.solvers.spectral_element import bad_elements, gll_points, gll_positions, shape_functions
+from lithowave.solvers.spectral_element import bad_elements, shape_functions
 
 
 def hill(x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -89,10 +88,6 @@ def test_every_face_has_two_elements_or_lies_on_one_side_of_the_box(mesh: Hexahe
     np.testing.assert_array_equal(exterior_quadrilaterals(mesh.elements), sides[np.lexsort((sides[:, 1], sides[:, 0]))])
     assert len(np.unique(mesh.elements)) == len(mesh.vertices)
     assert len(np.unique(mesh.vertices.round(6), axis=0)) == len(mesh.vertices)
-
-
-def test_all_jacobians_are_positive(mesh: HexahedralMesh) -> None:
-    assert mesh.corner_jacobians().min() > 0
 
 
 def test_sides_are_where_they_are_named(mesh: HexahedralMesh) -> None:
@@ -172,13 +167,6 @@ def test_reordering_keeps_materials_and_sides() -> None:
         assert (face_corners(other, faces)[..., axis] == place).all()
 
 
-def test_corner_jacobians_are_volumes_of_a_parallelepiped() -> None:
-    mesh = layered_box((0, 2), (0, 3), [0, -5], [(10, 10)])
-    sheared = mesh.vertices @ np.array([[1, 0.3, 0], [0, 1, 0.2], [0.1, 0, 1]])
-    expected = 30 * np.linalg.det([[1, 0.3, 0], [0, 1, 0.2], [0.1, 0, 1]])
-    np.testing.assert_allclose(corner_jacobians(sheared, mesh.elements), expected)
-
-
 def test_an_element_inside_out_is_named() -> None:
     mesh = layered_box((0, 2), (0, 2), [0, -2], [(1, 1)])
     mesh.elements[5] = mesh.elements[5][[4, 5, 6, 7, 0, 1, 2, 3]]
@@ -202,11 +190,6 @@ def test_boxes_that_cannot_be(interfaces: list, sizes: list, message: str) -> No
         layered_box((0, 4), (0, 4), interfaces, sizes)
 
 
-def test_an_extent_must_have_a_length() -> None:
-    with pytest.raises(InputError, match="mesh: y"):
-        layered_box((0, 4), (4, 4), [0, -1], [(1, 1)])
-
-
 def test_curved_elements_share_their_nodes_and_interpolate_the_displacement() -> None:
     mesh = layered_box(X, Y, *BOXES["doubled in two layers"])
     bent = curved(mesh, bend)
@@ -217,24 +200,6 @@ def test_curved_elements_share_their_nodes_and_interpolate_the_displacement() ->
     assert len(np.unique(bent.nodes)) == len(bent.vertices)
     assert len(np.unique(bent.vertices.round(6), axis=0)) == len(bent.vertices)
     assert not bad_elements(nodes).element.size
-
-
-def test_points_of_curved_elements() -> None:
-    bent = curved(layered_box(X, Y, *BOXES["doubled"]), bend)
-    np.testing.assert_allclose(bent.positions(gll_points(4)), gll_positions(bent.element_nodes(), 4), atol=1e-9)
-
-
-def test_no_displacement_leaves_the_elements_trilinear() -> None:
-    mesh = layered_box(X, Y, *BOXES["curved"])
-    bent = curved(mesh, lambda x, y, z: (0, 0, 0))
-    np.testing.assert_allclose(bent.positions(gll_points(5)), mesh.positions(gll_points(5)), atol=1e-9)
-    np.testing.assert_array_equal(bent.vertices[: len(mesh.vertices)], mesh.vertices)
-
-
-def test_a_curved_mesh_cannot_be_curved_again() -> None:
-    mesh = curved(layered_box(X, Y, *BOXES["straight"]), bend)
-    with pytest.raises(ValueError, match="already have 27 nodes"):
-        curved(mesh, bend)
 
 
 def test_reordering_carries_nodes_numbers_and_groups() -> None:

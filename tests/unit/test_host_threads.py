@@ -37,11 +37,6 @@ def test_parts_have_the_floating_point_errors_of_the_caller() -> None:
         over_parts(lambda part: np.ones(1) / np.zeros(1), 2, 1, 2)
 
 
-def test_parts_of_parts_do_not_wait_for_each_other() -> None:
-    inner = over_parts(lambda part: over_parts(lambda some: (part.start, some.start), 3, 1, 2), 4, 1, 2)
-    assert inner == [[(outer, place) for place in range(3)] for outer in range(4)]
-
-
 def test_a_forked_process_has_its_own_threads() -> None:
     lines = (
         "import os", "from lithowave.backends.loops import over_parts",

@@ -14,7 +14,6 @@ from hexahedra_geometry import reference_nodes
 from lithowave.errors import InputError
 from lithowave.mesh import (
     HexahedralMesh,
-    MeshFaces,
     check_mesh,
     close_pairs,
     components,
@@ -106,20 +105,6 @@ def test_folds_between_the_sampled_points_are_found() -> None:
     assert (jacobian_range(mesh)[0] < 0).all()
 
 
-@pytest.mark.parametrize("count", [8, 27])
-def test_range_of_jacobians(count: int) -> None:
-    shift = np.random.default_rng(4).normal(0, 0.03, (5000, count, 3))
-    nodes = reference_nodes(count) + shift
-    indices = np.arange(nodes.size // 3).reshape(-1, count)
-    mesh = HexahedralMesh(nodes.reshape(-1, 3), indices[:, :8], np.zeros(5000), nodes=indices if count == 27 else None)
-    expected = geometry.determinant(geometry.jacobian_matrix(nodes, 2)).reshape(5000, -1)
-    low, high = jacobian_range(mesh)
-    gentle = expected.min(axis=1) > 0.6 * expected.max(axis=1)
-    assert gentle.sum() > 100
-    np.testing.assert_allclose(low[gentle], expected.min(axis=1)[gentle], rtol=1e-12)
-    np.testing.assert_allclose(high[gentle], expected.max(axis=1)[gentle], rtol=1e-12)
-
-
 def test_a_face_of_three_elements() -> None:
     mesh = merged([cube(), cube((1, 0, 0)), cube((1, 0, 0), (1.5, 1, 1))])
     text = refusal(mesh)
@@ -196,23 +181,9 @@ def test_components_are_those_of_the_graph(count: int) -> None:
     assert (labels <= np.arange(count)).all()
 
 
-@pytest.mark.parametrize("order", [1, -1, 0])
-def test_a_long_chain_is_one_component(order: int) -> None:
-    chain = np.random.default_rng(1).permutation(5000) if order == 0 else np.arange(5000)[::order]
-    assert (components(5000, chain[:-1], chain[1:]) == 0).all()
-
-
 def test_close_pairs_are_all_found() -> None:
     rng = np.random.default_rng(2)
     points, others = rng.uniform(-1, 1, (400, 3)), rng.uniform(-1.2, 0.9, (500, 3))
     expected = np.argwhere(np.linalg.norm(points[:, None] - others, axis=-1) < 0.1)
     found = np.stack(close_pairs(points, others, 0.1), axis=1)
     assert len(expected) > 50 and sorted(found.tolist()) == expected.tolist()
-
-
-def test_shared_faces_are_paired() -> None:
-    mesh = merged(cubes((3, 3, 3)))
-    faces = MeshFaces.of(mesh.elements)
-    one, two = faces.shared
-    assert len(one) == 54 and (one < two).all()
-    np.testing.assert_array_equal(faces.numbers.reshape(-1)[one], faces.numbers.reshape(-1)[two])

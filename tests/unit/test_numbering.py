@@ -77,13 +77,6 @@ def mesh(request: pytest.FixtureRequest) -> HexahedralMesh:
     return MESHES[request.param]()
 
 
-def test_there_are_24_rotations_and_they_reflect_nothing() -> None:
-    turned = box(1, 1, 1)
-    for turn in rotations():
-        assert (replace(turned, elements=turned.elements[:, turn]).corner_jacobians() > 0).all()
-    assert len(rotations()) == 24
-
-
 @pytest.mark.parametrize("degree", [1, 2, 3, 4, 8])
 @pytest.mark.parametrize("mixed", [False, True])
 def test_points_of_a_box(degree: int, mixed: bool) -> None:
@@ -105,16 +98,6 @@ def test_a_point_is_at_one_place_and_a_place_is_one_point(mesh: HexahedralMesh, 
     one[numbers.ravel()] = places
     np.testing.assert_allclose(one[numbers.ravel()], places, atol=1e-12)
     assert len(np.unique((one / 1e-6).round().astype(np.int64), axis=0)) == count
-
-
-def test_i_is_fastest_and_corners_are_in_their_places() -> None:
-    mesh = box(1, 1, 1)
-    numbers, _ = number_points(mesh.elements, 2)
-    expected = np.concatenate([np.arange(13), [26], np.arange(13, 26)])  # the point inside comes last
-    np.testing.assert_array_equal(numbers.ravel(), expected)
-    places = mesh.positions(np.array([-1.0, 0.0, 1.0]))
-    np.testing.assert_array_equal(places[0, 1, 2, 0], [0, 1, -0.5])
-    np.testing.assert_array_equal(places[0, 0, 0, :, 0], [0, 0.5, 1])
 
 
 def test_numbers_rise_as_points_are_first_touched(mesh: HexahedralMesh) -> None:
@@ -149,16 +132,6 @@ def test_sets_of_vertices_are_numbered_in_their_order(size: int) -> None:
     unique, expected = np.unique(np.sort(corners, axis=1), axis=0, return_inverse=True)
     assert count == len(unique)
     np.testing.assert_array_equal(numbers, expected.reshape(-1))
-
-
-def test_vertices_that_no_element_has_get_no_number() -> None:
-    mesh = box(2, 2, 2)
-    assert number_points(mesh.elements * 5 + 3, 2)[1] == 125
-
-
-def test_a_degree_below_one_is_refused() -> None:
-    with pytest.raises(ValueError, match="degree"):
-        number_points(box(1, 1, 1).elements, 0)
 
 
 def test_three_elements_at_one_face_are_refused() -> None:
@@ -198,36 +171,12 @@ def test_neighbours_differ_in_colour(mesh: HexahedralMesh) -> None:
                 assert len(np.unique(corners)) == len(corners) > 0
 
 
-def test_a_regular_box_needs_eight_colours_in_any_order() -> None:
-    elements = box(9, 8, 7).elements
-    order = np.random.default_rng(3).permutation(len(elements))
-    assert color_elements(elements).max() == 7
-    assert color_elements(elements[order]).max() == 7
-
-
 def test_doublings_need_few_colours_more() -> None:
     """Eight hold nearly everything; the bricks of the doublings need some more."""
     mesh = layered_box((0, 32), (0, 32), [0, -6, -40], [(1, 1), (4, 4)])
     colors = color_elements(mesh.local().elements)
     assert colors.max() < 16
     assert np.bincount(colors)[:8].sum() > 0.8 * mesh.element_count
-
-
-def test_colours_are_the_same_every_time_and_passes_add_none() -> None:
-    elements = shuffled(doubled()).elements
-    np.testing.assert_array_equal(color_elements(elements), color_elements(elements.copy()))
-    assert color_elements(elements, passes=6).max() <= first_colors(elements).max()
-
-
-def test_a_ring_of_elements_is_coloured() -> None:
-    """A row that closes in itself, of odd length."""
-    around = np.arange(9)
-    ring = np.stack([around, (around + 1) % 9], axis=1)
-    elements = np.stack([ring[:, 0], ring[:, 1], ring[:, 1] + 9, ring[:, 0] + 9], axis=1)
-    elements = np.hstack([elements, elements + 18])
-    colors = color_elements(elements)
-    assert (colors != np.roll(colors, 1)).all()
-    assert colors.max() == 2
 
 
 def test_more_colours_than_a_word_has_bits_are_refused() -> None:

@@ -8,10 +8,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from hexahedra_geometry import reference_nodes
 from lithowave import Simulation
 from lithowave.backends import make_backend
-from lithowave.mesh import around, distinct, refined, tetrahedral_box
+from lithowave.mesh import around, refined, tetrahedral_box
 from lithowave.mesh.tetrahedra import face_neighbors
 from lithowave.solvers import load_method
 from lithowave.solvers.spectral_element import (
@@ -19,13 +18,10 @@ from lithowave.solvers.spectral_element import (
     carried_moduli,
     choose_sets,
     determinant,
-    device_layout,
     distinct_moduli,
     gll_weights,
-    is_affine,
     jacobian_matrix,
     layer_points,
-    map_coefficients,
 )
 
 
@@ -93,12 +89,6 @@ def test_moduli_of_one_parallelepiped_are_those_of_all() -> None:
         np.testing.assert_allclose(moduli[place], expected, rtol=1e-12, atol=1e-12 * expected.max())
 
 
-def test_distinct_rows() -> None:
-    rows = np.array([[2.0, 1.0], [0.0, 3.0], [2.0, 1.0], [0.0, -0.0], [0.0, 3.0], [0.0, 0.0]])
-    first, place = distinct(rows)
-    assert first.tolist() == [0, 1, 3] and place.tolist() == [0, 1, 0, 2, 1, 2]
-
-
 @pytest.mark.parametrize("times", [1, 2])
 def test_neighbors_of_a_refined_mesh_are_those_of_a_search_in_all_of_it(times: int) -> None:
     mesh = tetrahedral_box((0, 5), (0, 5), (-5, 0), 1.0)
@@ -139,21 +129,3 @@ def test_cost_of_attenuation() -> None:
     all_elements = processor_time(lambda: carried_moduli(plan.mesh, plan.materials, 4, every, 1))
     # Measured: 0.1; at least 2 with the moduli of each element, once for the choice and once for the tables.
     assert processor_time(prepare) < 0.5 * all_elements
-
-
-@pytest.mark.parametrize("device", ["cpu", "cuda"])
-def test_points_are_arranged_as_components(device: str) -> None:
-    layout, random = device_layout(device, 3), np.random.default_rng(1)
-    values = random.integers(0, 2**31, (50, 4, 4, 4), np.int32)
-    slots = random.permutation(np.append(np.arange(50), np.full(9, -1)))
-    found = layout.of_points(values, slots, 2**31 - 1)
-    assert (found == layout.of_components(values[:, None], slots, 2**31 - 1).squeeze(layout.component_axis)).all()
-
-
-@pytest.mark.parametrize("nodes", [8, 27])
-def test_parallelepipeds_have_no_higher_powers(nodes: int) -> None:
-    corners = reference_nodes(nodes)
-    maps = np.random.default_rng(2).normal(size=(6, 3, 3))
-    positions = np.einsum("ecd,nd->enc", maps, corners) + 1e3
-    positions[3:, 6] += 1e-6
-    assert is_affine(map_coefficients(positions)).tolist() == [True] * 3 + [False] * 3

@@ -99,13 +99,6 @@ def test_spectrum_of_slip_is_that_of_von_karman(realizations):
     np.testing.assert_allclose(ratios, 1.0, atol=0.06)
 
 
-def test_integral_of_the_spectrum_is_the_variance():
-    k = np.linspace(0.0, 400.0, 400_001)
-    density = von_karman_spectrum((k, np.zeros(1)), (1.0, 1.0), 0.75)
-    tail = (1.0 + k[-1] ** 2) ** -0.75
-    assert np.trapezoid(density * k, k) / (2.0 * math.pi) == pytest.approx(1.0 - tail, abs=1e-6)
-
-
 @pytest.mark.parametrize("shear", [{"density": 2700.0}, {"density": None, "shear_modulus": 3e10}])
 def test_moment_is_exact(shear):
     fault = planar_rupture(**(FAULT | shear))

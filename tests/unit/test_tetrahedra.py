@@ -15,9 +15,7 @@ from lithowave.mesh import (
     TetrahedralMesh,
     face_vertices,
     make_mesh,
-    tetrahedra,
     tetrahedral_box,
-    triple_keys,
 )
 from tetrahedra_plans import check_conforming
 
@@ -46,16 +44,6 @@ def test_neighbours_are_those_found_one_by_one(mesh: TetrahedralMesh) -> None:
     np.testing.assert_array_equal(mesh.neighbors.ravel(), expected)
     assert mesh.neighbors is mesh.neighbors
     check_conforming(mesh)
-
-
-def test_keys_of_faces_with_many_vertices(mesh: TetrahedralMesh, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Three numbers no longer fit into one key."""
-    spread = np.sort(np.random.default_rng(1).choice(2**30, len(mesh.vertices), replace=False))
-    faces = mesh.elements[:, TETRAHEDRON_FACES].reshape(-1, 3)
-    expected = np.unique(faces, axis=0, return_inverse=True)[1]
-    np.testing.assert_array_equal(np.unique(triple_keys(spread[faces]), return_inverse=True)[1], expected)
-    monkeypatch.setattr(tetrahedra, "PACKED", 10)
-    np.testing.assert_array_equal(np.unique(triple_keys(faces), return_inverse=True)[1], expected)
 
 
 def test_any_order_of_vertices_makes_the_same_mesh(mesh: TetrahedralMesh) -> None:
@@ -118,25 +106,6 @@ def test_volumes_and_inspheres() -> None:
     assert flat.volumes() == flat.insphere_radii() == 0
 
 
-def test_the_insphere_touches_all_faces() -> None:
-    corners = np.random.default_rng(6).normal(size=(4, 3))
-    radius = make_mesh(corners, [[0, 1, 2, 3]]).insphere_radii()[0]
-    normals, offsets = [], []
-    for face in range(4):
-        a, b, c, inner = corners[[*TETRAHEDRON_FACES[face], 3 - face]]
-        normal = np.cross(b - a, c - a)
-        normal *= np.sign(normal @ (inner - a)) / np.linalg.norm(normal)
-        normals.append([*normal, -1])
-        offsets.append(normal @ a)
-    assert np.linalg.solve(normals, offsets)[3] == pytest.approx(radius)
-
-
-def test_parts_make_no_difference(mesh: TetrahedralMesh, monkeypatch: pytest.MonkeyPatch) -> None:
-    expected = mesh.volumes(), mesh.insphere_radii()
-    monkeypatch.setattr(tetrahedra, "PART", 7)
-    np.testing.assert_array_equal((mesh.volumes(), mesh.insphere_radii()), expected)
-
-
 def test_wrong_elements_are_refused() -> None:
     vertices = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1, 1], [1, 1, 2.0]])
     with pytest.raises(InputError, match=r"elements 0, 1, 2.*\[1, 2, 3\]"):
@@ -195,10 +164,3 @@ def test_a_quarter_million_elements_take_seconds() -> None:
     assert mesh.volumes().sum() == pytest.approx(28**3)
     assert mesh.neighbors.shape == (12 * 28**3, 4)
     assert time.process_time() - start < 10
-
-
-def test_neighbours_follow_a_new_order(mesh: TetrahedralMesh) -> None:
-    order = np.random.default_rng(3).permutation(mesh.element_count)
-    expected = replace(mesh).reordered(order).neighbors
-    assert mesh.neighbors.max() >= 0  # known from here on
-    np.testing.assert_array_equal(mesh.reordered(order).neighbors, expected)

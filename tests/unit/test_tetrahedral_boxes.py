@@ -7,14 +7,12 @@ import re
 import numpy as np
 import pytest
 
-from jittered_boxes import jittered
 from lithowave.errors import InputError
 from lithowave.mesh import (
     CUTS,
     HexahedralMesh,
     TetrahedralMesh,
     cornered_elements,
-    curved,
     deformed,
     face_vertices,
     layered_box,
@@ -103,15 +101,6 @@ def test_doublings_have_round_elements_too(cut: str) -> None:
     assert mesh.insphere_radii().min() > 0.12
 
 
-def test_only_corners_count_of_27_nodes() -> None:
-    box = layered_box((0, 3), (0, 3), [0, -3], [(1, 1)])
-    smooth = curved(box, lambda x, y, z: (0, 0, 0.1 * np.sin(x)))
-    straight = split_hexahedra(smooth, "five")
-    assert len(straight.vertices) == 64
-    np.testing.assert_array_equal(straight.vertices[:, 2], box.vertices[:, 2] + 0.1 * np.sin(box.vertices[:, 0]))
-    check_conforming(straight)
-
-
 def test_a_ring_of_three_has_no_two_colours() -> None:
     around = np.arange(3)
     ring = np.stack([around, (around + 1) % 3], axis=1)
@@ -129,11 +118,6 @@ def test_a_ring_of_three_has_no_two_colours() -> None:
         assert split.volumes().sum() == pytest.approx(9 * np.sqrt(3) / 4)
 
 
-def test_an_unknown_cut_is_refused() -> None:
-    with pytest.raises(ValueError, match="'seven'; allowed: twelve, five, six"):
-        tetrahedral_box((0, 1), (0, 1), (-1, 0), 1, cut="seven")
-
-
 def test_hexahedra_turned_over_are_refused() -> None:
     box = layered_box((0, 3), (0, 3), [0, -3], [(1, 1)])
     middle = np.flatnonzero((box.vertices == [1, 1, -1]).all(axis=1))
@@ -141,22 +125,6 @@ def test_hexahedra_turned_over_are_refused() -> None:
     for cut in CUTS:
         with pytest.raises(InputError, match=r"element \d+.*inverted.*\(1, 1, 0.6\)"):
             split_hexahedra(box, cut)
-
-
-@pytest.mark.parametrize("cut", CUTS)
-def test_jitter_moves_the_inside_only(cut: str) -> None:
-    mesh = tetrahedral_box((0, 6), (0, 6), (-6, 0), 1, (-2.0,), cut)
-    shaken = jittered(mesh, 0.15, seed=3)
-    moves = np.abs(shaken.vertices - mesh.vertices)
-    fixed = (np.abs(mesh.vertices - [3, 3, -3]) == 3).any(axis=1) | (mesh.vertices[:, 2] == -2)
-    assert moves[fixed].max() == 0 and (moves[~fixed].max(axis=1) > 0).all() and moves.max() <= 0.15
-    assert np.median(moves[~fixed]) > 0.05
-    check_conforming(shaken)
-    volumes = np.bincount(shaken.materials, shaken.volumes())
-    np.testing.assert_allclose(volumes, [72, 144])
-    np.testing.assert_array_equal(jittered(mesh, 0.15, seed=3).vertices, shaken.vertices)
-    with pytest.raises(InputError, match="inverted"):
-        jittered(mesh, 0.9)
 
 
 def test_deformed_meshes_get_the_topography() -> None:

@@ -68,11 +68,3 @@ def test_matrices_in_one_function_do_not_take_the_place_of_each_other() -> None:
     call(out, x)
     expected = np.concatenate([2 * one, two]) @ x.reshape(4, 4)
     np.testing.assert_allclose(out.reshape(8, 4), expected, rtol=0, atol=1e-14)
-
-
-def test_a_number_that_is_none_is_seen() -> None:
-    call = compiled(np.array([[1.0, 2.0]]), 4, 4, 1, False)
-    out, x = np.zeros(4), np.arange(8.0)
-    x[5] = np.nan
-    call(out, 0, x, 0)
-    np.testing.assert_array_equal(np.isnan(out), [False, True, False, False])
