@@ -172,7 +172,6 @@ def changed(old: str, new: str) -> str:
     ("old", "new", "message"),
     [
         ("      71  6  4        1 ", "      71  6  4       99 ", "71 has a node that the file does not contain"),
-        ("      71  6  4        1 ", "      71  6  4        0 ", "71 has a node that the file does not contain"),
         ("      71  6  4        1 ", "      71  6  4      1.5 ", "line 24: '1.5' is not an integer"),
         ("      71  6  4 ", "      72  6  4 ", "element 72 appears twice"),
         ("      71  6  4 ", "      71  9  4 ", "an element is of type 9 with 4 nodes"),
@@ -181,12 +180,10 @@ def changed(old: str, new: str) -> str:
         ("      72      71", "      72      72", "appears twice in the group 2"),
         ("NFLAGS:          1\n                           basin", "1\nbasin", "line 44: expected 'GROUP: .. ELEM"),
         ("        12         2         2 ", "        12         1         2 ", "1 sections ELEMENT GROUP, but there"),
-        ("        12         2         2 ", "        12         2         3 ", "3 sections BOUNDARY CONDITIONS, but"),
         ("         2         2         3", "         2         2         2", "its nodes have 2 coordinates, not 3"),
         ("         1   0.00000000000e+00", "         2   0.00000000000e+00", "node 2 appears twice"),
         ("         1   0.00000000000e+00", "         1   nan              ", "1 vertex has a position that is"),
         ("** GAMBIT NEUTRAL FILE", "** NEUTRAL FILE", "is not that of a GAMBIT neutral file"),
-        ("      ELEMENTS/CELLS", "      CELLS", "'CELLS' is not a known section"),
     ],
 )
 def test_what_stands_wrong_in_a_file_is_told(old: str, new: str, message: str, tmp_path: Path) -> None:

@@ -101,17 +101,6 @@ def test_the_format_of_gmt_3(tmp_path, pixel, unit):
     assert float(made.surface_height(5e3, -6e3)) == pytest.approx(expected, abs=2e-4)
 
 
-@pytest.mark.parametrize("shift", [0.0, 360.0])
-def test_longitudes_may_be_counted_either_way(tmp_path, shift):
-    made = domain(write(tmp_path / "t.grd", first=LONGITUDE), crs={"longitude": -119.0 + shift, "latitude": 34})
-    assert float(made.surface_height(1e3, 2e3)) == pytest.approx(height(*made_back(made, 1e3, 2e3)), abs=2e-4)
-
-
-def made_back(made, x, y):
-    longitude, latitude = made.to_geographic(x, y)
-    return (longitude + 180.0) % 360.0 - 180.0, latitude
-
-
 def test_cartesian_grids_are_local(tmp_path):
     x, y = np.linspace(-25e3, 25e3, 11), np.linspace(-30e3, 30e3, 9)
     surface = read_surface(write(tmp_path / "xy.grd", names=("x", "y"), first=x, second=y))

@@ -15,7 +15,7 @@ import pytest
 import hexahedra_geometry
 import lithowave as lw
 from gmsh_sections import gmsh_file
-from hexahedra_boxes import bend, cube, cubes, merged
+from hexahedra_boxes import bend, cubes, merged
 from lithowave.errors import InputError, MissingPackageError
 from lithowave.mesh import FACES, HexahedralMesh, curved, jacobians, lattice_slopes, read_hexahedral_mesh
 from lithowave.readers import EXODUS_SIDES, FROM_EXODUS, usual_name
@@ -140,13 +140,6 @@ def test_files_of_gmsh_that_are_refused(name: str, old: str, new: str, message: 
     assert message in refusal(tmp_path / "box.msh")
 
 
-def test_surfaces_without_a_group_are_no_boundaries() -> None:
-    mesh, named = read_hexahedral_mesh(DATA / "hex8_msh4_save_all.msh"), read_hexahedral_mesh(DATA / "hex8_msh4.msh")
-    assert mesh.groups == named.groups and not set(mesh.boundaries) & set(named.boundaries)
-    np.testing.assert_array_equal(mesh.element_nodes(), named.element_nodes())
-    np.testing.assert_array_equal(mesh.materials, named.materials)
-
-
 @pytest.mark.parametrize("form", ["2.2", "2.2 binary", "4.1", "4.1 binary"])
 def test_ids_and_groups_of_all_formats(form: str, tmp_path: Path) -> None:
     """Files whose nodes and elements have IDs that are not consecutive from 1, with points and lines between."""
@@ -177,22 +170,6 @@ def test_meshes_without_surfaces_get_the_sides_of_their_box(suffix: str, nodes: 
     sizes = {"x_min": 8, "x_max": 8, "y_min": 6, "y_max": 6, "z_min": 12, "z_max": 12}
     assert {name: len(faces) for name, faces in found.boundaries.items()} == sizes
     assert (found.boundaries["z_max"][:, 1] == 5).all() and found.groups == ()
-
-
-def test_groups_of_a_vtu_file_go_by_their_numbers(tmp_path: Path) -> None:
-    mesh = merged(cubes((3, 1, 1)))
-    file = meshio.Mesh(mesh.vertices, [("hexahedron", mesh.elements)], cell_data={"material": [np.array([5, 2, 5])]})
-    file.write(tmp_path / "box.vtu")
-    found = read_hexahedral_mesh(tmp_path / "box.vtu")
-    assert found.groups == ("2", "5") and found.materials.tolist() == [1, 0, 1]
-
-
-def test_nodes_that_no_element_has_are_left_out(tmp_path: Path) -> None:
-    mesh = merged(cubes((2, 1, 1)))
-    spare = replace(mesh, vertices=np.concatenate([[[9.0, 9, 9]], mesh.vertices]), elements=mesh.elements + 1)
-    found = read_hexahedral_mesh(written(tmp_path / "box.msh", spare))
-    np.testing.assert_array_equal(found.vertices, mesh.vertices)
-    assert set(found.boundaries) == {"x_min", "x_max", "y_min", "y_max", "z_min", "z_max"}
 
 
 def exodus(path: Path, mesh: HexahedralMesh, names: tuple[str, str] = ("top", "sides")) -> Path:
@@ -266,14 +243,6 @@ def test_exodus_refusals(tmp_path: Path) -> None:
 TWO = merged(cubes((2, 1, 1)))
 
 
-def test_other_cells(tmp_path: Path) -> None:
-    more = {"tetra": TWO.elements[:, :4], "wedge": TWO.elements[:1, :6], "line": TWO.elements[:, :2]}
-    text = refusal(written(tmp_path / "box.msh", TWO, more))
-    assert "2 tetrahedra, 1 wedge in addition to 2 hexahedra" in text and "Recombine" in text
-    text = refusal(written(tmp_path / "box.vtu", TWO, {"pyramid": TWO.elements[:1, :5]}))
-    assert "1 pyramid in addition to 2 hexahedra" in text
-
-
 def test_hexahedra_of_twenty_nodes(tmp_path: Path) -> None:
     mesh = curved(TWO, bend)
     file = meshio.Mesh(mesh.vertices, [("hexahedron20", mesh.nodes[:, hexahedra_geometry.GMSH_TO_VTK][:, :20])])
@@ -287,14 +256,6 @@ def test_hexahedra_of_8_and_of_27_nodes(tmp_path: Path) -> None:
     assert "of the hexahedra 1 have 8 nodes and 2 have 27" in refusal(path)
 
 
-def test_no_hexahedra(tmp_path: Path) -> None:
-    meshio.gmsh.write(
-        tmp_path / "box.msh", meshio.Mesh(TWO.vertices, [("quad", TWO.elements[:, :4])]), "2.2", binary=False
-    )
-    text = refusal(tmp_path / "box.msh")
-    assert "no hexahedra, only 2 quads" in text and "physical volume" in text
-
-
 SIDES = np.array([face for e in TWO.elements for face in e[FACES]])
 NAMES = {"rock": [1, 3], "top": [2, 2], "sides": [3, 2]}
 OUTER = np.array([0, 2, 3, 4, 5, 7, 8, 9, 10, 11])  # of SIDES, those not between the two elements
@@ -303,29 +264,6 @@ SURFACES = np.where(OUTER % 6 == 5, 2, 3)
 
 def with_surfaces(path: Path, faces: np.ndarray, tags: np.ndarray, names: dict = NAMES) -> Path:
     return written(path, TWO, {"quad": faces}, names, [1, tags])
-
-
-def test_surfaces_cover_the_exterior(tmp_path: Path) -> None:
-    mesh = read_hexahedral_mesh(with_surfaces(tmp_path / "box.msh", np.roll(SIDES[OUTER], 1, axis=1), SURFACES))
-    assert mesh.groups == ("rock",)
-    assert mesh.boundaries["top"].tolist() == [[0, 5], [1, 5]] and len(mesh.boundaries["sides"]) == 8
-
-
-ACROSS = TWO.elements[0, [0, 1, 6, 7]]  # on no face
-
-
-@pytest.mark.parametrize(
-    ("faces", "tags", "words"),
-    [
-        (SIDES[OUTER[:-2]], SURFACES[:-2], "of 10 exterior faces 2 are in no surface group"),
-        (SIDES[OUTER[:-2]], SURFACES[:-2], "x = 1.5 m, y = 0.5 m, z = 0 m"),
-        (SIDES[[*OUTER, 1]], [*SURFACES, 2], "of the surface group 'top' 1 face is inside the mesh"),
-        ([ACROSS, *SIDES[OUTER[1:]]], SURFACES, "of the surface group 'sides' 1 face is not on a face"),
-        (SIDES[[*OUTER, 5]], [*SURFACES, 3], "1 face is in the surface groups 'top' and 'sides'"),
-    ],
-)
-def test_surfaces_that_are_not_the_exterior(faces: list, tags: list, words: str, tmp_path: Path) -> None:
-    assert words in refusal(with_surfaces(tmp_path / "box.msh", np.array(faces), np.array(tags)))
 
 
 @pytest.mark.parametrize(("name", "hint"), [("absorbin", "'absorbing'"), ("botom", "'bottom'"), ("rigd", "'rigid'")])
@@ -416,29 +354,11 @@ def test_the_key_of_the_mesh_in_a_simulation(tmp_path: Path) -> None:
     assert list(lw.Simulation(**numbered, solver=solver).material.groups) == ["7"]
 
 
-def test_volumes_without_name_go_by_their_number(tmp_path: Path) -> None:
-    mesh = read_hexahedral_mesh(written(tmp_path / "box.msh", TWO, names={"rock": [4, 3]}, tags=[[4, 9]]))
-    assert mesh.groups == ("rock", "9") and mesh.materials.tolist() == [0, 1]
-
-
 def test_hexahedra_in_no_volume(tmp_path: Path) -> None:
     text = refusal(written(tmp_path / "box.msh", TWO, names={"rock": [4, 3]}, tags=[[4, 0]]))
     assert "1 of 2 hexahedra are in no group" in text
     text = refusal(written(tmp_path / "box.msh", TWO, names={"rock": [4, 3]}))
     assert "no cell is in the volume groups 'rock'" in text and "SaveAll" in text
-
-
-@pytest.mark.parametrize(
-    ("mesh", "message"),
-    [
-        (merged([cube(), cube((5, 0, 0))]), "2 components"),
-        (merged([c for n, c in enumerate(cubes((3, 3, 3))) if n != 13]), "1 hole"),
-        (merged([cube(), *(cube((i / 2, j / 2, 1), (0.5, 0.5, 1)) for i in (0, 1) for j in (0, 1))]), "hanging"),
-        (replace(TWO, vertices=TWO.vertices * [1, 1, -1]), "all 2 elements have a negative Jacobian"),
-    ],
-)
-def test_checks_of_the_mesh_are_made(mesh: HexahedralMesh, message: str, tmp_path: Path) -> None:
-    assert message in refusal(written(tmp_path / "box.msh", mesh))
 
 
 def test_an_inverted_element_has_the_number_of_gmsh(tmp_path: Path) -> None:

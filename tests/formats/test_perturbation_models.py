@@ -216,12 +216,10 @@ REFUSED = {
     "no units": ({"dvs": ("%", 1.0)}, no_units("dvs"), r"dvs: has no units; expected % or 1"),
     "unknown units": ({"dvs": ("km/s", 1.0)}, None, r"dvs: has the units 'km/s'; expected % or 1"),
     "too large": ({"dvs": ("%", 1.0)}, values("dvs", 0, 60.0), r"dvs: runs from .* to 0.6; allowed: -0.5 to 0.5"),
-    "percent as fraction": ({"dvs": ("1", 1.0)}, None, r"dvs: runs from .*; allowed: -0.5 to 0.5"),
     "twice": ({"dvs": ("%", 1.0), "dlnvs": ("1", 0.01)}, None, r"vs has two variables, dvs and dlnvs"),
     "nothing": ({"xi": ("1", 1.0)}, None, r"neither absolute nor relative values of vp, vs or rho.*: xi"),
     "no values": ({"dvs": ("%", 1.0)}, values("dvs", ..., 99999.0), r"dvs: has no values"),
     "no unit of depth": ({"dvs": ("%", 1.0)}, no_units("depth"), r"depth: has no units"),
-    "not monotonic": ({"dvs": ("%", 1.0)}, values("depth", 1, 10.0), r"depth: the coordinates are not monotonic"),
     "absolute in a wrong unit": ({"vs": ("m/s", 1.0)}, None, r"vs: runs from .*; allowed: 30 to 12000"),
 }  # fmt: skip
 

@@ -386,14 +386,6 @@ def test_the_default_interval_is_one_that_fits(tmp_path, duration, solver, inter
     assert lw.Simulation.from_text(simulation.to_yaml()).output.sampling_interval == chosen
 
 
-def test_the_default_interval_does_not_depend_on_the_time_step(tmp_path):
-    for step in (0.003, 0.0125, 0.4):
-        simulation = described(tmp_path, ROCK, solver={"max_frequency": 2, "time_step": step})
-        assert simulation.output.sampling_interval == 0.05
-    solver = {"max_frequency": 0.1, "time_step": 0.1}
-    assert described(tmp_path, ROCK, solver=solver, duration=0.3).output.sampling_interval == 0.3  # the duration
-
-
 def test_without_an_interval_that_fits_the_remedies_work(tmp_path):
     box = layered_box((0, 2000), (-20, 20), [0.0, -1000.0], [(500, 500)])
     dome = write_gmsh(tmp_path / "dome.msh", box, ["rock"], {})

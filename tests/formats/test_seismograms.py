@@ -184,13 +184,6 @@ def test_blocks_that_leave_a_gap_or_overrun_are_refused(tmp_path, start):
             writer.write(start, piece(blocks(), 0, 20))
 
 
-def test_a_run_without_receivers_writes_an_empty_file(tmp_path):
-    with SeismogramWriter(tmp_path / "s.h5", [], INTERVAL, 10, "velocity") as writer:
-        writer.write(0, {"motion": np.zeros((0, 3, 10))})
-    read = load_seismograms(tmp_path / "s.h5")
-    assert read.data.shape == (0, 3, 10) and read.names == [] and len(read.sources) == 0
-
-
 def test_a_killed_writer_leaves_a_readable_file(tmp_path):
     script = f"""
         import os, sys

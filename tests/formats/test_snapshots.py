@@ -155,12 +155,6 @@ def test_resume_drops_later_steps_and_goes_on(tmp_path):
             assert np.array_equal(resumed.read(step, "velocity"), whole.read(step, "velocity"))
 
 
-def test_resume_keeps_a_step_at_the_very_time(tmp_path):
-    write(tmp_path / "s.vtkhdf", SHAPES["z"]).close()
-    with SnapshotWriter.resume(tmp_path / "s.vtkhdf", 0.5 - 1e-12) as writer:
-        assert writer.steps_written == 2
-
-
 def test_wrong_calls_are_refused(tmp_path):
     path, shape = tmp_path / "s.vtkhdf", SHAPES["z"]
     with pytest.raises(InputError, match="'speed'.*one of displacement, velocity"):

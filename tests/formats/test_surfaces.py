@@ -114,11 +114,8 @@ def test_npz_and_plain_hdf5_are_in_the_order_of_their_sizes_or_names(tmp_path):
     ("changes", "pattern"),
     [
         ({"elevation": None}, "elevation: the variable is missing.*it has: x, y"),
-        ({"x": None}, "x: the variable is missing"),
         ({"x": X[::-1]}, "x: the coordinates do not increase.*reverse the axis"),
-        ({"y": np.zeros(5)}, "y: the coordinates do not increase: 0 m, then 0 m at index 1"),
         ({"y": np.array([0.0, np.nan, 1, 2, 3])}, "y: has a coordinate without a value"),
-        ({"x": X[:1]}, r"x: has the shape \(1,\)"),
         ({"elevation": heights()[:4]}, r"elevation: has the shape \(4, 7\); expected \(5, 7\) for the axes y, x, or"),
         ({"axes": ["x", "y"]}, r"elevation: has the shape \(5, 7\); expected \(7, 5\) for the axes x, y"),
         ({"y": X, "elevation": np.zeros((7, 7))}, r'elevation: .*y and x have the same .*axes=\["y", "x"\] in'),

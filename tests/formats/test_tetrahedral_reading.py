@@ -231,17 +231,13 @@ def test_a_line_or_a_number_too_few_too_many_or_wrong(section: str, form: str, t
     ("old", "new", "message"),
     [
         ("\n43 4 2 4 5 3 ", "\n43 4 2 4 5 900 ", "element 43 has a node that the file does not contain"),
-        ("\n43 4 2 4 5 3 ", "\n43 4 2 4 5 -3 ", "element 43 has a node that the file does not contain"),
         ("\n43 4 2 4 5 3 ", "\n43 4 2 4 5 3.5 ", "'3.5' is not an integer"),
         ("\n43 4 2 4 5 ", "\n43 77 2 4 5 ", "elements of Gmsh's type 77 are not known"),
         ("\n43 4 2 4 5 ", "\n43 4 2 0 5 ", "1 of 24 tetrahedra are in no group, the first is element 43"),
         ("\n6 ", "\n3 ", "node 3 appears twice"),
         ("\n3 0.0 ", "\n3 nan ", "1 vertex has a position that is not a finite number; the first belongs to element"),
-        ("\n3 0.0 ", "\n3 1e999 ", "not a finite number"),
-        ("2.2 0 8", "4 0 8", "it is of version 4 of Gmsh's format"),
         ("$Nodes", "$Points", "section $Points does not end with $EndPoints"),
         ('"top"', '"tops"', "'tops' has a name that is not known"),
-        ('"sides"', '"absorbin"', "'absorbin' has a name that is not known"),
     ],
 )
 def test_what_stands_wrong_in_a_file_is_told(old: str, new: str, message: str, tmp_path: Path) -> None:
@@ -301,11 +297,8 @@ def test_a_volume_in_two_groups(tmp_path: Path) -> None:
     ("kind", "nodes", "message"),
     [
         (5, 8, "it has 1 hexahedron in addition to 6 tetrahedra; the first is element 11"),
-        (7, 5, "1 pyramid in addition to"),
-        (6, 6, "1 wedge in addition to"),
         (3, 4, "1 quad in addition to"),
         (11, 10, "1 tetrahedron of 10 nodes in addition to 6 tetrahedra"),
-        (9, 6, "1 triangle of 6 nodes in addition to"),
     ],
 )
 def test_other_cells(kind: int, nodes: int, message: str, form: str, tmp_path: Path) -> None:

@@ -76,12 +76,9 @@ def test_rounded_quality_factors_have_no_bulk_attenuation():
     ("change", "where", "words"),
     [
         ({"band": [2, 1]}, "band", "must be at least 1.5 times the first"),
-        ({"band": [0, 1]}, "band", "must be greater than 0"),
         ({"band": [1]}, "band", "expected 2 numbers"),
         ({"mechanisms": 9}, "mechanisms", "8"),
-        ({"mechanisms": 0}, "mechanisms", "1"),
         ({"exponent": 1}, "exponent", "less than 1"),
-        ({"exponent": -0.1}, "exponent", "at least 0"),
         ({"corner_frequency": 0}, "corner_frequency", "greater than 0"),
         ({"quality": 0}, "quality", "quality"),
     ],
@@ -262,24 +259,6 @@ def test_a_description_with_attenuation_survives_yaml():
     again = lw.Simulation.from_text(simulation.to_yaml())
     assert again == simulation and again.material.layers[1].qp == 155.9
     assert again.anelasticity.body is simulation.anelasticity.body
-
-
-def test_lines_and_summary():
-    """Q of LOH.3 is within 3% over two decades; the velocity increases by 3.7% where Q is 40."""
-    found = described(loh3.material(band=[0.1, 10.0])).anelasticity
-    assert 0.029 < found.deviation < 0.031
-    lines = dict(found.lines())
-    assert list(lines) == ["attenuation", "mechanisms", "phase velocities"]
-    assert lines["attenuation"].startswith("Qkappa and Qmu of 40 to ")
-    assert lines["attenuation"].endswith(", independent of frequency")
-    assert lines["mechanisms"] == f"3, for 0.1 to 10 Hz, where Q deviates by at most {100 * found.deviation:.2g}%"
-    words = f"vp and vs at 2.5 Hz; where Q is 40, velocity increases by {100 * found.dispersion:.2g}% from 0.1 to 10 Hz"
-    assert lines["phase velocities"] == words
-    summary = found.summary()
-    assert summary["quality_min"] == pytest.approx(40.0) and summary["band_hz"] == [0.1, 10.0]
-    assert summary["corner_frequency_hz"] is None and len(summary["relaxation_frequencies_hz"]) == 3
-    growing = described(loh3.material(exponent=0.3)).anelasticity
-    assert dict(growing.lines())["attenuation"].endswith(", as (f / 1 Hz)^0.3 above 1 Hz")
 
 
 def test_check_reports_attenuation():

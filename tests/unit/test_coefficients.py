@@ -10,8 +10,6 @@ from lithowave.solvers.finite_difference import (
     SIZES,
     closed_summation,
     derivative_norm,
-    face_closure,
-    plain_summation,
     taylor_coefficients,
 )
 from verification_tools import record
@@ -45,21 +43,6 @@ def test_closures(order: int) -> None:
     assert node_weights.min() > 0.3 and half_weights.min() > 0.3
     norm = derivative_norm(order, closed=True)
     assert norm <= 1.005 * 2 * np.abs(taylor_coefficients(order)).sum()
-
-
-@pytest.mark.parametrize("order", ORDERS)
-def test_closure_changes_rebuild_the_operators(order: int) -> None:
-    """What the kernels add to the plain stencil gives G and D = -H_n^-1 Q^T."""
-    count = 40
-    closure = face_closure(order)
-    plain = plain_summation(taylor_coefficients(order), count)
-    summation, node_weights, half_weights = closed_summation(order, count)
-    half, node = plain.copy(), -plain.T.copy()
-    half[: closure.half_change.shape[0], : closure.half_change.shape[1]] += closure.half_change
-    node[: closure.node_change.shape[0], : closure.node_change.shape[1]] += closure.node_change
-    assert half == pytest.approx(summation / half_weights[:, None], abs=1e-10)
-    assert node == pytest.approx(-summation.T / node_weights[:, None], abs=1e-10)
-    assert closure.node_change.shape[0] == closure.half_change.shape[0]
 
 
 def rayleigh_speed(vp: float, vs: float) -> float:

@@ -240,15 +240,6 @@ def test_a_low_pass_that_cannot_be_is_refused(tmp_path, frequency):
         compare_runs(run, run, max_frequency=frequency)
 
 
-def test_what_a_run_tells_of_itself_may_be_damaged(tmp_path):
-    run = describe(write_run(tmp_path / "a"), "[1, 2]", order=4)
-    reference = write_run(tmp_path / "b")
-    (reference / "run.json").write_text("[1")
-    (reference / "simulation.yaml").write_text("solver: none")
-    comparison = compare_runs(run, reference, wavelets=False)
-    assert comparison.methods == ("", "") and "\n" not in title(comparison)
-
-
 def test_the_figure_is_drawn(tmp_path):
     run = make_run_folder(tmp_path / "run", 3, samples=100, points=5, steps=1, vertical_plane=False)
     path = compare_runs(run, run, wavelets=False).figure(tmp_path / "out" / "compare.png")

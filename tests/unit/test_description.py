@@ -118,10 +118,6 @@ def test_a_file_is_read_as_it_stands(folder):
     assert simulation.shortest_wavelength == 400.0
 
 
-def test_text_is_read_like_a_file(folder):
-    assert lw.Simulation.from_text(FULL, folder) == lw.Simulation.from_file(folder / "loh1.yaml")
-
-
 def test_python_objects_and_dictionaries_say_the_same():
     built = lw.Simulation(
         domain=lw.Domain(x=np.array([0.0, 1000.0]), y=(0, 1000), z=("-1 km", 0)),
@@ -186,10 +182,6 @@ def test_lines_of_entries_and_of_what_is_not_written():
     assert document.line_of(("a", 1, "b", "c")) == 4
     assert document.line_of(("a", 1, "nothing", 5)) == 3
     assert document.line_of(("other",)) == 1
-
-
-def test_merge_keys_are_understood():
-    assert read_document("a: &a {x: 1}\nb: {<<: *a, y: 2}\n").data["b"] == {"x": 1, "y": 2}
 
 
 # --- resolved YAML
@@ -282,18 +274,6 @@ def test_overrides_replace_single_entries(folder):
     assert simulation.solver.order == 4
 
 
-def test_defaults_follow_overrides():
-    changed = small().with_overrides({"solver.order": 8, "solver.max_frequency": 4})
-    assert changed.solver.points_per_wavelength == 9.0
-    assert changed.output.sampling_interval == 0.02
-
-
-def test_null_takes_an_entry_away(folder):
-    simulation = lw.Simulation.from_file(folder / "loh1.yaml")
-    changed = simulation.with_overrides({"solver.points_per_wavelength": None, "solver.spacing": "50 m"})
-    assert changed.solver.spacing == 50.0
-
-
 def test_overrides_of_a_file_may_make_it_valid(folder):
     (folder / "bad.yaml").write_text(FULL.replace("order: 4", "order: 5"))
     assert lw.Simulation.from_file(folder / "bad.yaml", {"solver.order": 6}).solver.order == 6
@@ -327,12 +307,6 @@ def test_local_coordinates_are_a_transverse_mercator():
     assert (longitude, latitude) == pytest.approx((-117.5, 34.2), abs=1e-10)
 
 
-def test_arrays_are_projected_at_once():
-    domain = lw.Domain(x=[-1, 1], y=[-1, 1], z=[-1, 0], crs={"longitude": 10, "latitude": 50})
-    x, y = domain.to_local(np.array([10.0, 10.1]), np.array([50.0, 50.1]))
-    assert x.shape == y.shape == (2,)
-
-
 def test_lines_and_planes_of_receivers():
     line = {
         "network": "AB",
@@ -361,20 +335,6 @@ def test_stations_with_latitude_and_longitude(tmp_path):
     assert any("elevation" in warning and "CI.CHN" in warning for warning in simulation.warnings())
 
 
-@pytest.mark.parametrize("key", [{}, {"coordinates": "cartesian"}])
-def test_stations_with_y_and_x(tmp_path, key):
-    (tmp_path / "STATIONS").write_text("A XX 700.0 400.0 0.0 10.0\n")
-    (receiver,) = small(receivers=[{"file": str(tmp_path / "STATIONS"), **key}]).receiver_list()
-    assert receiver.position == (400.0, 700.0, -10.0)
-
-
-def test_geographic_points(tmp_path):
-    point = {"name": "A", "longitude": -117.7, "latitude": 34.0, "depth": "1 km"}
-    simulation = event(tmp_path).with_overrides({"receivers": [point]})
-    x, y = simulation.domain.to_local(-117.7, 34.0)
-    assert simulation.receiver_list()[0].position == (x, y, -1000.0)
-
-
 # --- mechanisms
 
 
@@ -393,20 +353,6 @@ def test_a_double_couple_from_slip_and_normal():
         tensor = 2.0 * (np.outer(normal, slip) + np.outer(slip, normal))
         expected = [tensor[0, 0], tensor[1, 1], tensor[2, 2], tensor[0, 1], tensor[0, 2], tensor[1, 2]]
         assert mechanism.components == pytest.approx(expected, abs=1e-12)
-
-
-def test_known_double_couples():
-    # Vertical fault along North, left-lateral: M_NE = M0.
-    left_lateral = lw.DoubleCouple(strike=0, dip=90, rake=0, m0=1.0).components
-    assert left_lateral == pytest.approx((0, 0, 0, 1, 0, 0), abs=1e-15)
-    # A thrust at 45 degrees along North: pressure East-West, tension vertical.
-    thrust = lw.DoubleCouple(strike=0, dip=45, rake=90, m0=1.0).components
-    assert thrust == pytest.approx((-1, 0, 1, 0, 0, 0), abs=1e-15)
-
-
-def test_moment_magnitude():
-    assert lw.DoubleCouple(strike=0, dip=90, rake=0, mw=6).scalar_moment == pytest.approx(10**18.1)
-    assert (math.log10(lw.DoubleCouple(strike=0, dip=90, rake=0, m0=1e18).scalar_moment) - 9.1) / 1.5 < 6
 
 
 # --- events from files
@@ -524,27 +470,11 @@ def test_equal_warnings_of_many_sources_are_one_sentence():
     assert lone.startswith("sources[1].time_function: its spectrum falls to 5% only at 3.9 Hz")
 
 
-def test_equal_warnings_of_the_events_of_a_file_are_one_sentence(tmp_path):
-    second = "\n" + CMT.format(time_shift=1.0, half_duration=0.5).replace("ci14383980", "aftershock")
-    (tmp_path / "CMTSOLUTION").write_text(CMT.format(time_shift=5.0, half_duration=1.0) + second)
-    domain = {**SMALL["domain"], "crs": {"longitude": -117.766, "latitude": 33.949}}
-    [told] = source_warnings(
-        domain={**domain, "z": [-20000, 0]}, sources=[{"file": tmp_path / "CMTSOLUTION", "delay": 5}], duration=30,
-        solver={"max_frequency": 0.2},
-    )  # fmt: skip
-    assert "2 of 2 time functions" in told
-    assert "(first: sources[0] (ci14383980), worst: sources[0] (aftershock))" in told
-
-
 def test_many_sources_outside_are_not_listed_one_by_one():
     with pytest.raises(lw.InputError) as refused:
         small(sources=many(30, position=[0, 0, 10]))
     lines = str(refused.value).splitlines()
     assert len(lines) == 6 and "sources: 25 more sources are outside the domain." in lines
-
-
-def test_a_sound_description_has_no_warning():
-    assert small(receivers=[{"name": "A", "position": [0, 0, 0]}]).warnings() == []
 
 
 def test_a_description_cannot_be_changed_in_place():

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import lithowave as lw
-from lithowave.description import METHODS, PARAMETERS_BY_METHOD
 from lithowave.media import ElasticProperties
 from lithowave.mesh import tetrahedral_box, write_gmsh
 
@@ -65,17 +64,6 @@ def test_the_order_is_a_default_that_is_not_set():
     assert (changed.solver.order, changed.solver.points_per_wavelength) == (3, 14.0)
 
 
-@pytest.mark.parametrize(
-    ("order", "usual", "least"), [(2, 24, 10), (3, 14, 7), (4, 10, 5), (5, 7, 4), (6, 7, 4), (7, 7, 4)]
-)
-def test_points_per_wavelength_by_order(order, usual, least):
-    solver = lw.Solver(method="discontinuous_galerkin", order=order, spacing=100.0)
-    assert (solver.recommended_points, solver.smallest_points) == (usual, least)
-    assert solver.resolution_points(300.0) == 3.0 * order
-    frequency = galerkin(solver={"spacing": 600.0, "order": order}).resolved_frequency
-    assert frequency == pytest.approx(3000.0 * order / (usual * 600.0))
-
-
 def test_the_size_of_elements_is_checked():
     solver = {"max_frequency": 3.0, "spacing": 800.0}
     [told] = galerkin(solver=solver).warnings()
@@ -110,24 +98,6 @@ def test_the_size_of_elements_is_checked():
 def test_refused_solvers(method, solver, words):
     given = {"method": method, "max_frequency": 3, **solver}
     refused(lambda: lw.Simulation(**content(solver=given)), *words)
-
-
-def test_local_time_steps_may_be_left_open():
-    for value in (True, False, None):
-        given = {"method": "discontinuous_galerkin", "max_frequency": 3, "local_time_steps": value}
-        assert lw.Solver(**given).local_time_steps is value
-    assert lw.Solver(max_frequency=3, local_time_steps=None).local_time_steps is None
-
-
-def test_keys_of_methods_agree():
-    assert PARAMETERS_BY_METHOD["discontinuous_galerkin"] == ("order", "local_time_steps", "refine_sources")
-    fields = lw.Solver.model_fields
-    for name, method in METHODS.items():
-        assert set(method.keys) <= set(fields) and method.default in method.smallest
-        assert set(method.recommended) == set(method.smallest)
-        assert all(method.smallest[order] < usual for order, usual in method.recommended.items())
-        solver = lw.Solver(method=name, max_frequency=1)
-        assert not set(solver.foreign_keys) & set(method.keys)
 
 
 def test_another_method_drops_the_parameters_of_this_one():
@@ -237,12 +207,6 @@ def test_the_slowest_wave_of_a_fluid_is_p():
     assert "6.25 points per wavelength; 7 are usual" in told
 
 
-def test_fluids_below_the_domain_do_not_count():
-    deep = {"layers": [{"top": 0, **ROCK}, {"top": -1500, **WATER}]}
-    assert galerkin(material=deep).material_extremes["slowest"] == 3000.0
-    assert lw.Simulation(**content(material=deep, solver={"max_frequency": 3})).shortest_wavelength == 1000.0
-
-
 def test_gridded_models_and_functions_may_hold_fluids(tmp_path):
     axes = {"x": [-1000.0, 1000.0], "y": [-1000.0, 1000.0], "z": [-1000.0, -500.0, 0.0]}
     ones = np.ones((2, 2, 3))
@@ -282,9 +246,3 @@ def test_shear_in_a_fluid_is_told(change, told):
     source = {key: value for key, value in {**SHEAR, **change}.items() if value is not None}
     expected = ["sources[0]: it is in a fluid, where only the isotropic part of a moment tensor makes waves."]
     assert galerkin(material=SEA, sources=[source]).warnings() == (expected if told else [])
-
-
-def test_shear_of_many_sources_in_a_fluid_is_one_sentence():
-    solid = {**SHEAR, "position": [0, 0, -300]}
-    [told] = galerkin(material=SEA, sources=[solid, *[SHEAR] * 50]).warnings()
-    assert told.startswith("sources: 50 of 51 point sources (first: sources[1]) are in a fluid")

@@ -90,17 +90,6 @@ def test_the_degree_is_a_default_that_is_not_set():
     assert set(RECOMMENDED_POINTS_BY_DEGREE) == set(SMALLEST_POINTS_BY_DEGREE) == set(range(2, 9))
 
 
-def test_resolution_of_both_methods():
-    grid = lw.Solver(spacing=100.0, order=6)
-    assert (grid.resolution_points(700.0), grid.recommended_points, grid.smallest_points) == (7.0, 9.0, 4.0)
-    assert (grid.degree, grid.order_text) == (None, "order 6")
-    mesh = lw.Solver(method="spectral_element", spacing=100.0, degree=5)
-    assert (mesh.resolution_points(100.0), mesh.recommended_points, mesh.smallest_points) == (5.0, 6.0, 4.0)
-    assert lw.Solver(max_frequency=1).resolution_points(100.0) is None
-    frequency = spectral(solver={"method": "spectral_element", "spacing": 600.0, "degree": 3}).resolved_frequency
-    assert frequency == pytest.approx(3000.0 / (9.0 * 600.0 / 3))
-
-
 def test_the_size_of_elements_is_checked():
     solver = {"method": "spectral_element", "max_frequency": 3.0, "spacing": 800.0}
     [told] = spectral(solver=solver).warnings()
@@ -177,20 +166,7 @@ def test_resolved_yaml_reads_back_as_an_equal_simulation(changes):
     assert "degree: " in text and "order: " not in text and "passes: " not in text
 
 
-def test_resolved_yaml_with_a_topography(folder):
-    simulation = hilly(folder)
-    assert f"topography: {folder / 'ground.npz'}" in simulation.to_yaml()
-    assert lw.Simulation.from_text(simulation.to_yaml()) == simulation
-    assert folder / "ground.npz" in simulation.input_files()
-    assert simulation.material_extremes["vs_min"] == 3000.0
-
-
 # --- boundaries and limits of methods
-
-
-def test_absorption_is_a_layer_unless_another_is_named():
-    assert lw.Boundaries().resolved_absorption() == "layer"
-    assert lw.Boundaries(absorption="stacey").resolved_absorption() == "stacey"
 
 
 @pytest.mark.parametrize(

@@ -17,26 +17,17 @@ from lithowave.solvers.discontinuous_galerkin import (
     ORDERS,
     RIGID,
     ElementMaterials,
-    basis_gradients,
     basis_values,
-    face_mode_count,
-    face_modes,
     face_values,
     isotropic_faces,
     make_geometry,
     make_reference,
     mode_count,
-    modes,
     tetrahedron_rule,
     triangle_rule,
 )
 
 ROUNDING = 2e-12
-
-
-def inside(count: int, dimension: int, seed: int = 0) -> np.ndarray:
-    """Random points of the reference tetrahedron or triangle."""
-    return np.random.default_rng(seed).dirichlet(np.ones(dimension + 1), count)[:, :dimension]
 
 
 def powers(degree: int, dimension: int) -> list[tuple[int, ...]]:
@@ -58,41 +49,6 @@ def test_quadrature_is_exact_to_the_degree_told_and_no_further(rule, dimension, 
         errors = np.array(errors)
         assert errors[degrees <= 2 * count - loss].max() < 1e-13
         assert errors[degrees == 2 * count - loss + 1].max() > 1e-9
-
-
-@pytest.mark.parametrize("order", ORDERS)
-def test_functions_are_orthonormal_span_all_polynomials_and_are_sorted_by_degree(order: int) -> None:
-    for rule, values, of, count, dimension in (
-        (tetrahedron_rule, basis_values, modes, mode_count, 3),
-        (triangle_rule, face_values, face_modes, face_mode_count, 2),
-    ):
-        points, weights = rule(order + 2)
-        found = values(order, points)
-        assert len(found) == count(order) == len(powers(order - 1, dimension))
-        np.testing.assert_allclose((found * weights) @ found.T, np.eye(len(found)), atol=ROUNDING)
-        degrees = [sum(one) for one in of(order)]
-        assert degrees == sorted(degrees)
-        # Functions of degree d and less are those of the basis of order d + 1, and give every monomial of degree d.
-        test = inside(40, dimension)
-        everywhere = values(order, test)
-        for lower in range(1, order + 1):
-            some = found[: count(lower)] * weights
-            for one in powers(lower - 1, dimension)[:: max(1, order - 4)]:
-                gains = some @ np.prod(points ** np.array(one), axis=1)
-                expected = np.prod(test ** np.array(one), axis=1)
-                np.testing.assert_allclose(gains @ everywhere[: count(lower)], expected, atol=ROUNDING)
-
-
-@pytest.mark.parametrize("order", ORDERS)
-def test_gradients_are_those_of_the_values(order: int) -> None:
-    points, step = inside(5, 3), 1e-3
-    found = basis_gradients(order, points)
-    shifts = step * np.eye(3)
-    # Central differences of fourth order.
-    values = {n: [basis_values(order, points + n * shift) for shift in shifts] for n in (-2, -1, 1, 2)}
-    for c in range(3):
-        slope = (8 * (values[1][c] - values[-1][c]) - (values[2][c] - values[-2][c])) / (12 * step)
-        np.testing.assert_allclose(found[c], slope, atol=1e-9 * 4.0**order)
 
 
 @pytest.mark.parametrize("order", ORDERS)
@@ -122,22 +78,6 @@ def test_matrices_are_those_of_another_basis_and_quadrature(order: int) -> None:
         places = corners[0] + nodes[2] @ (corners[1:] - corners[0])
         trace = theirs(3, places) * weights[2] @ face.T
         np.testing.assert_allclose(own, change.T @ trace @ change_face, atol=1e-11)
-
-
-@pytest.mark.parametrize("order", ORDERS)
-def test_matrices_have_the_zeros_and_signs_that_the_kernels_count_on(order: int) -> None:
-    reference = make_reference(order)
-    assert reference.levels == tuple(len(powers(order - 1 - d, 3)) for d in range(order)) + (0,)
-    for matrix in reference.derivatives:
-        for columns, rows, lower in zip(reference.levels, reference.levels[1:], reference.levels[2:], strict=False):
-            # A derivative of the first functions needs those of a lower degree alone, but of these the highest too.
-            assert (matrix[rows:, :columns] == 0).all()
-            assert (matrix[lower:rows, :columns] != 0).any()
-    sign = np.array([(-1.0) ** p for p, _, _ in modes(order)])
-    np.testing.assert_allclose(reference.traces[3], sign[:, None] * reference.traces[2], atol=ROUNDING)
-    # What is left out as zero is so: neither table holds small numbers.
-    for table in (reference.derivatives, reference.traces):
-        assert np.abs(table[table != 0]).min() > 1e-4
 
 
 def test_neighbours_in_all_relations_see_one_trace() -> None:

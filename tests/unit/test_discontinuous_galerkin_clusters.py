@@ -10,17 +10,11 @@ import pytest
 from lithowave.mesh import TetrahedralMesh, layered_box, split_hexahedra
 from lithowave.solvers import make_schedule
 from lithowave.solvers.discontinuous_galerkin import (
-    ALIKE,
-    FASTER,
-    SLOWER,
-    BlockLayout,
     DiscontinuousGalerkinPlan,
     ElementMaterials,
     basis_values,
     limit_cluster_jumps,
-    make_arrangement,
     make_clusters,
-    make_links,
     raw_clusters,
     tetrahedron_rule,
 )
@@ -137,46 +131,6 @@ def test_smoothing_takes_no_more_than_it_must() -> None:
     np.testing.assert_array_equal(found, (raw + distance).min(axis=1))
 
 
-@pytest.mark.parametrize("lanes", [1, 8, 32])
-def test_blocks_and_links(lanes: int) -> None:
-    mesh = box((3, 2, 2))
-    neighbors, cluster = element_neighbors(mesh), random_clusters(mesh, 3)
-    anisotropic = np.random.default_rng(0).random(mesh.element_count) < 0.05
-    made = make_arrangement(BlockLayout(lanes, True), cluster, neighbors, anisotropic)
-    np.testing.assert_array_equal(made.slots[made.place], np.arange(mesh.element_count))
-    assert (made.slots >= 0).sum() == mesh.element_count
-    for group in made.groups:
-        own = made.slots[group.first * lanes : group.end * lanes]
-        own = own[own >= 0]
-        across = np.where(neighbors[own] >= 0, neighbors[own], own[:, None])
-        assert ((anisotropic[own] | anisotropic[across].any(axis=1)) == group.anisotropic).all()
-        further = cluster[across] - cluster[own][:, None]
-        expected = np.where((further < 0).any(axis=1), FASTER, np.where((further > 0).any(axis=1), SLOWER, ALIKE))
-        assert (expected == group.mixed).all()
-        begins = [group.first, *group.ends[:-1]]
-        for number, (first, end) in enumerate(zip(begins, group.ends, strict=True)):
-            part = made.slots[first * lanes : end * lanes]
-            assert (cluster[part[part >= 0]] == number).all()
-            assert (made.block_cluster[first:end] == number).all()
-    links = make_links(made, cluster, mesh.neighbors)
-    written = set()
-    for e in range(mesh.element_count):
-        for face in range(4):
-            place, link = made.place[e], links.second[made.place[e], face]
-            if mesh.neighbors[e, face] < 0:
-                assert links.neighbor[place, face] == links.slots - 1 and link == ALIKE
-                continue
-            other, its_face = divmod(int(mesh.neighbors[e, face]), 4)
-            assert links.neighbor[place, face] == 4 * made.place[other] + its_face
-            back = links.second[made.place[other], its_face]
-            relation = np.sign(cluster[other] - cluster[e])
-            assert link & 3 == {0: ALIKE, 1: SLOWER, -1: FASTER}[relation]
-            if link & 3 != ALIKE:
-                assert link >> 2 == back >> 2 and 4 * len(made.slots) <= link >> 2 < links.slots - 1
-                written.add(link >> 2)
-    assert len(written) == links.slots - 1 - 4 * len(made.slots)  # each half has its own slot
-
-
 # ---------------------------------------------------------------------------------- local steps against one step
 
 
@@ -204,43 +158,6 @@ def element_of(plan: DiscontinuousGalerkinPlan, relation: int) -> int:
     middles = plan.mesh.element_vertices().mean(axis=1)
     distance = np.linalg.norm(middles - [1.5, 1.5, -0.5], axis=1)
     return int(np.argmin(np.where(fits, distance, np.inf)))
-
-
-def seismograms(
-    plan: DiscontinuousGalerkinPlan, sources: list, receivers: np.ndarray, every: int, count: int
-) -> np.ndarray:
-    """Velocity and stress over an impedance (times, receivers, 9)."""
-    solver = make_solver(plan, simulation=experiment(sources, receivers))
-    solver.start_records(count, stress=True)
-    for step in range(every * count):
-        if step % every == 0:
-            solver.record(step // every)
-        solver.advance(step)
-    found = solver.records(count).wait()
-    return np.concatenate([found["velocity"], found["stress"] / (RHO * VP)], axis=2)
-
-
-def test_seismograms_are_those_of_one_step() -> None:
-    """Sources with neighbours that step alike, slower and faster; receivers in elements of all clusters."""
-    cluster = local_clusters(graded_plan(None))
-    plans = [graded_plan(cluster), graded_plan(None)]
-    assert plans[0].clustering.count >= 3
-    corners = plans[0].mesh.element_vertices(np.array([element_of(plans[0], relation) for relation in (0, 1, -1)]))
-    alike, slower, faster = np.einsum("k,nki->ni", [0.4, 0.3, 0.2, 0.1], corners)
-    sources = [
-        source(alike, 0.5, force=(1.0, -0.5, 0.7)), source(slower, 0.5, moment=(1, -1, 2, 0.5, 0.3, -0.7)),
-        source(faster, 0.5, moment=(0.5, 1, 2, -0.5, 1.3, 0.7)),
-    ]  # fmt: skip
-    receivers = np.array([[0.7, 2.2, 0.0], [2.6, 0.8, -0.4], [1.2, 2.4, -0.7], [2.3, 1.1, -1.9], [0.4, 0.5, -2.8]])
-    ticks, every = plans[0].clustering.ticks, 4
-    count = int(4.8 / plans[0].schedule.time_step / every)
-    local, one = (
-        seismograms(plan, sources, receivers, between, count)
-        for plan, between in zip(plans, (every, every * ticks), strict=True)
-    )
-    assert np.abs(one).max(axis=(0, 2)).min() > 1e-2 * np.abs(one).max()  # the waves are everywhere
-    # An element does not see the jump at its faces before the step ends: at a source that is much, in a long step more.
-    assert relative_l2(local, one) < 4e-3
 
 
 @pytest.mark.parametrize("parts, limit", [(1, 8e-3), (2, 1e-3)])

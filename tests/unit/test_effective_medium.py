@@ -17,10 +17,8 @@ from lithowave.solvers.finite_difference import (
     LAWS,
     PlaneAverages,
     at_node,
-    between_nodes,
     laminate,
     medium_planes,
-    sharpened,
     slab_between,
 )
 from lithowave.solvers.finite_difference.plan import plan
@@ -129,28 +127,6 @@ def test_uniform_media_remain_what_they_are() -> None:
         assert values[name].flat[0] == pytest.approx(value, rel=1e-12)
     assert values["compliance_xz"].flat[0] == pytest.approx(1 / (2500 * 2200**2), rel=1e-12)
     assert values["density"].flat[0] == pytest.approx(2500, rel=1e-12)
-
-
-def test_a_function_gives_the_averages_of_layers() -> None:
-    """Where the interface is between samples, and far from it."""
-
-    def value(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> tuple[np.ndarray, ...]:
-        soft = (z >= -1025.0) & (x < 1e9)
-        return tuple(np.where(soft, *pair) for pair in zip(SOFT, STIFF, strict=True))
-
-    layers, function = layered(-1025.0).medium, lw.Material(function=value).medium
-    x, y = np.array([100.0, 200.0]), np.array([50.0, 150.0, 250.0])
-    for levels in ((-1100.0, -1000.0), (-900.0, -800.0)):
-        exact, sampled = (between_nodes(slab_between(medium, x, y, *levels, 100.0)) for medium in (layers, function))
-        np.testing.assert_allclose(sampled, np.broadcast_to(exact, sampled.shape), rtol=2e-7)
-
-
-def test_sharpened_means_change_by_a_limited_part() -> None:
-    soft, stiff = medium_of(*SOFT), medium_of(*STIFF)
-    np.testing.assert_allclose(sharpened(soft, soft, soft), soft, rtol=1e-12)
-    found = sharpened(stiff, soft, soft)
-    assert found[9] == pytest.approx(SOFT[2] - (STIFF[2] - SOFT[2]) / 24)
-    assert found[8] == pytest.approx(0.95 * soft[8])
 
 
 def test_the_law_that_a_model_needs() -> None:

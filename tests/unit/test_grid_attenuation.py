@@ -18,7 +18,6 @@ from lithowave.solvers.finite_difference import (
     NODES,
     FiniteDifferenceSolver,
     GridAttenuation,
-    attenuation,
     choose_attenuation,
     code_planes,
     line_weights,
@@ -100,18 +99,6 @@ def test_a_subdomain_has_the_codes_of_the_grid():
     part = grid.part([(3, 12), (5, 14), (1, 11)])
     own = np.stack(list(code_planes(found, simulation, part, 0)), axis=1)
     assert np.array_equal(own, codes[:, 1:11, 5:14, 3:12])
-
-
-@pytest.mark.parametrize("mode", ["coarse", "full"])
-def test_equal_planes_of_layers_are_made_once(monkeypatch: pytest.MonkeyPatch, mode: str) -> None:
-    simulation = described(memory_variables=mode)
-    made = plan(simulation, make_backend("cpu", "double", 1))
-    found = list(code_planes(made.attenuation, simulation, made.grid, 2))
-    monkeypatch.setattr(attenuation, "PLANES_KEPT", 0)
-    for plane, expected in zip(found, code_planes(made.attenuation, simulation, made.grid, 2), strict=True):
-        assert np.array_equal(plane, expected)
-    # By parity: layer, interior, interface and the layer at the top; of layers alone, inside, outside.
-    assert len({id(plane) for plane in found}) <= 10 < len(found)
 
 
 def test_gridded_quality_factors_are_those_at_the_nodes():

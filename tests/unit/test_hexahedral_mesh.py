@@ -90,21 +90,6 @@ def test_every_face_has_two_elements_or_lies_on_one_side_of_the_box(mesh: Hexahe
     assert len(np.unique(mesh.vertices.round(6), axis=0)) == len(mesh.vertices)
 
 
-def test_sides_are_where_they_are_named(mesh: HexahedralMesh) -> None:
-    for axis, (name, (low, high)) in enumerate((("x", X), ("y", Y))):
-        for end, place in (("min", low), ("max", high)):
-            assert (face_corners(mesh, mesh.boundaries[f"{name}_{end}"])[..., axis] == place).all()
-    bottom = face_corners(mesh, mesh.boundaries["z_min"])[..., 2]
-    assert (bottom == mesh.vertices[:, 2].min()).all()
-
-
-def test_bottom_and_top_cover_the_box_once(mesh: HexahedralMesh) -> None:
-    bottom = face_areas(mesh, mesh.boundaries["z_min"]).sum()
-    flat = HexahedralMesh(mesh.vertices * [1, 1, 0], mesh.elements, mesh.materials, mesh.boundaries)
-    top = face_areas(flat, mesh.boundaries["z_max"]).sum()
-    np.testing.assert_allclose([bottom, top], 800.0 * 800.0, rtol=1e-12)
-
-
 @pytest.mark.parametrize("name", ["straight", "doubled"])
 def test_areas_and_volume_of_a_straight_box(name: str) -> None:
     interfaces, sizes = BOXES[name]
@@ -151,20 +136,6 @@ def test_sizes_are_kept_and_coarsened() -> None:
 def test_a_fine_layer_at_depth_keeps_the_mesh_above_fine() -> None:
     mesh = layered_box(X, Y, [0, -200, -400, -800], [(100, 100), (50, 50), (100, 100)])
     assert [len(mesh.boundaries[name]) for name in ("z_max", "z_min")] == [256, 64]
-
-
-def test_reordering_keeps_materials_and_sides() -> None:
-    mesh = layered_box(X, Y, *BOXES["doubled"])
-    order = np.random.default_rng(4).permutation(mesh.element_count)
-    other = mesh.reordered(order)
-    np.testing.assert_array_equal(other.elements, mesh.elements[order])
-    centre = mesh.vertices[other.elements].mean(axis=1)
-    np.testing.assert_array_equal(other.materials, (centre[:, 2] < -400).astype(int))
-    for name, faces in other.boundaries.items():
-        assert len(faces) == len(mesh.boundaries[name])
-        axis = "xyz".index(name[0])
-        place = face_corners(mesh, mesh.boundaries[name])[0, 0, axis]
-        assert (face_corners(other, faces)[..., axis] == place).all()
 
 
 def test_an_element_inside_out_is_named() -> None:

@@ -7,11 +7,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-from numba.core.caching import IndexDataCacheFile
-
-from lithowave.backends import VariantFiles
-
 PROGRAM = """
 from lithowave.backends.kernel_cache import njit
 
@@ -55,25 +50,6 @@ def test_compilation_is_announced_once_and_only_if_the_cache_lacks_a_kernel(tmp_
         assert done.stdout == ""
         texts.append(done.stderr)
     assert texts[0].count("compiling kernels for this processor, up to a minute") == 1 and texts[1] == ""
-
-
-@pytest.mark.parametrize(("kind", "wrong"), [(VariantFiles, False), (IndexDataCacheFile, True)])
-def test_variants_saved_at_once_are_not_mixed_up(kind: type, wrong: bool, tmp_path: Path) -> None:
-    """A second process has read the index before the first one wrote it, and writes its variant in between. Numba's own
-    files then lead from one variant to the code of the other."""
-    first, second, reader = (kind(str(tmp_path), "kernel", 1.0) for _ in range(3))
-    written = first._save_data
-
-    def interrupted(name: str, data: str) -> None:
-        second.save("order 8", "code of order 8")
-        written(name, data)
-
-    second._load_index = dict
-    first._save_data = interrupted
-    first.save("order 4", "code of order 4")
-    assert (reader.load("order 8") == "code of order 4") == wrong
-    if not wrong:
-        assert reader.load("order 4") == "code of order 4" and reader.load("order 8") == "code of order 8"
 
 
 def test_a_second_process_finds_all_variants(tmp_path: Path) -> None:

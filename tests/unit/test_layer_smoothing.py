@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
 
 import numpy as np
 import pytest
@@ -13,7 +12,6 @@ from lithowave.backends import make_backend
 from lithowave.solvers.finite_difference import LARGEST, LayerSmoothing, smoothed_boxes, smoothing_of
 
 CELLS, SHAPE, VISCOSITY = 6, (31, 28, 24), 0.0156
-SIDES = {f"{axis}_{side}": "absorbing" for axis in "xyz" for side in ("min", "max")}
 
 
 def plan(wavelengths: float = 8.0, cells: int = CELLS):
@@ -35,18 +33,6 @@ def smoothed(fields: np.ndarray, the_plan=None) -> np.ndarray:
     kernels = backend.kernels("lithowave.solvers.finite_difference", "kernels", order=4)
     LayerSmoothing(the_plan, backend, kernels, None).apply(arrays, 0)
     return np.array([array[inner] for array in arrays.values()])
-
-
-def test_waves_of_a_leapfrog_scheme_decay_if_their_velocity_is_multiplied_after_each_step() -> None:
-    """A wave: v -> f (v - a s), s -> s + a v, for all 0 <= a < 2, 0 <= f < 1; not for f < 0, nor every second step."""
-
-    def largest(a: float, f: float, steps: int = 1) -> float:
-        step = np.array([[1.0, -a], [0.0, 1.0]]) @ np.array([[1.0, 0.0], [a, 1.0]])
-        return np.abs(np.linalg.eigvals(np.diag([f, 1.0]) @ np.linalg.matrix_power(step, steps))).max()
-
-    values = [largest(a, f) for a, f in itertools.product(np.linspace(0, 1.99, 80), np.linspace(0, 0.99, 40))]
-    assert max(values) <= 1 + 1e-12
-    assert largest(1.99, -0.2) > 1.1 and max(largest(a, 0.5, 2) for a in np.linspace(0, 1.99, 80)) > 1.1
 
 
 def test_the_strength() -> None:

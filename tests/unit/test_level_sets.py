@@ -130,15 +130,6 @@ def test_moves_turn_no_element_over(seed: int) -> None:
     assert mesh.volumes().sum() == pytest.approx(8, rel=1e-12)
 
 
-def test_a_second_body_leaves_the_first_in_place() -> None:
-    first, inside = cut_along(box(10), sphere(0.5))
-    marked = replace(first, materials=inside.astype(np.int64))
-    second, other = cut_along(marked, sphere(0.5, (0.4, 0.1, 0)))
-    check_conforming(second)
-    assert second.volumes()[second.materials == 1].sum() == pytest.approx(first.volumes()[inside].sum(), rel=1e-12)
-    assert 0 < second.volumes()[other & (second.materials == 1)].sum() < first.volumes()[inside].sum() / 1.5
-
-
 def test_wrong_input_is_refused() -> None:
     whole = box(4)
     with pytest.raises(InputError, match=r"level: it is not finite at \(-1, -1, 1\) m"):

@@ -141,14 +141,6 @@ def test_three_elements_at_one_face_are_refused() -> None:
         exterior_quadrilaterals(np.vstack([mesh.elements, third]))
 
 
-def test_a_hanging_node_shows_as_exterior_faces_inside() -> None:
-    """Two elements beside one of twice the height share no face with it."""
-    low = box(1, 1, 2)
-    high = 100 + box(1, 1, 1).elements
-    high[0, [0, 3, 4, 7]] = low.elements[[1, 1, 0, 0], [1, 2, 5, 6]]
-    assert len(exterior_quadrilaterals(np.vstack([low.elements, high]))) == 10 + 6
-
-
 def test_the_morton_curve_fills_octants_one_after_the_other() -> None:
     mesh = shuffled(box(8, 8, 8))
     order = morton_order(mesh.vertices, mesh.elements)
@@ -169,14 +161,6 @@ def test_neighbours_differ_in_colour(mesh: HexahedralMesh) -> None:
             for group in groups_of_color(colors):
                 corners = one.elements[group].ravel()
                 assert len(np.unique(corners)) == len(corners) > 0
-
-
-def test_doublings_need_few_colours_more() -> None:
-    """Eight hold nearly everything; the bricks of the doublings need some more."""
-    mesh = layered_box((0, 32), (0, 32), [0, -6, -40], [(1, 1), (4, 4)])
-    colors = color_elements(mesh.local().elements)
-    assert colors.max() < 16
-    assert np.bincount(colors)[:8].sum() > 0.8 * mesh.element_count
 
 
 def test_more_colours_than_a_word_has_bits_are_refused() -> None:

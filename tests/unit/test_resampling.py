@@ -131,16 +131,6 @@ def test_means_of_half_steps_are_made_good() -> None:
     assert max(errors.values()) < 1e-4, errors
 
 
-def test_the_last_samples_do_not_amplify_rounding_errors() -> None:
-    """The steps after the last sample keep the sum of squares of the weights small: 1.2, and 100^2 without them."""
-    schedule = Schedule(STEP, STEP, 0.0173, 346, corrected_frequency=FREQUENCY)
-    resampling = Resampling(STEP, schedule.end, FREQUENCY)
-    place = np.array([schedule.end / STEP])
-    for last, bounds in ((schedule.steps, (0.3, 2.0)), (schedule.last_step, (1e3, np.inf))):
-        _, weights = resampling.weights(place, last=last)
-        assert bounds[0] < (weights**2).sum() < bounds[1]
-
-
 @pytest.mark.parametrize(("interval", "steps"), [(0.01, 40), (0.025, 40), (0.013, 101), (0.001, 30), (0.0999, 57)])
 def test_snapshots_are_at_the_closest_steps(interval: float, steps: int) -> None:
     schedule = Schedule(STEP, STEP, STEP, steps + 1)

@@ -7,7 +7,6 @@ import math
 import numpy as np
 import pytest
 from scipy.integrate import quad
-from scipy.special import gamma, kv
 
 from lithowave.description import Domain, DoubleCouple
 from lithowave.errors import InputError
@@ -65,19 +64,6 @@ def test_slip_is_positive_with_unit_mean(realizations):
     assert (realizations > 0.0).all()
     assert realizations.mean() == pytest.approx(1.0, abs=0.01)
     assert realizations.std() == pytest.approx(VARIATION, abs=0.01)
-
-
-def test_autocorrelation_of_slip_is_that_of_von_karman(realizations):
-    """rho(r) = 2^(1 - H) / Gamma(H) r^H K_H(r), with the distance r in correlation lengths."""
-    anomaly = realizations - 1.0
-    for axis, length in ((1, 2400.0), (2, 1600.0)):
-        for lag in (2, 6, 12, 20):
-            cut = [slice(None)] * 3
-            shifted = cut.copy()
-            cut[axis], shifted[axis] = slice(None, -lag), slice(lag, None)
-            measured = (anomaly[tuple(cut)] * anomaly[tuple(shifted)]).mean() / (anomaly**2).mean()
-            r = 200.0 * lag / length
-            assert measured == pytest.approx(2.0**0.25 / gamma(0.75) * r**0.75 * kv(0.75, r), abs=0.02)
 
 
 def test_spectrum_of_slip_is_that_of_von_karman(realizations):
@@ -184,21 +170,15 @@ def test_front_in_a_velocity_that_changes_with_depth():
     [
         ({"dip": 95.0}, "dip: 95; must be 0 or more and at most 90"),
         ({"length": 0.0}, "length: 0; must be greater than 0 and finite"),
-        ({"mw": math.nan}, "mw: nan"),
         ({"subfaults": (0, 3)}, r"subfaults: \(0, 3\); expected two integers"),
-        ({"subfaults": (2.5, 3)}, "subfaults: .*expected two integers"),
         ({"vs": [1.0, 2.0]}, r"vs: an array of shape \(2,\); expected a number or an array of shape \(20, 12\)"),
         ({"vs": -1.0}, "vs: has values that are not positive"),
         ({"shear_modulus": 3e10}, "density and shear_modulus are both given; give one"),
         ({"density": None}, "has neither density nor shear_modulus"),
         ({"longitude": 3.0}, "has no position or two"),
-        ({"position": None}, "has no position or two"),
         ({"reference": "center"}, "reference: 'center'; expected top_center or hypocenter"),
         ({"hypocenter": (11e3, 1e3)}, "hypocenter along strike, divided by length: 0.55"),
-        ({"hypocenter": (0.0, 13e3)}, "hypocenter down dip, divided by width"),
         ({"taper": 0.6}, "taper: 0.6; must be 0 or more and at most 0.5"),
-        ({"rise_time": 0.0}, "rise_time: 0"),
-        ({"hurst": 1.5}, "hurst: 1.5"),
         ({"correlation_length": (1e3, 0.0)}, "correlation_length: 0"),
     ],
 )  # fmt: skip

@@ -53,12 +53,6 @@ def test_the_other_side_of_the_earth_has_no_local_coordinates(chunk):
     assert np.isnan(chunk.to_local(*opposite)).all()
 
 
-def test_frames_and_axes_are_orthonormal_and_right_handed(chunk, points):
-    for rows in (chunk.frame, chunk.axes(*points[:2])):
-        assert np.allclose(rows @ np.swapaxes(rows, -1, -2), np.eye(3), rtol=0, atol=1e-14)
-        assert np.allclose(np.linalg.det(rows), 1.0)
-
-
 def test_axes_are_the_directions_of_growing_longitude_latitude_and_radius(chunk, points):
     x, y, z = points
     longitude, latitude = chunk.to_geographic(x, y)
@@ -83,12 +77,6 @@ def test_y_is_the_azimuth_of_the_chunk_at_its_center(chunk):
     east, north, _ = chunk.axes(0.0, 0.0)
     azimuth = np.degrees(np.arctan2(y @ east, y @ north))
     assert (azimuth - chunk.azimuth + 180.0) % 360.0 - 180.0 == pytest.approx(0.0, abs=1e-6)
-
-
-def test_sides_are_great_circles(chunk):
-    side = chunk.directions(np.full(9, 1.1e6), np.linspace(-WIDE, WIDE, 9))
-    normal = np.cross(side[0], side[-1])
-    assert np.abs(side @ normal).max() < 1e-14
 
 
 @pytest.fixture

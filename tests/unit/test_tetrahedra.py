@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from jittered_boxes import jittered, periodic_box
+from jittered_boxes import jittered
 from lithowave.errors import InputError
 from lithowave.mesh import (
     TETRAHEDRON_FACES,
@@ -54,16 +54,6 @@ def test_any_order_of_vertices_makes_the_same_mesh(mesh: TetrahedralMesh) -> Non
     assert list(again.boundaries) == list(mesh.boundaries)
     for name, faces in mesh.boundaries.items():
         np.testing.assert_array_equal(again.boundaries[name], faces)
-
-
-def test_planes_name_the_boundaries_if_nothing_does(mesh: TetrahedralMesh) -> None:
-    bent = mesh.vertices + [0, 0, 0.2] * (mesh.vertices[:, :1] * (mesh.vertices[:, 2:] == 0))  # the top is uneven
-    named = make_mesh(bent, mesh.elements)
-    assert {name: len(faces) for name, faces in named.boundaries.items()} == {
-        name: len(faces) for name, faces in mesh.boundaries.items()
-    }
-    for name, axis, value in (("x_max", 0, 3), ("y_min", 1, 0), ("z_min", 2, -4)):
-        assert (mesh.vertices[face_vertices(named, named.boundaries[name])][:, :, axis] == value).all()
 
 
 def test_reordered_and_local_meshes_are_the_same_body(mesh: TetrahedralMesh) -> None:
@@ -127,34 +117,6 @@ def test_wrong_boundaries_are_refused() -> None:
     ):
         with pytest.raises(InputError, match=text):
             make_mesh(vertices, elements, boundaries=boundaries)
-
-
-@pytest.mark.parametrize("cut", ["five", "six"])
-@pytest.mark.parametrize("local", [False, True])
-def test_periodic_boxes_have_no_sides(cut: str, local: bool) -> None:
-    mesh = periodic_box((4, 6, 4), (2, 3, 4), jitter=0.15, seed=1, cut=cut)
-    mesh = mesh.local() if local else mesh
-    assert mesh.neighbors.min() >= 0 and not mesh.boundaries
-    assert mesh.volumes().sum() == pytest.approx(24)
-    assert np.unique(mesh.volumes().round(9)).size > 100
-    np.testing.assert_array_equal(mesh.same[mesh.same], mesh.same)
-    rows = mesh.same[mesh.elements]
-    assert (np.diff(rows, axis=1) > 0).all()
-    faces = np.unique(rows[:, TETRAHEDRON_FACES].reshape(-1, 3), axis=0)
-    edges = np.unique(rows[:, [[0, 1], [0, 2], [0, 3], [1, 2], [1, 3], [2, 3]]].reshape(-1, 2), axis=0)
-    assert len(np.unique(rows)) - len(edges) + len(faces) - len(rows) == 0  # a torus
-    one = mesh.vertices[mesh.elements[:, TETRAHEDRON_FACES]].reshape(-1, 3, 3)
-    shift = (one - one[mesh.neighbors.ravel()]) / [2, 3, 4]  # corner by corner: they are seen in one order
-    np.testing.assert_allclose(shift, shift.round(), atol=1e-12)
-    assert (np.ptp(shift.round(), axis=1) == 0).all() and np.abs(shift).max() > 0.5
-
-
-@pytest.mark.parametrize("counts, cut", [((2, 4, 4), "five"), ((4, 4, 5), "five"), ((3, 2, 3), "six")])
-def test_periodic_boxes_that_do_not_close_are_refused(counts: tuple[int, int, int], cut: str) -> None:
-    with pytest.raises(ValueError, match="counts"):
-        periodic_box(counts, cut=cut)
-    with pytest.raises(ValueError, match="'twelve'"):
-        periodic_box((4, 4, 4), cut="twelve")
 
 
 def test_a_quarter_million_elements_take_seconds() -> None:

@@ -12,11 +12,9 @@ from lithowave.mesh import (
     CUTS,
     HexahedralMesh,
     TetrahedralMesh,
-    cornered_elements,
     deformed,
     face_vertices,
     layered_box,
-    make_mesh,
     split_hexahedra,
     tetrahedral_box,
 )
@@ -64,21 +62,6 @@ def test_pieces_fit_together_and_fill_the_box(hexahedra: HexahedralMesh, cut: st
     assert mesh.volumes()[bottom].sum() == pytest.approx(x * y * thickness)
 
 
-def test_random_ranks_cut_into_five_or_six() -> None:
-    """Whatever corners come first, neighbours agree; of 512 elements both kinds are there."""
-    box = layered_box((0, 8), (0, 8), [0, -8], [(1, 1)])
-    rank = np.random.default_rng(1).permutation(len(box.vertices))
-    elements, owners = cornered_elements(box.elements, rank)
-    mesh = make_mesh(box.vertices, elements)
-    check_conforming(mesh)
-    np.testing.assert_allclose(np.bincount(owners, mesh.volumes()), 1)
-    kinds, counts = np.unique(np.bincount(owners), return_counts=True)
-    assert kinds.tolist() == [5, 6] and counts.min() > 20
-    low = box.vertices[box.elements].min(axis=1)[owners][:, None]
-    places = mesh.element_vertices() - low
-    assert places.min() == 0 and places.max() == 1  # each piece lies within its hexahedron
-
-
 @pytest.mark.parametrize("cut, count, inner, side, edge", [
     ("twelve", 12, 1 / np.sqrt(32), 0.16019, 1.0),
     ("five", 5, 0.21132, 0.21132, np.sqrt(2)),
@@ -92,13 +75,6 @@ def test_the_shapes_in_a_box_are_those_stated(cut: str, count: int, inner: float
     assert radii[inside].min() == pytest.approx(inner, rel=1e-4) and radii.min() == pytest.approx(side, rel=1e-4)
     edges = np.linalg.norm(corners[inside][:, :, None] - corners[inside][:, None], axis=3)
     assert edges.max() == pytest.approx(edge)
-
-
-@pytest.mark.parametrize("cut", CUTS)
-def test_doublings_have_round_elements_too(cut: str) -> None:
-    """Slanted faces there are cut in the better of two ways by 'twelve'."""
-    mesh = split_hexahedra(layered_box((0, 8), (0, 8), [0, -3, -12], [(1, 1), (4, 3)]), cut)
-    assert mesh.insphere_radii().min() > 0.12
 
 
 def test_a_ring_of_three_has_no_two_colours() -> None:

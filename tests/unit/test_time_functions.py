@@ -10,7 +10,6 @@ import pytest
 from lithowave.description import NaturalSpline, TimeFunction
 from lithowave.errors import InputError
 
-STEPS = {"smoothed_step", "error_function"}
 SAMPLES = {"values": [0.0, 0.3, 1.0, 1.4, 0.8, 0.2, 0.0], "interval": 0.15, "delay": 0.2}
 MOMENT_RATES = [
     {"gaussian": {"sigma": 0.06, "delay": 0.9}},
@@ -107,16 +106,6 @@ def test_the_documented_area_of_a_force(description, area):
     assert float(function.impulse(np.array([50.0]))[0]) == pytest.approx(area, abs=1e-12)
     text = " ".join(type(function.shape).__doc__.split())
     assert "Force: amplitude = " in text and ("Moment tensor: rate = " in text or function.moment_refusal())
-
-
-@pytest.mark.parametrize("description", [d for d in MOMENT_RATES if not STEPS & {*d}], ids=name_of)
-def test_rate_and_amplitude_differ_by_a_factor(description):
-    function = made(description)
-    time = np.linspace(0.05, 1.45, 57)
-    peak = np.abs(function.rate(np.linspace(-1, 5, 60_001))).max()
-    scale = 1.4 if function.kind == "samples" else 1.0
-    expected = function.amplitude(time) / scale * peak
-    np.testing.assert_allclose(function.rate(time), expected, atol=5e-3 * peak)
 
 
 def amplitude_spectrum(function, frequency):
