@@ -9,6 +9,7 @@ import pytest
 
 import lithowave as lw
 import loh3
+from box_runs import BOX, GAUSSIAN, boxed
 from lithowave.description import Material
 from lithowave.errors import InputError
 from lithowave.media import make_anelasticity
@@ -23,23 +24,9 @@ VTI = {**SOLID, "anisotropy": {"epsilon": 0.1, "delta": 0.05, "gamma": 0.08}}
 
 
 def described(material, frequency=2.0, **changes):
-    return lw.Simulation(
-        **{
-            "domain": {"x": [-1000, 1000], "y": [-1000, 1000], "z": [-3000, 0]},
-            "material": material,
-            "sources": [
-                {
-                    "position": [0, 0, -500],
-                    "moment_tensor": {"xy": 1e15},
-                    "time_function": {"gaussian": {"sigma": 0.2, "delay": 1.2}},
-                }
-            ],
-            "receivers": [{"name": "A", "position": [0, 0, 0]}],
-            "duration": 9.0,
-            "solver": {"max_frequency": frequency},
-            **changes,
-        }
-    )
+    source = {"position": [0, 0, -500], "moment_tensor": {"xy": 1e15}, "time_function": GAUSSIAN}
+    parts = {"domain": BOX | {"z": [-3000, 0]}, "sources": [source], "solver": {"max_frequency": frequency}}
+    return boxed(material=material, duration=9.0, **parts | changes)
 
 
 # --- what is refused

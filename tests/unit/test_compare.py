@@ -19,18 +19,9 @@ def pulse(time, delay):
 
 
 def write_run(
-    folder,
-    names=("A", "B", "C"),
-    interval=0.05,
-    samples=200,
-    factor=1.0,
-    shift=0.0,
-    quantity="velocity",
-    written=None,
-    offset=0.0,
-    noise=None,
-    attributes=None,
-):
+    folder, names=("A", "B", "C"), interval=0.05, samples=200, factor=1.0, shift=0.0, quantity="velocity", written=None,
+    offset=0.0, noise=None,
+):  # fmt: skip
     """Traces are pulses whose delay is told by the station's letter, so that a wrong match shows."""
     time = np.arange(samples) * interval
     receivers = [
@@ -44,10 +35,9 @@ def write_run(
     if noise is not None:
         data += 0.8 * np.sin(2 * np.pi * noise * time) * np.exp(-(((time - 5.0) / 1.5) ** 2))
     written = samples if written is None else written
-    with SeismogramWriter(
-        folder / "seismograms.h5", receivers, interval, samples, quantity, attributes=attributes, precision="double"
-    ) as w:
-        w.write(0, {"motion": data[..., :written]})
+    path = folder / "seismograms.h5"
+    with SeismogramWriter(path, receivers, interval, samples, quantity, precision="double") as writer:
+        writer.write(0, {"motion": data[..., :written]})
     return folder
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -54,41 +55,24 @@ def test_layers_own_their_top_and_the_outer_ones_go_on():
 
 @pytest.mark.parametrize("kind", ["layers", "homogeneous", "file", "function"])
 def test_results_have_the_broadcast_shape_and_may_be_written(tmp_path, kind):
-    material = {
-        "layers": layered,
-        "homogeneous": lambda: Material(homogeneous={"vp": 4000, "vs": 2000, "rho": 2600}),
-        "file": lambda: gridded(tmp_path),
-        "function": lambda: Material(function=linear),
-    }[kind]()
+    homogeneous = {"homogeneous": {"vp": 4000, "vs": 2000, "rho": 2600}}
+    forms = {"layers": {"layers": LAYERS}, "homogeneous": homogeneous, "function": {"function": linear}}
+    material = gridded(tmp_path) if kind == "file" else Material(**forms[kind])
     assert material.kind == kind
     x, y, z = np.linspace(-1900, 1900, 5), np.linspace(-900, 900, 4), np.linspace(-4000, -1, 3)
     full = np.meshgrid(x, y, z, indexing="ij")
-    for call in (
-        material.sample,
-        material.moduli,
-        lambda *p: material.moduli(*p, spacing=90.0, z_ceiling=0.0),
-    ):
+    cases = [
+        ((x, y[:, None], z[1]), lambda a: a[:, :, 1].T), ((x[:, None, None], y[:, None], z), lambda a: a),
+        ((x, y[:, None], z[:, None, None]), lambda a: a.T), ((x[2], y[1], z), lambda a: a[2, 1]),
+        ((x[2], y[1], z[1]), lambda a: a[2, 1, 1]), ((x[2], y[:, None], z), lambda a: a[2]),
+    ]  # fmt: skip
+    averages = partial(material.moduli, spacing=90.0, z_ceiling=0.0)
+    for call in (material.sample, material.moduli, averages):
         expected = call(*(points.copy() for points in full))
-        shapes = {
-            (4, 5): (x, y[:, None], z[1]),
-            (5, 4, 3): (x[:, None, None], y[:, None], z),
-            (3, 4, 5): (x, y[:, None], z[:, None, None]),
-            (3,): (x[2], y[1], z),
-            (): (x[2], y[1], z[1]),
-            (4, 3): (x[2], y[:, None], z),
-        }
-        picks = {
-            (4, 5): lambda a: a[:, :, 1].T,
-            (5, 4, 3): lambda a: a,
-            (3, 4, 5): lambda a: a.T,
-            (3,): lambda a: a[2, 1],
-            (): lambda a: a[2, 1, 1],
-            (4, 3): lambda a: a[2],
-        }
-        for shape, points in shapes.items():
+        for points, pick in cases:
             for result, whole in zip(call(*points), expected, strict=True):
-                assert result.shape == shape and result.dtype == np.float64
-                np.testing.assert_allclose(result, picks[shape](whole), rtol=1e-12)
+                assert result.shape == np.broadcast_shapes(*map(np.shape, points)) and result.dtype == np.float64
+                np.testing.assert_allclose(result, pick(whole), rtol=1e-12)
                 result[...] = 0.0
         # Asked again, nothing has changed.
         np.testing.assert_array_equal(call(*full)[0], expected[0])
