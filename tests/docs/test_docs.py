@@ -30,9 +30,7 @@ def named(path: Path) -> str:
 
 def snippets(path: Path, language: str) -> list[str]:
     """Fenced blocks of a language."""
-    return re.findall(
-        rf"^```{language}\n(.*?)^```$", path.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
-    )
+    return re.findall(rf"^```{language}\n(.*?)^```$", path.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
 
 
 def prose(path: Path) -> str:
@@ -55,9 +53,7 @@ def reference(monkeypatch: pytest.MonkeyPatch):
 
 
 def test_generated_pages_are_current(reference) -> None:
-    old = [
-        named(p) for p, text in reference.generated_pages().items() if p.read_text(encoding="utf-8") != text
-    ]
+    old = [named(p) for p, text in reference.generated_pages().items() if p.read_text(encoding="utf-8") != text]
     assert old == [], "run python docs/generate_reference.py"
 
 

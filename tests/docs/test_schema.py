@@ -66,10 +66,7 @@ def commented_blocks(text):
     for number, line in enumerate(lines):
         match = re.match(r"(\s*)# (\w+: .*)$", line)
         if match and not line.startswith("#"):
-            yield (
-                match[2].split(":")[0],
-                "\n".join([*lines[:number], match[1] + match[2], *lines[number + 1 :]]),
-            )
+            yield (match[2].split(":")[0], "\n".join([*lines[:number], match[1] + match[2], *lines[number + 1 :]]))
 
 
 def test_commented_lines_of_the_template_have_known_keys():

@@ -134,13 +134,6 @@ def test_files_that_the_process_has_open(tmp_path, mode):
     assert is_hdf5(tmp_path / "block.h5")
 
 
-def test_without_a_geographic_origin_there_are_waveforms_only(pyasdf, tmp_path):
-    (path,) = write_asdf(seismograms(geographic_origin=None, origin_time=None, origin_delay=0.0), tmp_path)
-    with pyasdf.ASDFDataSet(str(path), mode="r", mpi=False) as data:
-        assert len(data.events) == 0 and "StationXML" not in data.waveforms["XX.S01"]
-        assert data.waveforms["XX.S01"].synthetic[0].stats.starttime.timestamp == 0.0
-
-
 def test_depths_count_from_the_ground(tmp_path):
     (path,) = write_asdf(seismograms(), tmp_path, ground=np.array([120.0, 120.0, -40.0]))
     with h5py.File(path) as file:

@@ -5,12 +5,7 @@ import numpy as np
 import pytest
 
 from lithowave.globe_coordinates import RADIUS, ChunkMap
-from lithowave.output import (
-    SnapshotWriter,
-    geographic_origin,
-    load_snapshots,
-    standard_attributes,
-)
+from lithowave.output import SnapshotWriter, geographic_origin, load_snapshots, standard_attributes
 
 PLACE = (179.0, -88.0, 20.0)  # near the South Pole and the date line
 ORIGIN, SPACING = (-2e5, -1e5, -3e5), (1e5, 1.5e5, 1e5)

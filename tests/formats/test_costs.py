@@ -145,9 +145,7 @@ def test_npz(tmp_path):
     for entry in ("model", "surface", "perturbation"):
         assert_refused(lambda entry=entry: ENTRIES[entry].read(path), "Write the file without compression")
     buffer = io.BytesIO()
-    np.lib.format.write_array_header_1_0(
-        buffer, {"descr": "<f8", "fortran_order": False, "shape": (1 << 40,)}
-    )
+    np.lib.format.write_array_header_1_0(buffer, {"descr": "<f8", "fortran_order": False, "shape": (1 << 40,)})
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("vp.npy", buffer.getvalue() + bytes(80))
     assert_refused(lambda: read_model(path), "vp.npy declares")

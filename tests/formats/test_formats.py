@@ -135,9 +135,7 @@ def test_damaged_cmtsolution(tmp_path, old, new, pattern):
 
 
 def test_zero_tensor(tmp_path):
-    text = "\n".join(
-        f"{line[:8]} 0.0" if line.startswith("M") else line for line in CHINO.read_text().splitlines()
-    )
+    text = "\n".join(f"{line[:8]} 0.0" if line.startswith("M") else line for line in CHINO.read_text().splitlines())
     with pytest.raises(InputError, match="all components of the moment tensor are zero"):
         event_in(written(tmp_path, text))
 
@@ -156,13 +154,9 @@ def test_unreadable_text_files(tmp_path):
 
 
 def test_station_comments_and_blank_lines(tmp_path):
-    text = (
-        "# header\n\n  A  XX  1.5 2.5 100.0 20.0  # hole\n! more\nB XX -3 4 1d2 0 ! surface\nA YY 0 0 0 0\n"
-    )
+    text = "# header\n\n  A  XX  1.5 2.5 100.0 20.0  # hole\n! more\nB XX -3 4 1d2 0 ! surface\nA YY 0 0 0 0\n"
     records = read_stations(written(tmp_path, text))
-    assert [
-        (r.network, r.name, r.first, r.second, r.elevation, r.burial, r.line_number) for r in records
-    ] == [
+    assert [(r.network, r.name, r.first, r.second, r.elevation, r.burial, r.line_number) for r in records] == [
         ("XX", "A", 1.5, 2.5, 100.0, 20.0, 3),
         ("XX", "B", -3.0, 4.0, 100.0, 0.0, 5),
         ("YY", "A", 0.0, 0.0, 0.0, 0.0, 6),
@@ -221,15 +215,11 @@ def test_samples(tmp_path):
 @pytest.mark.parametrize(
     "text, pattern",
     [
-        ("0\n1 2\n", "file:2: .*2 numbers on this line"),
-        ("0 1 2\n", "file:1: .*3 columns"),
-        ("0\n\none\n", "file:3: .*'one'"),
-        ("0\nnan\n", "file:2: .*'nan'"),
-        ("5\n", "1 sample"),
-        ("# five\n", "no samples"),
-        ("0 1\n1 1\n1 2\n", "file:3: .*times must increase"),
+        ("0\n1 2\n", "file:2: .*2 numbers on this line"), ("0 1 2\n", "file:1: .*3 columns"),
+        ("0\n\none\n", "file:3: .*'one'"), ("0\nnan\n", "file:2: .*'nan'"), ("5\n", "1 sample"),
+        ("# five\n", "no samples"), ("0 1\n1 1\n1 2\n", "file:3: .*times must increase"),
     ],
-)
+)  # fmt: skip
 def test_bad_samples(tmp_path, text, pattern):
     with pytest.raises(InputError, match=pattern):
         read_samples(written(tmp_path, text))

@@ -112,11 +112,6 @@ def test_names_of_boundaries(name: str, boundary: str, tmp_path: Path) -> None:
     assert set(mesh.boundaries) == {boundary, "sides"}
 
 
-def test_sets_of_one_meaning_are_one_boundary(tmp_path: Path) -> None:
-    mesh = read_tetrahedral_mesh(written(tmp_path / "box.neu", sample("a105", "b105")))
-    assert {name: len(faces) for name, faces in mesh.boundaries.items()} == {"absorbing": 20}
-
-
 def test_other_writers(tmp_path: Path) -> None:
     """Nodes counted otherwise, Fortran's exponents, DOS line ends, blank lines, titles of two words."""
     text = sample("free surface 101").replace("e+00", "D+00").replace("ENDOFSECTION\n", "ENDOFSECTION\n\n")
@@ -223,11 +218,6 @@ def test_other_cells(row: str, message: str, tmp_path: Path) -> None:
     head, tail = text.rsplit("ENDOFSECTION", 1)
     found = refusal(tmp_path / "box.neu", f"{head}{row}\nENDOFSECTION{tail}")
     assert message in found and "must be a tetrahedron of 4 nodes" in found
-
-
-def test_no_elements(tmp_path: Path) -> None:
-    points, _ = bricks()
-    assert "no tetrahedra, only no cells" in refusal(tmp_path / "box.neu", neu(points, [], [], []))
 
 
 def test_checks_of_the_mesh_are_made(tmp_path: Path) -> None:

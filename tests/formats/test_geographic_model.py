@@ -96,13 +96,6 @@ def test_names_and_attributes_identify_axes_and_units(tmp_path, change):
     check(*read_model(write_emc(tmp_path / "emc.nc", "NETCDF3_CLASSIC", change=change)))
 
 
-def test_unnamed_dimensions_follow_from_the_shape(tmp_path):
-    arrays = {name: 1e3 * array for name, array in values().items()}
-    np.savez(tmp_path / "m.npz", latitude=LATITUDE, longitude=LONGITUDE, depth=DEPTH, **arrays)
-    with pytest.raises(InputError, match="depth: has no units; the unit of depth in models of the Earth may be m or"):
-        read_model(tmp_path / "m.npz")
-
-
 def test_points_of_the_domain_are_projected_and_interpolated(tmp_path):
     """A model that is linear in longitude, latitude and depth is exact at any point, for all shapes of points."""
     made = simulation(write_emc(tmp_path / "emc.nc"))
@@ -187,16 +180,6 @@ def test_the_domain_needs_an_origin_and_must_be_covered(tmp_path):
     assert again == made and again.material.extrapolate
     with pytest.raises(InputError, match="extrapolate: applies to gridded models only"):
         lw.Simulation(material={"homogeneous": {"vp": 5e3, "vs": 3e3, "rho": 2700}, "extrapolate": True}, **SIMULATION)
-
-
-def test_a_material_is_placed_again_in_another_domain(tmp_path):
-    first = simulation(write_emc(tmp_path / "emc.nc"))
-    domain = {**SIMULATION["domain"], "crs": {"longitude": -119.5, "latitude": 34}}
-    second = lw.Simulation(**{**SIMULATION, "domain": domain}, material=first.material)
-    moved = first.with_overrides({"domain.crs.longitude": -119.5})
-    expected = [1e3 * speed(longitude, 34.0, 1.0) for longitude in (-119.0, -119.5, -119.5)]
-    found = [float(each.material.sample(0.0, 0.0, -1e3)[0]) for each in (first, second, moved)]
-    assert found == pytest.approx(expected, rel=2e-7)
 
 
 def test_depth_may_be_measured_from_the_surface(tmp_path):

@@ -11,15 +11,7 @@ import pytest
 
 from lithowave.errors import InputError
 from lithowave.media import GriddedMedium
-from lithowave.readers import (
-    DENSITY,
-    LENGTH,
-    SPEED,
-    GriddedModel,
-    local_model,
-    open_arrays,
-    si_factor,
-)
+from lithowave.readers import DENSITY, LENGTH, SPEED, GriddedModel, local_model, open_arrays, si_factor
 
 
 def written(directory, content, name="file"):
@@ -97,13 +89,6 @@ def netcdf(path, kind="NETCDF4", *, dimensions=("z", "y", "x"), units=True, chan
     return path
 
 
-def test_npz_with_descending_axes_and_depth(tmp_path):
-    path = npz(
-        tmp_path / "model.npz", z=None, depth=-Z, x=X[::-1], vp=velocity()[::-1], vs=velocity()[::-1] / 2
-    )
-    check(read_gridded_model(path))
-
-
 CUBE = {name: 100.0 * np.arange(3) for name in "xyz"}
 
 
@@ -162,9 +147,7 @@ def test_variables_that_are_not_used_are_named(tmp_path):
     assert len(read_gridded_model(path).unused) == 3
 
 
-@pytest.mark.parametrize(
-    "kind", ["NETCDF4", "NETCDF3_CLASSIC", "NETCDF3_64BIT_OFFSET", "NETCDF4_CLASSIC"]
-)
+@pytest.mark.parametrize("kind", ["NETCDF4", "NETCDF3_CLASSIC", "NETCDF3_64BIT_OFFSET", "NETCDF4_CLASSIC"])
 @pytest.mark.parametrize("dimensions", list(permutations("xyz")), ids="".join)
 def test_netcdf_by_dimension_names_and_units(tmp_path, kind, dimensions):
     check(read_gridded_model(netcdf(tmp_path / "model.nc", kind, dimensions=dimensions)))
@@ -185,11 +168,6 @@ def hdf5(path, *, labels=True, change=None):
         if change:
             change(file)
     return path
-
-
-@pytest.mark.parametrize("labels", [True, False])
-def test_hdf5(tmp_path, labels):
-    check(read_gridded_model(hdf5(tmp_path / "model.h5", labels=labels)))
 
 
 def test_packed_integers(tmp_path):
@@ -262,10 +240,7 @@ def test_refused_netcdf(tmp_path, kind, change, pattern):
         ({"z": None, "depth": Z}, "negative depth -400 m.*positive = down"),
         ({"vp": np.full((3, 2, 4), "fast")}, "vp: cannot be read: it contains .*, not numbers"),
         ({"x": None, "y": None, "longitude": X, "latitude": Y}, "longitudes and latitudes.*to_geographic"),
-        (
-            {"vp": np.where(velocity() == 4005, np.nan, velocity())},
-            "vp: has no value at x = 0 m, y = 50 m, z = -300 m",
-        ),
+        ({"vp": np.where(velocity() == 4005, np.nan, velocity())}, "vp: has no value at x = 0 m, y = 50 m, z = -300 m"),
     ],
 )
 def test_refused_npz(tmp_path, changes, pattern):
@@ -388,16 +363,6 @@ def test_points_on_a_grid_of_their_own_get_the_same_values_beside_a_fluid():
         assert one.shape == shape
         np.testing.assert_allclose(one, other, rtol=1e-13)
     assert (on_grid[1] == 0).any() and (on_grid[1] >= 1800).any()
-
-
-def test_a_sea_floor_in_a_section():
-    """Along an axis of one point all is the same; the floor is halfway between the samples beside it."""
-    fluid = np.zeros((3, 1, 4), bool)
-    fluid[:, :, 2:] = True
-    medium = sea(fluid)
-    z = np.array([-399.0, -299.0, -201.0, -199.0, -101.0, -1.0])
-    vs = medium.sample(np.full(6, 50.0), np.full(6, 1e5), z)[1]
-    np.testing.assert_array_equal(vs > 0, [True, True, True, False, False, False])
 
 
 # --- quality factors

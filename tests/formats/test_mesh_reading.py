@@ -116,13 +116,6 @@ def test_the_27_nodes_of_gmsh_come_in_their_order(name: str) -> None:
         np.testing.assert_allclose(table.reshape(-1, 27), gmsh["jacobian"], rtol=1e-12)
 
 
-def test_eight_corners_of_gmsh_come_in_their_order() -> None:
-    two, four, fine = (read_hexahedral_mesh(DATA / f"hex{name}.msh") for name in ("8_msh2", "8_msh4", "27_msh4"))
-    assert two.nodes is None
-    np.testing.assert_allclose(two.element_nodes(), four.element_nodes(), atol=1e-14)
-    np.testing.assert_allclose(two.element_nodes(), fine.element_nodes()[:, :8], atol=1e-14)
-
-
 @pytest.mark.parametrize(
     ("name", "old", "new", "message"),
     [
@@ -264,14 +257,6 @@ SURFACES = np.where(OUTER % 6 == 5, 2, 3)
 
 def with_surfaces(path: Path, faces: np.ndarray, tags: np.ndarray, names: dict = NAMES) -> Path:
     return written(path, TWO, {"quad": faces}, names, [1, tags])
-
-
-@pytest.mark.parametrize(("name", "hint"), [("absorbin", "'absorbing'"), ("botom", "'bottom'"), ("rigd", "'rigid'")])
-def test_misspelled_names_of_surfaces(name: str, hint: str, tmp_path: Path) -> None:
-    names = {"rock": [1, 3], name: [2, 2], "sides": [3, 2]}
-    text = refusal(with_surfaces(tmp_path / "box.msh", SIDES[OUTER], SURFACES, names))
-    assert f"'{name}' has a name that is not known" in text and f"Did you mean {hint}?" in text
-    assert "rigid" in text
 
 
 def test_a_surface_without_name_is_that_of_its_plane(tmp_path: Path) -> None:

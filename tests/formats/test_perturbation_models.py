@@ -137,14 +137,6 @@ def test_a_file_beside_the_domain_is_refused_and_gaps_are_reported(tmp_path: Pat
     assert not [one for one in made.warnings() if "of the domain" in one]
 
 
-def test_a_grid_smaller_than_the_distances_of_compared_positions_is_accepted(tmp_path: Path) -> None:
-    path = write(tmp_path / "s.nc", longitude=np.linspace(10.1, 10.2, 11))
-    with netCDF4.Dataset(path, "a") as file:
-        file["latitude"][:] = np.linspace(45.1, 45.2, 11)
-    (text,) = (one for one in simulation(path).warnings() if "of the domain" in one)
-    assert "has values in 0% of the domain" in text
-
-
 def test_topography_has_the_perturbation_at_sea_level(tmp_path: Path) -> None:
     def shallow(file: Any) -> None:
         file["depth"][:] = [0.0, 100.0, 200.0, 400.0]

@@ -239,22 +239,13 @@ def test_a_section_with_its_headers(segyio, tmp_path):
     assert beyond[0].tolist() == [2000.0, 2000.0 + 25.0 + 50.0]
 
 
-@pytest.mark.parametrize("scalar", [-100, 0])
-def test_the_scalar_of_coordinates_counts(segyio, tmp_path, scalar):
-    x = np.array([1000.0, 1012.0, 1025.0, 1050.0])
-    material = lw.Material(section=write_section(tmp_path, x=x, scalar=scalar))
-    assert material.medium.model.x.tolist() == x.tolist()
-
-
 def test_along_y_falling_and_moved(segyio, tmp_path):
     files = write_section(tmp_path, x=None, y=X)
     check_linear(lw.Material(section={**files, "along": "y"}), "y")
     moved = lw.Material(section={**files, "along": "y", "origin": [1200.0, "-1 km"]})
     check_linear(moved, "y", (200.0, -1000.0))
     values = np.broadcast_to(np.array([4.0, 3.0, 2.0, 1.0])[:, None] * 1000.0, (4, 5))
-    fast, slow = (
-        write_file(tmp_path / f"falling{factor}.segy", values / factor, x=X[::-1]) for factor in (1, 2)
-    )
+    fast, slow = (write_file(tmp_path / f"falling{factor}.segy", values / factor, x=X[::-1]) for factor in (1, 2))
     vp, vs, _ = lw.Material(section={"vp": fast, "vs": slow, "rho": fast}).sample(X, 0.0, 0.0)
     assert vp.tolist() == [1000.0, 2000.0, 3000.0, 4000.0] and (2.0 * vs == vp).all()
 

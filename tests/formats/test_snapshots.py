@@ -130,9 +130,7 @@ def test_a_vertical_plane_is_stored_as_a_thin_slab_of_equal_faces(tmp_path):
 
 def test_a_stress_is_six_named_scalars(tmp_path):
     stress = field_at(0, SHAPES["none"], 6)
-    with SnapshotWriter(
-        tmp_path / "s.vtkhdf", ORIGIN, SPACING, SHAPES["none"], ["stress"], step_count=2
-    ) as writer:
+    with SnapshotWriter(tmp_path / "s.vtkhdf", ORIGIN, SPACING, SHAPES["none"], ["stress"], step_count=2) as writer:
         writer.write(0.0, {"stress": stress})
     with h5py.File(tmp_path / "s.vtkhdf") as file:
         assert np.array_equal(file["VTKHDF/PointData/stress_xz"][0], stress[..., 4])
@@ -234,9 +232,7 @@ def test_vtk_reads_every_step_in_place(tmp_path, plane, step_count):
         reader.Update()
         image = reader.GetOutput()
         dimensions = image.GetDimensions()
-        doubled = tuple(
-            2 if count == 1 and name in "xy" else count for count, name in zip(shape, "zyx", strict=True)
-        )
+        doubled = tuple(2 if count == 1 and name in "xy" else count for count, name in zip(shape, "zyx", strict=True))
         assert dimensions == doubled[::-1]
         points = np.array([image.GetPoint(index) for index in range(image.GetNumberOfPoints())])
         assert np.allclose(points.min(axis=0), ORIGIN)

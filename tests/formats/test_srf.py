@@ -221,17 +221,6 @@ def test_the_forms_of_a_file_are_the_same_sources_of_a_simulation(tmp_path):
             np.testing.assert_allclose(source.position, expected.position, atol=0.5)  # single precision degrees
 
 
-def test_local_coordinates_cannot_be_written(tmp_path):
-    fault = planar_rupture(
-        strike=0, dip=90, rake=0, length=1e3, width=1e3, top_depth=0, mw=4, subfaults=(1, 1), vs=3e3,
-        density=2700, position=(0, 0),
-    )  # fmt: skip
-    with pytest.raises(InputError, match="local coordinates"):
-        write_srf(fault, tmp_path / "a.srf")
-    with pytest.raises(InputError, match="version: '3.0'"):
-        write_srf(fault, tmp_path / "a.srf", "3.0")
-
-
 def test_lines_without_blanks_at_ends_and_exponents_with_d(tmp_path):
     text = srf_text(made_subfaults(), "2.0")
     (tmp_path / "a.srf").write_text(text)
@@ -289,11 +278,6 @@ def test_slip_is_the_sum_of_the_samples_times_their_interval(tmp_path, rates):
     own = sources.start[0] + sources.interval[0] * np.arange(sources.offsets[1])
     found = np.interp(times, own, sources.rates[chosen], left=0.0, right=0.0) * 0.1 * sum(rates)
     np.testing.assert_allclose(found, [0.0, *rates, 0.0], rtol=1e-4, atol=1e-9)
-
-
-def test_slip_by_the_trapezoidal_rule_is_unchanged(tmp_path):
-    fault = fault_of(tmp_path, (1.0, [3.0, 7.0, 3.0], 0.1))
-    assert fault.rates.tolist() == pytest.approx([0.03, 0.07, 0.03]) and fault.start[0] == 1.0
 
 
 @pytest.mark.parametrize("rates", [[], [0.0, 0.0, 0.0]])

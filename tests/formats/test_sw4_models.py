@@ -183,12 +183,6 @@ def test_a_surface_below_the_top_of_the_domain_is_reported(tmp_path):
     assert float(text.split("is up to ")[1].split()[0]) == pytest.approx(-lowest, abs=1.0)
 
 
-def test_sfiles_in_single_precision(tmp_path):
-    first, second = (simulation(sfile(tmp_path / kind, kind=kind)) for kind in ("f4", "f8"))
-    x, y, z = points(first)
-    np.testing.assert_allclose(first.material.sample(x, y, z), second.material.sample(x, y, z), rtol=2e-7)
-
-
 def test_placement_is_required(tmp_path):
     for path in (rfile(tmp_path / "m.rfile"), sfile(tmp_path / "m.sfile")):
         with pytest.raises(InputError, match="is on a map with a geographic origin; the domain needs a geographic"):

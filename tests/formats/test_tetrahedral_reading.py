@@ -164,24 +164,7 @@ def test_what_gmsh_writes_beside_is_no_matter(tmp_path: Path) -> None:
     assert mesh.ids[0] == 14
 
 
-def test_left_handed_meshes_are_as_good(tmp_path: Path) -> None:
-    found = box()
-    path = gmsh_file(tmp_path / "box.msh", replace(found, tetrahedra=found.tetrahedra[:, [1, 0, 2, 3]]))
-    assert read_tetrahedral_mesh(path).element_count == 48
-
-
 # VTU
-
-
-def test_vtu_groups_go_by_their_numbers(tmp_path: Path) -> None:
-    found = box((2, 1, 1))
-    numbers = np.where(found.points[found.tetrahedra, 0].mean(axis=1) < 1, 5, 2)
-    file = meshio.Mesh(found.points, [("tetra", found.tetrahedra)], cell_data={"material": [numbers]})
-    file.write(tmp_path / "a.vtu")
-    mesh = read_tetrahedral_mesh(tmp_path / "a.vtu")
-    assert mesh.groups == ("2", "5") and len(mesh.boundaries) == 6
-    np.testing.assert_array_equal(mesh.materials, numbers == 5)
-    np.testing.assert_array_equal(mesh.element_vertices(), found.points[np.sort(found.tetrahedra, axis=1)])
 
 
 def test_vtu_refusals(tmp_path: Path) -> None:

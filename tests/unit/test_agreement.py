@@ -59,7 +59,6 @@ TRUTH = pulse(2.0)
 DISPERSION = 0.25 * np.gradient(TRUTH, TIME[1], axis=2) * 0.2  # of a wave that is late
 NEARER = np.array([1.0, 1.5, 3.0])[:, None, None]  # the last receiver is near a face
 REFLECTION = 0.1 * NEARER * pulse(4.2)
-LATER_REFLECTION = 0.1 * NEARER * pulse(5.6)
 
 
 def result_of(traces: dict[tuple[str, str], np.ndarray], plan: AgreementPlan | None = None, **more: Any) -> Agreement:
@@ -106,23 +105,6 @@ def test_an_error_of_the_resolution_is_attributed_to_the_resolution() -> None:
     points = 7 * np.sqrt(2 * finding.error / 0.05)  # for half the tolerance
     [value] = [float(text.split("=")[1].rstrip(".")) for text in finding.remedy.split() if "=" in text]
     assert points <= value <= points + 0.5 and f"--solver {SEM}.points_per_wavelength" in finding.remedy
-
-
-def test_a_reflection_is_attributed_to_the_absorbing_boundary() -> None:
-    """The wider run still has reflections, which arrive later: they have no share in the difference."""
-    result = result_of(both(REFLECTION, finer=REFLECTION, wider=LATER_REFLECTION))
-    [finding] = result.findings
-    assert (finding.cause, finding.method) == ("boundary", SEM) and finding.error == pytest.approx(0.3, rel=0.02)
-    found = result.attributions[SEM, FD]
-    assert found.shares[SEM, WIDER] == pytest.approx(1.0, abs=0.05) and abs(found.unexplained) < 0.05
-    assert "by way of x_max; XX.R2 is" in finding.text and "boundaries.layer.elements" in finding.remedy
-
-
-def test_a_finer_run_that_also_reduces_the_reflections_is_not_counted_twice() -> None:
-    result = result_of(both(REFLECTION, finer=0.4 * REFLECTION, wider=LATER_REFLECTION))
-    [finding] = result.findings
-    assert (finding.cause, finding.method) == ("boundary", SEM)
-    assert abs(result.attributions[SEM, FD].shares[SEM, FINER]) < 0.05
 
 
 def test_two_causes_in_two_methods_are_separated() -> None:

@@ -100,13 +100,6 @@ def test_values_increase_linearly_below_the_top_of_the_layer(tmp_path):
     assert (shear[~below] == 0.0).all() and (bulk[below] > 0.0).all()
 
 
-def test_the_depth_may_be_counted_from_a_level():
-    layers = [{"top": 0, **SOFT}, {"top": slope, **ROCK, "gradient": {"vp": 0.5, "level": -300}}]
-    x, y, z = random_points()
-    below = z <= slope(x, y)
-    assert Material(layers=layers).sample(x, y, z)[0][below] == pytest.approx((3500 - 0.5 * (z + 300))[below])
-
-
 def test_extremes_include_gradients_and_leave_out_absent_layers():
     material = Material(
         layers=[

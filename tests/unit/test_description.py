@@ -243,10 +243,7 @@ def test_local_coordinates_are_a_transverse_mercator():
 
 
 def test_lines_and_planes_of_receivers():
-    line = {
-        "network": "AB",
-        "line": {"prefix": "L", "start": [0, 0, 0], "end": [1000, 500, -100], "count": 11},
-    }
+    line = {"network": "AB", "line": {"prefix": "L", "start": [0, 0, 0], "end": [1000, 500, -100], "count": 11}}
     plane = {"plane": {"prefix": "P", "start": [0, 0, -5], "end": [900, 1000, -5], "counts": [4, 3]}}
     receivers = small(receivers=[line, plane]).receiver_list()
     assert [receiver.name for receiver in receivers[:2]] == ["AB.L01", "AB.L02"]

@@ -12,15 +12,12 @@ from lithowave.solvers import make_schedule
 from lithowave.solvers.discontinuous_galerkin import (
     DiscontinuousGalerkinPlan,
     ElementMaterials,
-    basis_values,
     limit_cluster_jumps,
     make_clusters,
     raw_clusters,
-    tetrahedron_rule,
 )
 from tetrahedra_plans import (
     ORDER,
-    advanced,
     box,
     element_neighbors,
     experiment,
@@ -31,7 +28,6 @@ from tetrahedra_plans import (
     small_plan,
     source,
 )
-from verification_tools import relative_l2
 
 SAFETY = 0.9
 VP, VS, RHO = 3.0, 1.5, 2.0
@@ -95,18 +91,6 @@ def test_a_graded_mesh_gains_what_its_sizes_promise() -> None:
     assert made.gain == pytest.approx(120 / (8 + 8 + 8 + 8))
 
 
-def test_the_step_of_the_smallest_elements_is_the_best_for_all() -> None:
-    """Compared with all steps, if neighbors do not matter; a step twice as long is worth 2% of the updates."""
-    random, most = np.random.default_rng(3), np.arange(9)
-    for classes in (2, 3, 5, 200):
-        limits = 0.01 * 2.0 ** np.concatenate([[0.0], random.choice(4.0 * random.random(classes), 400)])
-        made = make_clusters(limits, np.full((401, 4), -1), 3.0, SAFETY, None, None, True, None)
-        parts = np.linspace(0.5, 1.0, 2001)[1:, None]
-        raw = np.minimum(np.floor(np.log2(limits / limits.min() / parts) + 1e-9), most[-1])
-        gains = parts[:, 0] / (0.5**raw).mean(axis=1)
-        assert 0.975 * gains.max() <= made.gain <= gains.max() * 1.001
-
-
 def test_the_largest_step_resolves_the_frequency() -> None:
     limits = 0.01 * 2.0 ** np.arange(9).repeat(3)
     for frequency, count in ((None, 9), (0.1, 5), (10.0, 1)):
@@ -158,30 +142,6 @@ def element_of(plan: DiscontinuousGalerkinPlan, relation: int) -> int:
     middles = plan.mesh.element_vertices().mean(axis=1)
     distance = np.linalg.norm(middles - [1.5, 1.5, -0.5], axis=1)
     return int(np.argmin(np.where(fits, distance, np.inf)))
-
-
-@pytest.mark.parametrize("parts, limit", [(1, 8e-3), (2, 1e-3)])
-def test_waves_are_those_of_one_step(parts: int, limit: float) -> None:
-    """A smooth pulse that runs from long steps to short ones: the difference falls with the third power of the size."""
-    sizes = [(1 / parts, 0.35 / parts), (1 / parts, 1 / parts)]
-    mesh = split_hexahedra(layered_box((0, 3), (0, 3), [0, -1, -3], sizes)).local()
-    materials = ElementMaterials.isotropic(*(np.full(mesh.element_count, value) for value in (VP, VS, RHO)))
-    single_cluster = small_plan(mesh, materials, ORDER)
-    plans = [small_plan(mesh, materials, ORDER, cluster=local_clusters(single_cluster)), single_cluster]
-    assert plans[0].clustering.count == 2
-    points, weights = tetrahedron_rule(ORDER + 2)
-    vertices = mesh.element_vertices()
-    places = vertices[:, :1] + points @ (vertices[:, 1:] - vertices[:, :1])
-    pulse = np.exp(-((places - [1.5, 1.5, -1.5]) ** 2).sum(axis=2) / (2 * 0.4**2))
-    before = np.zeros((mesh.element_count, 9, len(basis_values(ORDER, points))))
-    gains = np.einsum("kp,p,np->nk", basis_values(ORDER, points), weights, pulse)
-    before[:, 6:] = np.array([[1.0], [-0.5], [0.8]]) * gains[:, None]
-    steps = round(0.3 / plans[0].schedule.time_step)
-    local, one = (
-        advanced(make_solver(plan), before, count)
-        for plan, count in zip(plans, (steps, steps * plans[0].clustering.ticks), strict=True)
-    )
-    assert relative_l2(local, one) < limit < 0.5 < relative_l2(one, before)
 
 
 @pytest.mark.parametrize("relation", [0, 1, -1])

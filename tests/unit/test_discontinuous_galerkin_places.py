@@ -64,15 +64,6 @@ def test_points_on_faces_edges_and_vertices_are_in_all_elements_there(mesh: Tetr
     assert shared[0] == 2 < shared[1] < shared[2]
 
 
-def test_the_first_of_several_elements(mesh: TetrahedralMesh) -> None:
-    found = locate_points(mesh, mesh.vertices)
-    first = resolve_owners(locate_points(mesh, mesh.vertices, TOLERANCE), SINGLE_RANK).first_only().locations
-    np.testing.assert_array_equal(first.point, np.arange(len(mesh.vertices)))
-    for n in range(0, len(mesh.vertices), 7):
-        keys = mesh.element_keys[found.element[found.point == n]]
-        assert mesh.element_keys[first.element[n]] == keys.min()
-
-
 def test_points_just_off_a_curved_ground_are_moved_onto_it(mesh: TetrahedralMesh) -> None:
     inside, above, far = [1.3, 1.4, -0.7], [1.3, 1.4, 0.1], [1.3, 1.4, 8.0]
     corner = [3.05, 3.05, 0.05]

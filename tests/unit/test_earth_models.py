@@ -18,10 +18,9 @@ from lithowave.earth import (
     reference_model,
     transverse_moduli,
     travel_times,
-    voigt_average_of_love,
 )
 from lithowave.errors import InputError
-from lithowave.media import phase_speeds, rotated_stiffness, rotation_to, speed_range
+from lithowave.media import rotated_stiffness, rotation_to, speed_range
 from lithowave.readers import read_radial_model
 from lithowave.solvers.spectral_element import full_matrices
 
@@ -150,20 +149,6 @@ def test_travel_times_of_other_models_and_places_are_refused(arguments: tuple, m
         travel_times(*arguments)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_the_core_is_fluid_and_discontinuities_have_two_sides(name: str) -> None:
-    model = reference_model(name)
-    fluid = [one for one in model.layers if one.is_fluid]
-    assert len(fluid) == 1 and fluid[0].bottom < 1.3e6 and fluid[0].top > 3.4e6
-    assert (model.properties(np.linspace(fluid[0].bottom + 1.0, fluid[0].top - 1.0, 9)).vs == 0.0).all()
-    index = model.layers.index(fluid[0])
-    above, below = model.properties(fluid[0].top, [index - 1, index]).vs
-    assert above > 7000.0 and below == 0.0
-    assert model.properties(fluid[0].top).vs == 0.0  # a point at a discontinuity belongs to the layer below
-    assert model.layer_index(fluid[0].top) == index
-    assert model.layer_index(fluid[0].top, (np.array(index - 1), np.array(index - 1))) == index - 1
-
-
 def test_thin_layers_are_removed_and_models_truncated() -> None:
     model = reference_model("prem").without_layers_thinner_than(20e3)
     np.testing.assert_allclose((RADIUS - model.discontinuities[:3]) / 1e3, [80.0, 220.0, 400.0])
@@ -208,20 +193,6 @@ def test_phase_speed_ranges_are_those_over_all_directions() -> None:
         low, high = speed_range(stiffness, here.rho[index])
         assert slowest[index] == pytest.approx(low, rel=1e-5)
         assert fastest[index] == pytest.approx(high, rel=1e-5)
-
-
-def test_the_voigt_average_is_the_mean_over_all_directions_of_the_axis() -> None:
-    here = reference_model("prem", transverse=True).properties(np.array([6346.6e3]))
-    count = 4000
-    z = 1.0 - (2.0 * np.arange(count) + 1.0) / count
-    angle = np.arange(count) * np.pi * (3.0 - np.sqrt(5.0))
-    axes = np.column_stack([np.sqrt(1.0 - z**2) * np.cos(angle), np.sqrt(1.0 - z**2) * np.sin(angle), z])
-    mean = full_matrices(transverse_moduli(tuple(np.full(count, one) for one in here.love), axes).mean(axis=1))
-    kappa, mu = voigt_average_of_love(here.love)
-    np.testing.assert_allclose(mean[:3, :3].sum() / 9.0, kappa, rtol=1e-10)
-    np.testing.assert_allclose(np.diag(mean)[3:], mu[0], rtol=1e-5)
-    speeds = phase_speeds(mean, here.rho[0], np.array([[1.0, 0.0, 0.0], [0.0, 0.6, 0.8]]))
-    np.testing.assert_allclose(speeds[:, 2], here.vp[0], rtol=1e-6)
 
 
 @pytest.mark.parametrize("transverse", [False, True])

@@ -13,14 +13,7 @@ from lithowave.backends import make_backend
 from lithowave.errors import InputError
 from lithowave.media import aligned_moduli
 from lithowave.physics import isotropic_stiffness, lame_moduli
-from lithowave.solvers.finite_difference import (
-    LAWS,
-    PlaneAverages,
-    at_node,
-    laminate,
-    medium_planes,
-    slab_between,
-)
+from lithowave.solvers.finite_difference import LAWS, at_node, laminate, medium_planes, slab_between
 from lithowave.solvers.finite_difference.plan import plan
 
 SOFT, STIFF = (1800.0, 600.0, 1900.0), (4000.0, 2200.0, 2500.0)
@@ -98,35 +91,6 @@ def test_means_preserve_mass_and_its_centre(offset: float) -> None:
     if offset in (0.0, 50.0):  # elsewhere the centre is preserved in the coordinate of the static displacement
         centre = 0.5 * (SOFT[2] * (high**2 - top**2) + STIFF[2] * (top**2 - low**2)) / exact
         assert (mass * inner).sum() / mass.sum() == pytest.approx(centre, abs=0.06 * spacing)
-
-
-@pytest.mark.parametrize("law", ["transverse", "orthorhombic"])
-@pytest.mark.parametrize("position", np.linspace(0, 0.9, 7))
-def test_effective_media_are_stable_solids(law: str, position: float) -> None:
-    averages = PlaneAverages(
-        simulation(layered(-1000.0 - 100 * position)), 100.0, LAWS[law], np.zeros(1), np.zeros((1, 1))
-    )
-    for z in np.arange(-1500.0, -400.0, 100.0):
-        values = {name: float(np.asarray(value).flat[0]) for name, value in averages(z).items()}
-        assert min(values[field.name] for field in LAWS[law].material) > 0
-        c11, c13, c33, c66 = values["c11"], values["c13"], values["c33"], 1 / values["compliance_xy"]
-        c12 = values.get("c12", c11 - 2 * c66)
-        normal = np.array([[c11, c12, c13], [c12, c11, c13], [c13, c13, c33]])
-        assert np.linalg.eigvalsh(normal).min() > 0
-        assert max(c11, c33) / values["density"] < STIFF[0] ** 2 * 1.1  # within the margin of the time step
-
-
-def test_uniform_media_remain_what_they_are() -> None:
-    averages = PlaneAverages(
-        simulation({"homogeneous": {"vp": 4000, "vs": 2200, "rho": 2500}}), 100.0, LAWS["orthorhombic"],
-        np.zeros(1), np.zeros((1, 1)),
-    )  # fmt: skip
-    values = averages(-700.0)
-    expected = dict(zip(("c11", "c22", "c33", "c12", "c13", "c23"), medium_of(*STIFF), strict=False))
-    for name, value in expected.items():
-        assert values[name].flat[0] == pytest.approx(value, rel=1e-12)
-    assert values["compliance_xz"].flat[0] == pytest.approx(1 / (2500 * 2200**2), rel=1e-12)
-    assert values["density"].flat[0] == pytest.approx(2500, rel=1e-12)
 
 
 def test_the_law_that_a_model_needs() -> None:

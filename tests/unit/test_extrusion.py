@@ -18,7 +18,6 @@ from lithowave.mesh import (
     curved,
     extruded_hexahedra,
     extruded_tetrahedra,
-    hexahedron_sizes,
     jacobians,
     lattice_slopes,
     layered_box,
@@ -110,20 +109,6 @@ def test_only_some_sides() -> None:
     assert outer_area(found, "x_min")[0] == pytest.approx(3 * 4.5)
     assert outer_area(found, "y_min")[1] == pytest.approx(6.5 * 4.5)
     assert len(found.boundaries["x_min"]) == 3 * 4
-
-
-def test_one_surface_of_several_sides() -> None:
-    """A file may have one surface for all absorbing sides: the layer is the same."""
-    mesh = box()
-    joined = np.concatenate([mesh.boundaries[name] for name in BELOW])
-    named = replace(mesh, boundaries={"absorbing": joined, "free": mesh.boundaries["z_max"]})
-    sides = plane_sides(named, {"absorbing": True, "free": False})
-    assert sides.used == list(BELOW)
-    found, _ = extruded_hexahedra(named, sides, dict.fromkeys(BELOW, STEPS))
-    expected, _ = extruded(mesh)
-    np.testing.assert_allclose(centers(found), centers(expected))
-    assert len(found.boundaries["free"]) == len(expected.boundaries["z_max"])
-    assert hexahedron_sizes(named, sides) == pytest.approx(dict.fromkeys(BELOW, 1.0))
 
 
 @pytest.mark.parametrize("names", [BELOW, ("y_min", "z_min")])

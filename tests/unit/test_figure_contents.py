@@ -40,9 +40,7 @@ def figures(monkeypatch):
 
 
 def receivers_at(*places):
-    return [
-        SimpleNamespace(network="XX", station=f"R{k}", position=(*place, 0.0)) for k, place in enumerate(places)
-    ]
+    return [SimpleNamespace(network="XX", station=f"R{k}", position=(*place, 0.0)) for k, place in enumerate(places)]
 
 
 def source_at(x, y, moment=EXPLOSION, force=None):

@@ -85,9 +85,7 @@ def test_phases_are_drawn_one_after_another(tmp_path, figures):
     assert {"mesh", "Preparation 1.50 s, time loop 6.50 s", "6.00 s, 75.0%"} <= set(texts_of(figures))
 
 
-@pytest.mark.parametrize(
-    ("z", "words"), [(-0.04, "depth 0 m"), (-999.7, "depth 999.7 m"), (-15500.0, "depth 15.5 km")]
-)
+@pytest.mark.parametrize(("z", "words"), [(-0.04, "depth 0 m"), (-999.7, "depth 999.7 m"), (-15500.0, "depth 15.5 km")])
 def test_depths_and_numbers_have_no_negative_zero(tmp_path, figures, z, words):
     sources = [SimpleNamespace(name="", position=(-0.0, 0.0, z), moment=None, force=(0.0, 0.0, 1e9))]
     options = {"samples": 50, "points": 5, "steps": 1, "geographic": False, "vertical_plane": False}
@@ -139,9 +137,7 @@ def test_a_record_section_takes_its_options(run, tmp_path):
     plain = record_section(seismograms, tmp_path / "a.png", "Z")
     reduced = record_section(seismograms, tmp_path / "b.png", "Z", reduction_speed=6000.0, layers=LAYERS)
     assert not np.array_equal(picture(plain), picture(reduced))
-    wide = picture(
-        record_section(seismograms, tmp_path / "c.png", "ENZRT", normalise="all", speeds={"6 km/s": 6000.0})
-    )
+    wide = picture(record_section(seismograms, tmp_path / "c.png", "ENZRT", normalise="all", speeds={"6 km/s": 6000.0}))
     assert wide.shape[1] > 2 * picture(plain).shape[1]
     with pytest.raises(ValueError, match="normalise must be one of"):
         record_section(seismograms, tmp_path / "d.png", "Z", normalise="none")
@@ -167,9 +163,7 @@ def test_traces_are_spread_over_pages_up_to_a_limit(run, tmp_path):
 
 
 def test_nothing_to_draw_is_an_error(tmp_path):
-    folder = make_run_folder(
-        tmp_path / "run", receivers=[], sources=[], points=5, steps=3, vertical_plane=False
-    )
+    folder = make_run_folder(tmp_path / "run", receivers=[], sources=[], points=5, steps=3, vertical_plane=False)
     SnapshotWriter.resume(folder / "snapshots" / "plane_z_0.vtkhdf", -1.0).close()
     seismograms = load_seismograms(folder)
     for draw in (record_section, traces):
@@ -185,9 +179,7 @@ def test_nothing_to_draw_is_an_error(tmp_path):
         plot_run(tmp_path)
 
 
-@pytest.mark.parametrize(
-    "kind", ["no peak", "force", "vertical force", "explosion", "many", "no sources", "local"]
-)
+@pytest.mark.parametrize("kind", ["no peak", "force", "vertical force", "explosion", "many", "no sources", "local"])
 def test_maps_of_all_kinds_of_runs(tmp_path, kind):
     point = {"name": "", "position": (0.0, 0.0, -3000.0), "moment": None, "force": None}
     sources = {
@@ -228,9 +220,7 @@ def test_radial_and_transverse_are_those_of_the_source(run):
     outward = np.stack([np.sin(angle), np.cos(angle)])
     clockwise = np.stack([np.cos(angle), -np.sin(angle)])
     for name, direction in (("R", outward), ("T", clockwise)):
-        assert np.allclose(
-            component(seismograms, name), np.einsum("ir,rit->rt", direction, seismograms.data[:, :2])
-        )
+        assert np.allclose(component(seismograms, name), np.einsum("ir,rit->rt", direction, seismograms.data[:, :2]))
     offset = seismograms.positions[:, :2] - seismograms.sources.centroid[:2]
     angle -= np.radians(seismograms.convergence)  # from the axis y instead of true North
     assert np.allclose(epicentral_distance(seismograms) * [np.sin(angle), np.cos(angle)], offset.T)
@@ -252,9 +242,7 @@ def test_first_arrivals_over_a_half_space_are_direct_then_refracted():
 
 
 def test_layers_are_taken_from_the_description():
-    layers = {
-        "material": {"layers": [{"top": -1000, "vp": 6, "vs": 3, "rho": 2}, {"top": 0, "vp": 4, "vs": 2}]}
-    }
+    layers = {"material": {"layers": [{"top": -1000, "vp": 6, "vs": 3, "rho": 2}, {"top": 0, "vp": 4, "vs": 2}]}}
     assert layers_of(layers) == ([0.0, -1000.0], [4.0, 6.0], [2.0, 3.0])
     assert layers_of({"material": {"homogeneous": {"vp": 5, "vs": 3, "rho": 2}}}) == ([0.0], [5.0], [3.0])
     for other in (
@@ -342,9 +330,7 @@ def test_planes_of_all_directions_and_volumes_make_movies(tmp_path, shape):
     assert wavefield_movie(folder, tmp_path / "a.gif")[0].stat().st_size > 1000
 
 
-@pytest.mark.parametrize(
-    ("value", "limit"), [(0.97, 1.0), (1.0, 1.0), (1.01, 2.0), (0.003, 0.005), (51.0, 100.0)]
-)
+@pytest.mark.parametrize(("value", "limit"), [(0.97, 1.0), (1.0, 1.0), (1.01, 2.0), (0.003, 0.005), (51.0, 100.0)])
 def test_colour_limits_are_round(value, limit):
     assert nice_limit(value) == pytest.approx(limit)
 
@@ -382,9 +368,7 @@ def test_peak_motion_comes_back_and_replaces_only_when_complete(tmp_path, monkey
     write_peak_motion(tmp_path / "peak_motion.h5", x, y, maps, 0.1 * maps, {"title": "A"})
     read = load_peak_motion(tmp_path)
     assert np.array_equal(read.x, x) and np.array_equal(read.y, y)
-    assert np.array_equal(read.pgv["horizontal"], maps[0]) and np.array_equal(
-        read.pgd["total"], 0.1 * maps[2]
-    )
+    assert np.array_equal(read.pgv["horizontal"], maps[0]) and np.array_equal(read.pgd["total"], 0.1 * maps[2])
     for name in ("title", "axes", "crs", "time_origin"):
         assert name in read.attributes
     with pytest.raises(ValueError, match="has shape"):
@@ -397,8 +381,6 @@ def test_peak_motion_comes_back_and_replaces_only_when_complete(tmp_path, monkey
 
 def test_a_map_of_many_stations_leaves_names_out(tmp_path):
     receivers = sample_receivers(100)
-    with SeismogramWriter(
-        tmp_path / "seismograms.h5", receivers, 0.1, 10, "velocity", sources=sample_sources()
-    ):
+    with SeismogramWriter(tmp_path / "seismograms.h5", receivers, 0.1, 10, "velocity", sources=sample_sources()):
         pass
     assert station_map(tmp_path, tmp_path / "map.png").is_file()

@@ -15,20 +15,6 @@ from lithowave.solvers.spectral_element import (
 
 DEGREES = range(1, 11)
 
-# Closed forms: points > 0 and the weights of all points from the middle outward.
-KNOWN = {
-    2: ([0.0, 1.0], [4 / 3, 1 / 3]),
-    3: ([np.sqrt(1 / 5), 1.0], [5 / 6, 1 / 6]),
-    4: ([0.0, np.sqrt(3 / 7), 1.0], [32 / 45, 49 / 90, 1 / 10]),
-}
-
-
-@pytest.mark.parametrize("degree", KNOWN)
-def test_known_points_and_weights(degree):
-    points, weights = KNOWN[degree]
-    np.testing.assert_allclose(gll_points(degree)[-len(points) :], points, rtol=0, atol=3e-16)
-    np.testing.assert_allclose(gll_weights(degree)[-len(points) :], weights, rtol=1e-15)
-
 
 @pytest.mark.parametrize("degree", DEGREES)
 def test_quadrature_is_exact_to_degree_2n_minus_1_and_no_further(degree):

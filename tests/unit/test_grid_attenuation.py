@@ -56,16 +56,6 @@ def fractions(found: GridAttenuation, codes: np.ndarray) -> tuple[np.ndarray, np
     return unit * (codes & LAST_CODE), unit * (codes >> 16)
 
 
-def test_full_fractions_are_the_weights_of_the_body():
-    found, grid, codes = codes_of(described(memory_variables="full"))
-    bulk, shear = fractions(found, codes)
-    z = grid.nodes(2)
-    for values, which in ((bulk, 0), (shear, 1)):
-        for level in (-900.0, -200.0, 0.0):
-            expected = found.anelasticity.weights(0.0, 0.0, level)[which]
-            assert np.abs(values[:, np.abs(z - level).argmin(), 3, 4] - expected).max() < 4e-5 * found.largest
-
-
 def test_a_cell_with_an_interface_has_the_average_of_the_compliances():
     """The interface at -430 m leaves 20 m of the cell around -400 m below it."""
     found, grid, codes = codes_of(described(memory_variables="full"))
@@ -91,14 +81,6 @@ def test_coarse_nodes_have_mechanisms_by_global_parity_and_layers_a_common_one()
     for place in ((level, 8, 4), (level, 2, 9), (3, 8, 9), (level, 8, grid.shape[0] - 1)):
         assert codes[0][place] & COMMON_RATE
         assert shear[0][place] == pytest.approx(found.fraction(NODES, loss), abs=4e-5 * found.largest)
-
-
-def test_a_subdomain_has_the_codes_of_the_grid():
-    simulation = described(memory_variables="coarse")
-    found, grid, codes = codes_of(simulation)
-    part = grid.part([(3, 12), (5, 14), (1, 11)])
-    own = np.stack(list(code_planes(found, simulation, part, 0)), axis=1)
-    assert np.array_equal(own, codes[:, 1:11, 5:14, 3:12])
 
 
 def test_gridded_quality_factors_are_those_at_the_nodes():
@@ -145,18 +127,6 @@ def test_coarse_with_strong_attenuation_is_warned_about():
         simulation = described({"homogeneous": HIGH | {"qs": quality, "qp": 40}}, memory_variables="coarse")
         texts.append(plan(simulation, make_backend("cpu", "double", 1)).warnings(simulation))
     assert [sum("memory_variables: coarse" in text for text in some) for some in texts] == [1, 0]
-
-
-def test_time_step_and_resolution():
-    """The limit follows from the unrelaxed moduli, points per wavelength from the velocities as described."""
-    backend = make_backend("cpu", "double", 1)
-    elastic, with_loss = (
-        plan(described({"homogeneous": medium}), backend)
-        for medium in ({key: HIGH[key] for key in ("vp", "vs", "rho")}, HIGH)
-    )
-    unrelaxed = with_loss.anelasticity.material.homogeneous.vp
-    assert with_loss.schedule.limit == pytest.approx(elastic.schedule.limit * 4000 / unrelaxed)
-    assert unrelaxed > 4000 and with_loss.extremes.slowest == 2300
 
 
 def test_memory_of_the_plan_is_that_of_the_arrays():

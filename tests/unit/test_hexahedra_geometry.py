@@ -35,16 +35,6 @@ def reference_grid(degree: int) -> np.ndarray:
     return np.stack([x, y, z], axis=-1)
 
 
-def test_27_nodes_reproduce_a_quadratic_map():
-    def curve(p):
-        x, y, z = np.moveaxis(p, -1, 0)
-        return np.stack([2 * x + x * y**2 * z, y + 0.2 * x**2 - 0.1 * z**2 * x, z + 0.1 * x**2 * y**2 * z**2], axis=-1)
-
-    positions = g.gll_positions(curve(h.reference_nodes(27))[None], 5)
-    assert positions.shape == (1, 6, 6, 6, 3)
-    np.testing.assert_allclose(positions[0], curve(reference_grid(5)), rtol=0, atol=1e-14)
-
-
 @pytest.mark.parametrize("count", [8, 27])
 def test_jacobian_against_finite_differences(count):
     nodes, step = deformed(count), 1e-4
@@ -99,18 +89,6 @@ def test_points_are_found_in_every_element_that_holds_them(count):
     points = np.stack([inner_vertex, face, middle])[found.point]
     back = np.einsum("ma,mac->mc", g.shape_functions(found.reference, count), nodes[found.element])
     np.testing.assert_allclose(back, points, rtol=0, atol=1e-9)
-
-
-def test_many_points_are_found_as_by_trying_every_element():
-    nodes = moved_mesh(8)
-    points = np.random.default_rng(2).uniform([-50, -50, -50], [450, 350, 250], (300, 3))
-    found = g.find_elements(nodes, points)
-    element, point = (a.ravel() for a in np.meshgrid(np.arange(24), np.arange(300)))
-    xi = g.reference_coordinates(nodes[element], points[point])
-    inside = np.abs(xi).max(axis=1) <= 1 + 1e-8
-    assert 100 < inside.sum() < 300
-    np.testing.assert_array_equal(found.point, point[inside])
-    np.testing.assert_array_equal(found.element, element[inside])
 
 
 def test_bounding_box_holds_a_bulge_beyond_all_nodes():

@@ -99,12 +99,6 @@ def test_areas_and_volume_of_a_straight_box(name: str) -> None:
     np.testing.assert_allclose(volume(mesh), -800.0 * 800.0 * interfaces[-1], rtol=1e-12)
 
 
-def test_volume_below_a_tilted_surface_with_doublings() -> None:
-    """Trilinear elements represent planes exactly: 800 m x 800 m x the mean height."""
-    mesh = layered_box(X, Y, [lambda x, y: 0.1 * x - 0.2 * y, -400, -1500], [(50, 50), (200, 200)])
-    np.testing.assert_allclose(volume(mesh), 800.0 * 800.0 * (1500 + 0.1 * 300 - 0.2 * 450), rtol=1e-12)
-
-
 def test_faces_follow_the_interfaces() -> None:
     """Between two materials all shared vertices lie on the interface, and at the top on the topography."""
     mesh = layered_box(X, Y, *BOXES["doubled in two layers"])
@@ -131,11 +125,6 @@ def test_sizes_are_kept_and_coarsened() -> None:
         assert extent[:, :2].max() <= horizontal * (1 + 1e-9)
         height = abs(nodes[:, 4:, 2] - nodes[:, :4, 2]).max()
         assert height <= vertical * 1.02  # the thickness is that of a lattice of columns
-
-
-def test_a_fine_layer_at_depth_keeps_the_mesh_above_fine() -> None:
-    mesh = layered_box(X, Y, [0, -200, -400, -800], [(100, 100), (50, 50), (100, 100)])
-    assert [len(mesh.boundaries[name]) for name in ("z_max", "z_min")] == [256, 64]
 
 
 def test_an_element_inside_out_is_named() -> None:

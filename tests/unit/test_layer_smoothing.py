@@ -9,7 +9,7 @@ import pytest
 
 from finite_difference_plans import plan_on_grid
 from lithowave.backends import make_backend
-from lithowave.solvers.finite_difference import LARGEST, LayerSmoothing, smoothed_boxes, smoothing_of
+from lithowave.solvers.finite_difference import LayerSmoothing, smoothed_boxes, smoothing_of
 
 CELLS, SHAPE, VISCOSITY = 6, (31, 28, 24), 0.0156
 
@@ -33,18 +33,6 @@ def smoothed(fields: np.ndarray, the_plan=None) -> np.ndarray:
     kernels = backend.kernels("lithowave.solvers.finite_difference", "kernels", order=4)
     LayerSmoothing(the_plan, backend, kernels, None).apply(arrays, 0)
     return np.array([array[inner] for array in arrays.values()])
-
-
-def test_the_strength() -> None:
-    """nu dt / h^2 of the formula, in as many applications as keep each at most 1/12."""
-    the_plan = plan()
-    rate = VISCOSITY * the_plan.layer.speed * 800.0**2 / (CELLS * 100.0) * the_plan.schedule.time_step / 100.0**2
-    found = smoothing_of(the_plan)
-    assert found.strength * found.times == pytest.approx(rate) and found.strength <= LARGEST == 1 / 12
-    finer = smoothing_of(plan(24.0))
-    assert finer.strength * finer.times == pytest.approx(9 * rate) and finer.strength <= LARGEST < 9 * rate
-    hard = dataclasses.replace(the_plan, layer=dataclasses.replace(the_plan.layer, viscosity=0.0))
-    assert smoothing_of(hard) is None and smoothing_of(plan(cells=0)) is None
 
 
 def test_only_points_in_layers_change() -> None:

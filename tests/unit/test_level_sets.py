@@ -56,17 +56,6 @@ def test_a_sphere_converges_with_the_square_of_the_size(cut: str) -> None:
     assert (ratios > 3.3).all() and (ratios < 4.8).all()
 
 
-def test_uneven_meshes_are_cut_too() -> None:
-    whole = jittered(box(10, "five"), 0.2, seed=2)
-    for level in (sphere(0.6), lambda x, y, z: x**3 + 0.3 * y + 0.4 * np.sin(4 * z) - 0.1):
-        mesh, inside = cut_along(whole, level)
-        check_conforming(mesh)
-        assert mesh.volumes().sum() == pytest.approx(8, rel=1e-12)
-        assert mesh.insphere_radii().min() > 0.1 * whole.insphere_radii().min()
-        middles = mesh.element_vertices().mean(axis=1)
-        assert ((level(*middles.T) < 0) == inside).mean() > 0.995
-
-
 def test_planes_divide_a_box_exactly() -> None:
     whole = box(6)
     for level, volume in (

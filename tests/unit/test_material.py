@@ -144,9 +144,7 @@ def test_cell_averages_vary_along_x_and_y_too():
     axis = centre + h * ((np.arange(200) + 0.5) / 200 - 0.5)
     kappa, mu, rho = moduli_of(*function(axis[:, None], axis, 0.0))
     expected = 1 / np.mean(1 / kappa), 1 / np.mean(1 / mu), np.mean(rho)
-    np.testing.assert_allclose(
-        Material(function=function).moduli(centre, centre, -9.0, spacing=h), expected, rtol=1e-5
-    )
+    np.testing.assert_allclose(Material(function=function).moduli(centre, centre, -9.0, spacing=h), expected, rtol=1e-5)
 
 
 def test_water_has_no_rigidity_and_takes_it_from_the_whole_cell():

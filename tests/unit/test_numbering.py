@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 
 import numpy as np
@@ -20,8 +19,6 @@ from lithowave.mesh import (
     morton_order,
     number_faces,
     number_points,
-    on_surface,
-    shared_count,
 )
 
 POINTS = {
@@ -100,17 +97,6 @@ def test_a_point_is_at_one_place_and_a_place_is_one_point(mesh: HexahedralMesh, 
     assert len(np.unique((one / 1e-6).round().astype(np.int64), axis=0)) == count
 
 
-def test_numbers_rise_as_points_are_first_touched(mesh: HexahedralMesh) -> None:
-    numbers, count = number_points(shuffled(mesh).elements, 4)
-    shared = shared_count(count, mesh.element_count, 4)
-    flat = numbers.reshape(-1, 125)[:, on_surface(4)].ravel()
-    highest = np.maximum.accumulate(np.concatenate([[-1], flat]))
-    new = flat > highest[:-1]
-    np.testing.assert_array_equal(flat[new], np.arange(shared))
-    inside = numbers[:, 1:4, 1:4, 1:4].ravel()
-    np.testing.assert_array_equal(inside, np.arange(shared, count))
-
-
 @pytest.mark.parametrize("threads", [1, 3])
 def test_parts_and_threads_do_not_change_numbers(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
     elements = shuffled(doubled()).elements
@@ -169,14 +155,3 @@ def test_more_colours_than_a_word_has_bits_are_refused() -> None:
     assert color_elements(fan[:64]).max() == 63
     with pytest.raises(ValueError, match="64 colors"):
         color_elements(fan)
-
-
-def test_a_hundred_thousand_elements_take_seconds() -> None:
-    """Some one and a half seconds on one core; the bound allows for a slow machine."""
-    start = time.process_time()
-    mesh = box(50, 50, 40).local()
-    _, count = number_points(mesh.elements, 4)
-    colors = color_elements(mesh.elements)
-    assert time.process_time() - start < 15
-    assert count == 201 * 201 * 161
-    assert colors.max() == 7

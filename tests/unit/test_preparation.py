@@ -17,10 +17,7 @@ from lithowave.solvers.spectral_element import (
     SpectralElementPlan,
     carried_moduli,
     choose_sets,
-    determinant,
     distinct_moduli,
-    gll_weights,
-    jacobian_matrix,
     layer_points,
 )
 
@@ -43,50 +40,6 @@ def layered_plan(quality: bool = False, half: float = 3000.0, **solver: float) -
     })  # fmt: skip
     found: SpectralElementPlan = load_method("spectral_element").plan(simulation, make_backend("cpu", "single"))
     return found
-
-
-@pytest.mark.parametrize("degree", [3, 4])
-def test_filters_where_layers_begin_are_means_over_their_elements(degree: int) -> None:
-    plan = layered_plan(degree=degree)
-    members = np.flatnonzero(plan.layer_masks)
-    numbers, own = plan.numbers[members], plan.stretching.filters(members)
-    volume = determinant(jacobian_matrix(plan.mesh.element_nodes(members), degree))
-    weights, rho = gll_weights(degree), plan.materials.density(members)[..., None, None]
-    mass = rho * volume * np.einsum("k,j,i->kji", weights, weights, weights)
-    begins = plan.stretching.begins(members)
-    expected = np.zeros((plan.total_points, 3, 3))
-    for entry, values in ((0, own[..., 0] - 1), (2, own[..., 2])):
-        np.add.at(expected[..., entry], numbers, mass[..., None] * values * begins)
-    expected /= plan.element_statistics.mass[:, None, None]
-    np.maximum.at(expected[..., 1], numbers, own[..., 1] * begins)
-    expected[..., 0] += 1
-    active = expected[..., 2] > 0
-    assert active.any()
-    for axes, found in enumerate(layer_points(plan), 1):
-        np.testing.assert_array_equal(found.point, np.flatnonzero(active.sum(axis=1) == axes))
-        chosen = expected[found.point][active[found.point]].reshape(len(found.point), axes, 3)
-        np.testing.assert_allclose(found.filters, chosen, rtol=1e-12, atol=1e-14)
-
-
-def test_few_elements_of_a_layer_represent_the_others() -> None:
-    plan = layered_plan()
-    members = np.flatnonzero(plan.layer_masks)
-    chosen, place = plan.stretching.representatives(members)
-    assert len(chosen) < len(members) / 10
-    np.testing.assert_array_equal(plan.stretching.filters(chosen)[place], plan.stretching.filters(members))
-    np.testing.assert_allclose(
-        plan.stretching.friction(chosen)[place], plan.stretching.friction(members), rtol=1e-14, atol=1e-14
-    )
-
-
-def test_moduli_of_one_parallelepiped_are_those_of_all() -> None:
-    plan = layered_plan(quality=True)
-    for number in np.unique(plan.relaxation_sets).tolist():
-        members = np.flatnonzero(plan.relaxation_sets == number)
-        kappa, mu = np.moveaxis(carried_moduli(plan.mesh, plan.materials, 4, members, number)[0], (1, 0), (0, 3))
-        expected = np.stack([kappa - 2 / 3 * mu, mu], axis=-1).reshape(len(members), kappa.shape[1], -1)
-        moduli, place = distinct_moduli(plan.mesh, plan.materials, 4, members, number, float)
-        np.testing.assert_allclose(moduli[place], expected, rtol=1e-12, atol=1e-12 * expected.max())
 
 
 @pytest.mark.parametrize("times", [1, 2])

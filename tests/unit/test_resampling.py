@@ -117,20 +117,6 @@ def test_waves_between_steps_are_interpolated_to_rounding(phase: float) -> None:
     assert np.abs(weights.sum(axis=1) - 1.0).max() < 1e-14
 
 
-def test_means_of_half_steps_are_made_good() -> None:
-    """The mean of the values half a step before and after has the amplitude cos(theta / 2)."""
-    theta, places = 0.25, np.linspace(100.0, 400.0, 50)
-    errors = {}
-    for averaged in (False, True):
-        resampling = Resampling(STEP, 4.5, FREQUENCY, averaged=averaged)
-        first, weights = resampling.weights(places)
-        numbers = first[:, None] + np.arange(resampling.length)
-        values = np.cos(theta * numbers) * (np.cos(0.5 * theta) if averaged else 1.0)
-        truth = np.cos(0.5 * theta) * np.cos(2.0 * np.sin(0.5 * theta) * places)
-        errors[averaged] = np.abs((weights * values).sum(axis=1) - truth).max()
-    assert max(errors.values()) < 1e-4, errors
-
-
 @pytest.mark.parametrize(("interval", "steps"), [(0.01, 40), (0.025, 40), (0.013, 101), (0.001, 30), (0.0999, 57)])
 def test_snapshots_are_at_the_closest_steps(interval: float, steps: int) -> None:
     schedule = Schedule(STEP, STEP, STEP, steps + 1)

@@ -9,8 +9,6 @@ from lithowave.rheology import (
     LARGEST_INVERSE_QUALITY,
     QualityLaw,
     fit_body,
-    inverse_bulk_quality,
-    largest_qp,
     unrelaxed_moduli,
 )
 
@@ -103,18 +101,6 @@ def test_unrelaxed_moduli_give_the_phase_velocities_at_the_reference_frequency()
         elastic = slice(10, 40)
         assert np.array_equal(mu[elastic], (rho * vs**2)[elastic])
         assert np.array_equal(kappa[elastic], (rho * vp**2 - 4.0 / 3.0 * (rho * vs**2))[elastic])
-
-
-def test_bulk_quality_of_p_and_s_waves():
-    # LOH.3: no attenuation of the bulk modulus, up to rounding of Q.
-    assert inverse_bulk_quality(1 / 155.9, 1 / 69.3, 6000.0, 3464.0) == pytest.approx(0.0, abs=3e-6)
-    assert inverse_bulk_quality(1 / 156.5, 1 / 69.3, 6000.0, 3464.0) == 0.0
-    assert inverse_bulk_quality(1 / 200.0, 1 / 69.3, 6000.0, 3464.0) < 0.0
-    assert inverse_bulk_quality(1 / 80.0, 0.0, 1500.0, 0.0) == pytest.approx(1 / 80.0)
-    assert inverse_bulk_quality(1 / 100.0, 1 / 50.0, 3000.0, 1500.0) == pytest.approx((0.01 - 0.02 / 3.0) / (2.0 / 3.0))
-    limit = largest_qp(69.3, 6000.0, 3464.0)
-    assert inverse_bulk_quality(1 / limit, 1 / 69.3, 6000.0, 3464.0) == pytest.approx(0.0, abs=1e-12)
-    assert limit == pytest.approx(155.94, abs=0.01)
 
 
 @pytest.mark.parametrize(

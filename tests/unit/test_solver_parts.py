@@ -9,13 +9,7 @@ from fake_ranks import on_ranks
 from lithowave.backends import CpuBackend
 from lithowave.errors import InputError
 from lithowave.parallel import Ranks
-from lithowave.solvers.common import (
-    BLOCK,
-    AmplitudeRow,
-    AmplitudeTable,
-    Records,
-    count_step,
-)
+from lithowave.solvers.common import BLOCK, AmplitudeRow, AmplitudeTable, count_step
 from lithowave.solvers.elements import PointLocations, require_located, resolve_owners
 
 
@@ -48,25 +42,6 @@ def test_the_row_of_a_step_has_its_amplitudes(backend: CpuBackend, count: int) -
                 assert table.array[row.array[0], 0] == step + n
                 count_step(row.array)
     assert amplitudes.loaded == [0, BLOCK, 3 * BLOCK // 2, 2 * BLOCK, 3 * BLOCK]
-
-
-def test_records_that_are_fetched_are_not_overwritten(backend: CpuBackend) -> None:
-    records = Records(backend)
-    records.start((4, 1))
-
-    def write(slot: int, value: float) -> None:
-        records.seek(slot)
-        records.array[records.slot[0]] = value
-        count_step(records.slot)
-
-    for slot in range(3):
-        write(slot, 1.0 + slot)
-    full, before = records.fetch(3), records.filling
-    write(0, 10.0)
-    write(2, 30.0)
-    np.testing.assert_array_equal(full.wait(), [[1.0], [2.0], [3.0]])
-    np.testing.assert_array_equal(records.fetch(3).wait(), [[10.0], [0.0], [30.0]])
-    assert records.filling != before
 
 
 def test_points_count_in_elements_of_all_ranks_or_in_the_nearest_one() -> None:

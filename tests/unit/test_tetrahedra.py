@@ -10,13 +10,7 @@ import pytest
 
 from jittered_boxes import jittered
 from lithowave.errors import InputError
-from lithowave.mesh import (
-    TETRAHEDRON_FACES,
-    TetrahedralMesh,
-    face_vertices,
-    make_mesh,
-    tetrahedral_box,
-)
+from lithowave.mesh import TETRAHEDRON_FACES, TetrahedralMesh, face_vertices, make_mesh, tetrahedral_box
 from tetrahedra_plans import check_conforming
 
 
@@ -44,16 +38,6 @@ def test_neighbours_are_those_found_one_by_one(mesh: TetrahedralMesh) -> None:
     np.testing.assert_array_equal(mesh.neighbors.ravel(), expected)
     assert mesh.neighbors is mesh.neighbors
     check_conforming(mesh)
-
-
-def test_any_order_of_vertices_makes_the_same_mesh(mesh: TetrahedralMesh) -> None:
-    mixed = np.random.default_rng(2).permuted(mesh.elements, axis=1)
-    triples = {name: face_vertices(mesh, faces)[:, [2, 0, 1]] for name, faces in mesh.boundaries.items()}
-    again = make_mesh(mesh.vertices, mixed, mesh.materials, triples)
-    np.testing.assert_array_equal(again.elements, mesh.elements)
-    assert list(again.boundaries) == list(mesh.boundaries)
-    for name, faces in mesh.boundaries.items():
-        np.testing.assert_array_equal(again.boundaries[name], faces)
 
 
 def test_reordered_and_local_meshes_are_the_same_body(mesh: TetrahedralMesh) -> None:

@@ -144,14 +144,11 @@ def test_maximum_frequency_in_closed_form():
 @pytest.mark.parametrize(
     "description, delay",
     [
-        ({"gaussian": {"sigma": 0.06}}, 0.36),
-        ({"ricker": {"frequency": 2.0}}, 0.6),
-        ({"triangle": {"half_duration": 0.4}}, 0.4),
-        ({"boxcar": {"duration": 0.4}}, 0.0),
-        ({"brune": {"rise_time": 0.1}}, 0.0),
-        ({"smoothed_step": {"rise_time": 0.1}}, 0.0),
+        ({"gaussian": {"sigma": 0.06}}, 0.36), ({"ricker": {"frequency": 2.0}}, 0.6),
+        ({"triangle": {"half_duration": 0.4}}, 0.4), ({"boxcar": {"duration": 0.4}}, 0.0),
+        ({"brune": {"rise_time": 0.1}}, 0.0), ({"smoothed_step": {"rise_time": 0.1}}, 0.0),
     ],
-)
+)  # fmt: skip
 def test_default_delay_is_written_out_and_cuts_nothing(description, delay):
     function = made(description)
     assert function.model_dump()[function.kind]["delay"] == pytest.approx(delay)
@@ -176,9 +173,7 @@ def test_outside_its_support_a_function_is_small(description):
     start, end = function.support(1e-3)
     values = function.amplitude if function.moment_refusal() else function.rate
     peak = np.abs(values(np.linspace(start, end, 20_001))).max()
-    outside = np.concatenate(
-        [np.linspace(start - 3.0, start - 1e-9, 999), np.linspace(end + 1e-9, end + 3.0, 999)]
-    )
+    outside = np.concatenate([np.linspace(start - 3.0, start - 1e-9, 999), np.linspace(end + 1e-9, end + 3.0, 999)])
     assert np.abs(values(outside)).max() <= 1.001e-3 * peak
 
 

@@ -14,25 +14,14 @@ from lithowave.description import parse_quantity, units
 @pytest.mark.parametrize(
     ("text", "dimension", "value"),
     [
-        ("15 km", "length", 15000.0),
-        ("-20 m", "length", -20.0),
-        ("250cm", "length", 2.5),
-        ("10 ms", "time", 0.01),
-        ("1.5 min", "time", 90.0),
-        ("20 mHz", "frequency", 0.02),
-        ("2 MHz", "frequency", 2.0e6),
-        ("3.464 km/s", "speed", 3464.0),
-        ("2.7 g/cm^3", "density", 2700.0),
-        ("2.7 g/cm³", "density", 2700.0),
-        ("2.7 g/cm**3", "density", 2700.0),
-        ("10 kN", "force", 1.0e4),
-        ("1e25 dyn cm", "moment", 1.0e18),
-        ("1e18 N·m", "moment", 1.0e18),
-        ("1e18", "moment", 1.0e18),
-        ("30°", "angle", 30.0),
-        (" 12.5 ", "length", 12.5),
+        ("15 km", "length", 15000.0), ("-20 m", "length", -20.0), ("250cm", "length", 2.5),
+        ("10 ms", "time", 0.01), ("1.5 min", "time", 90.0), ("20 mHz", "frequency", 0.02),
+        ("2 MHz", "frequency", 2.0e6), ("3.464 km/s", "speed", 3464.0), ("2.7 g/cm^3", "density", 2700.0),
+        ("2.7 g/cm³", "density", 2700.0), ("2.7 g/cm**3", "density", 2700.0), ("10 kN", "force", 1.0e4),
+        ("1e25 dyn cm", "moment", 1.0e18), ("1e18 N·m", "moment", 1.0e18), ("1e18", "moment", 1.0e18),
+        ("30°", "angle", 30.0), (" 12.5 ", "length", 12.5),
     ],
-)
+)  # fmt: skip
 def test_text_with_a_unit_becomes_si(text, dimension, value):
     assert parse_quantity(text, dimension) == value
 

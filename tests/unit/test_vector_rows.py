@@ -31,8 +31,7 @@ def compiled(matrix: np.ndarray, lanes: int, stride: int, together: int, adding:
 
 
 @pytest.mark.parametrize(
-    "dtype, lanes, together, adding",
-    [(np.float64, 8, 9, False), (np.float32, 16, 3, True), (np.float64, 4, 1, True)],
+    "dtype, lanes, together, adding", [(np.float64, 8, 9, False), (np.float32, 16, 3, True), (np.float64, 4, 1, True)]
 )
 def test_a_matrix_acts_on_rows(dtype: type, lanes: int, together: int, adding: bool) -> None:
     matrix, random = sparse(7, 5), np.random.default_rng(1)
