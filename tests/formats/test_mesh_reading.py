@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import builtins
-import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -33,12 +32,6 @@ def refusal(path: Path) -> str:
     with pytest.raises(InputError) as caught:
         read_hexahedral_mesh(path)
     assert caught.value.file == path and caught.value.where == "mesh"
-    return str(caught.value)
-
-
-def refusal_given(path: Path, given: dict[str, str]) -> str:
-    with pytest.raises(InputError) as caught:
-        read_hexahedral_mesh(path, given=given)
     return str(caught.value)
 
 
@@ -148,21 +141,6 @@ def test_ids_and_groups_of_all_formats(form: str, tmp_path: Path) -> None:
 
 
 # Round trips
-
-
-@pytest.mark.parametrize("nodes", [8, 27])
-@pytest.mark.parametrize("suffix", [".msh", ".vtu"])
-def test_meshes_without_surfaces_get_the_sides_of_their_box(suffix: str, nodes: int, tmp_path: Path) -> None:
-    mesh = merged(cubes((3, 4, 2)))
-    if nodes == 27:
-        mesh = curved(mesh, lambda x, y, z: (0 * x, 0 * y, 0.1 * z * np.sin(x + y)))
-    else:
-        mesh.vertices[:, 2] += 0.1 * mesh.vertices[:, 2] * np.sin(mesh.vertices[:, 0])
-    found = read_hexahedral_mesh(written(tmp_path / f"box{suffix}", mesh))
-    np.testing.assert_allclose(found.element_nodes(), mesh.element_nodes(), rtol=1e-12)
-    sizes = {"x_min": 8, "x_max": 8, "y_min": 6, "y_max": 6, "z_min": 12, "z_max": 12}
-    assert {name: len(faces) for name, faces in found.boundaries.items()} == sizes
-    assert (found.boundaries["z_max"][:, 1] == 5).all() and found.groups == ()
 
 
 def exodus(path: Path, mesh: HexahedralMesh, names: tuple[str, str] = ("top", "sides")) -> Path:
@@ -281,21 +259,6 @@ def test_a_surface_without_name_is_that_of_its_plane(tmp_path: Path) -> None:
 )  # fmt: skip
 def test_usual_names_of_surfaces(name: str, meaning: str | None) -> None:
     assert usual_name(name) == meaning
-
-
-@pytest.mark.parametrize("name", ["rock_fault", "3"])
-def test_surfaces_between_elements_are_ignored(name: str, tmp_path: Path) -> None:
-    names = {"rock": [1, 3], "top": [2, 2], "sides": [3, 2], name: [4, 2]}
-    path = with_surfaces(tmp_path / "box.msh", SIDES[[*OUTER, 1]], np.append(SURFACES, 4), names)
-    with pytest.warns(lw.LithowaveWarning, match=f"'{name}' is inside the mesh, between elements .1 faces., and is"):
-        mesh = read_hexahedral_mesh(path)
-    assert sorted(mesh.boundaries) == ["sides", "top"]
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        again = read_hexahedral_mesh(path, given={name: "ignored"})
-    assert sorted(again.boundaries) == ["sides", "top"]
-    text = refusal_given(path, {"fold": "free"})
-    assert text.startswith("mesh.surfaces.fold: the mesh has no such surface group; surface groups of the mesh: top, ")
 
 
 def test_a_group_on_no_plane_needs_its_boundary(tmp_path: Path) -> None:

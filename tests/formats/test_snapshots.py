@@ -1,8 +1,5 @@
 """Snapshots: VTKHDF image data with time steps that our reader, h5py and VTK itself understand alike."""
 
-import subprocess
-import sys
-import textwrap
 
 import h5py
 import numpy as np
@@ -178,37 +175,6 @@ def test_damaged_and_foreign_files_are_named(tmp_path):
         file.create_group("VTKHDF")
     with pytest.raises(OutputError, match="not a lithowave snapshot file"):
         load_snapshots(tmp_path / "other.vtkhdf")
-
-
-@pytest.mark.parametrize("ending", ["full disk", "kill"])
-def test_earlier_steps_outlive_a_full_disk_and_a_kill(tmp_path, ending):
-    script = f"""
-        import os, resource, sys
-        sys.path[:0] = {sys.path!r}
-        import numpy as np
-        from lithowave.errors import OutputError
-        from lithowave.output.snapshots import SnapshotWriter
-        path, shape = {str(tmp_path / "s.vtkhdf")!r}, (1, 100, 100)
-        writer = SnapshotWriter(path, (0, 0, 0), (1, 1, 1), shape, ["velocity"], step_count=20)
-        writer.write(0.0, {{"velocity": np.ones((1, 100, 100, 3), "f4")}})
-        writer.write(1.0, {{"velocity": np.ones((1, 100, 100, 3), "f4")}})
-        if {ending!r} == "kill":
-            os.kill(os.getpid(), 9)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (300000, resource.RLIM_INFINITY))
-        try:
-            writer.write(2.0, {{"velocity": np.ones((1, 100, 100, 3), "f4")}})
-        except OutputError as error:
-            print(error)
-            raise SystemExit(3)
-    """
-    done = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True)
-    assert done.returncode == (-9 if ending == "kill" else 3), done.stderr
-    if ending != "kill":
-        assert "s.vtkhdf: the disk or quota is full" in done.stdout
-        assert "first 2 snapshots remain readable" in done.stdout
-    with load_snapshots(tmp_path / "s.vtkhdf") as snapshots:
-        assert snapshots.times.tolist() == [0.0, 1.0]
-        assert (snapshots.read(1, "velocity") == 1).all()
 
 
 @pytest.mark.parametrize("plane", SHAPES)

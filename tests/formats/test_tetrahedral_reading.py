@@ -7,7 +7,6 @@ import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import h5py
 import numpy as np
 import pytest
 
@@ -396,16 +395,6 @@ def test_flat_elements(shift: float) -> None:
     check_tetrahedra(Box(points, elements).mesh())
 
 
-def test_elements_that_share_no_vertices() -> None:
-    found = box()
-    apart = Box(found.points[found.tetrahedra].reshape(-1, 3), np.arange(192).reshape(-1, 4))
-    text = mesh_refusal(apart)
-    assert f"{192 - 27} vertices coincide" in text
-    one, other = (int(word) - 101 for word in re.search(r"of the elements (\d+) and (\d+)", text).groups())
-    shared = (found.points[found.tetrahedra[one]][:, None] == found.points[found.tetrahedra[other]]).all(axis=2).any()
-    assert one != other and shared
-
-
 def cracked() -> Box:
     """Two halves whose common face has one vertex twice."""
     found = box()
@@ -478,40 +467,6 @@ def test_no_elements_and_a_material_without_name() -> None:
 
 
 # Exodus, faults inside
-
-
-def exodus(path: Path, found: Box, groups: list[int], sets: dict[str, np.ndarray]) -> Path:
-    """An Exodus file with blocks of tetrahedra by their group, and side sets of triangles (k, 3) by their names."""
-    order = np.argsort(groups, kind="stable")
-    rows, tags = found.tetrahedra[order], np.array(groups)[order]
-    sides = np.array([[0, 1, 3], [1, 2, 3], [0, 2, 3], [0, 1, 2]])
-    known = {tuple(sorted(row[side])): (n + 1, s + 1) for n, row in enumerate(rows) for s, side in enumerate(sides)}
-    with h5py.File(path, "w") as file:
-        file["coord"] = found.points.T
-        for number, tag in enumerate(np.unique(tags), 1):
-            file[f"connect{number}"] = (rows[tags == tag] + 1).astype(np.int32)
-            file[f"connect{number}"].attrs["elem_type"] = "TETRA"
-        file["eb_names"] = np.array([list(name.ljust(8, "\0")) for name in ("rock", "soil")[: number]], "S1")
-        for number, triangles in enumerate(sets.values(), 1):
-            pairs = np.array([known[tuple(sorted(row))] for row in triangles.tolist()], np.int32)
-            file[f"elem_ss{number}"], file[f"side_ss{number}"] = pairs.T
-        file["ss_names"] = np.array([list(name.ljust(8, "\0")) for name in sets], "S1")
-    return path
-
-
-def test_exodus(tmp_path: Path) -> None:
-    found = box((2, 1, 2))
-    triangles, is_top = found.triangles
-    groups = np.where(found.points[found.tetrahedra, 2].mean(axis=1) < 1, 1, 2).tolist()
-    path = exodus(tmp_path / "box.exo", found, groups, {"top": triangles[is_top], "sides": triangles[~is_top]})
-    mesh = read_tetrahedral_mesh(path)
-    same = read_tetrahedral_mesh(named_file(tmp_path / "box.msh"))
-    assert mesh.groups == ("rock", "soil") and np.bincount(mesh.materials).tolist() == [12, 12]
-    assert {name: len(faces) for name, faces in mesh.boundaries.items()} == {
-        name: len(faces) for name, faces in same.boundaries.items()
-    }
-    heights = mesh.vertices[mesh.elements].mean(axis=1)[:, 2]
-    assert (heights[mesh.materials == 1] > 1).all() and (heights[mesh.materials == 0] < 1).all()
 
 
 def test_a_fault_inside_is_ignored(tmp_path: Path) -> None:

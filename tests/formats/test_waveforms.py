@@ -1,13 +1,12 @@
 """MiniSEED, SAC and Streams: samples, times, codes and headers as ObsPy reads them back."""
 
-import sys
 from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from lithowave.errors import InputError, MissingPackageError, OutputError
+from lithowave.errors import InputError, OutputError
 from lithowave.output import Seismograms, SourceTable, band_letter, check_names, write_miniseed, write_sac
 
 ORIGIN_TIME = "2008-07-29T18:42:15.710000"
@@ -147,16 +146,3 @@ def receiver(network, station, where="receivers[1]"):
 def test_names_a_format_cannot_hold_are_refused(network, station, formats, message):
     with pytest.raises(InputError, match=message):
         check_names([receiver("XX", "OK", "receivers[0]"), receiver(network, station)], formats)
-
-
-def test_obspy_missing_is_told_before_the_run(monkeypatch, tmp_path):
-    monkeypatch.setitem(sys.modules, "obspy", None)
-    monkeypatch.setattr("lithowave.output.waveforms.find_spec", lambda name: None)
-    with pytest.raises(
-        MissingPackageError, match=r'MiniSEED needs the package obspy: pip install "lithowave\[formats\]"'
-    ):
-        check_names([receiver("XX", "A")], ["miniseed"])
-    with pytest.raises(MissingPackageError):
-        write_sac(seismograms(), tmp_path)
-    with pytest.raises(MissingPackageError):
-        seismograms().stream()

@@ -215,15 +215,6 @@ def test_the_written_file_reads_back_and_functions_are_named(tmp_path):
         simulation([{"top": 0, **SOFT}, {"top": slope, **ROCK}]).to_yaml()
 
 
-def test_variables_of_a_surface_that_are_not_used_are_reported(tmp_path):
-    name = file_of(tmp_path / "slope.npz")
-    with np.load(name) as stored:
-        np.savez(name, **stored, age=np.zeros(3))
-    made = simulation([{"top": 0, **SOFT}, {"top": name, **ROCK}])
-    assert any("material.layers[1].top" in text and "not used: age" in text for text in made.warnings())
-    assert made.material.input_files() == [Path(name)]
-
-
 def test_anisotropy_is_refused_where_layers_are_sampled():
     layers = [{"top": 0, **SOFT, "anisotropy": {"epsilon": 0.1}}, {"top": slope, **ROCK}]
     with pytest.raises(InputError, match=r"layers\[0\]: is anisotropic, and finite_difference"):

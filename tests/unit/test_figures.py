@@ -16,7 +16,6 @@ from lithowave.figures import (
     domain_of,
     first_arrival,
     layers_of,
-    map_frame,
     move_apart,
     nice_limit,
     normalised,
@@ -264,15 +263,6 @@ def test_a_description_that_cannot_be_read_is_empty(run, tmp_path):
         assert read_description(tmp_path) == {}
     for other in ({}, {"domain": 3}, {"domain": {"x": [0, 1], "y": ["north", 1]}}):
         assert domain_of(other) is None
-
-
-def test_the_map_is_framed_by_what_is_known(run):
-    seismograms, motion = load_seismograms(run), load_peak_motion(run)
-    assert map_frame(seismograms, motion, (0.0, 1.0, 0.0, 1.0)) == (-30.0, 30.0, -30.0, 30.0)
-    assert map_frame(seismograms, None, (0.0, 1e3, 0.0, 2e3)) == (0.0, 1.0, 0.0, 2.0)
-    left, right, low, high = map_frame(seismograms, None, None)
-    x, y = seismograms.positions[:, :2].T / 1000
-    assert left < x.min() < x.max() < right and low < y.min() < y.max() < high
 
 
 def test_movies_have_a_frame_for_each_snapshot(run, tmp_path):

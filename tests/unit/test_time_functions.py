@@ -261,15 +261,6 @@ def test_samples_whose_area_cannot_be_one():
     assert "negative area" in negative.moment_refusal()
 
 
-def test_unevenly_spaced_samples(tmp_path):
-    time = np.concatenate([np.linspace(0, 0.5, 20), np.linspace(0.51, 1.2, 60), np.linspace(1.25, 2, 15)])
-    np.savetxt(tmp_path / "stf.txt", np.column_stack([time, np.exp(-0.5 * ((time - 0.8) / 0.12) ** 2)]))
-    function = made({"samples": {"file": str(tmp_path / "stf.txt")}})
-    exact = made({"gaussian": {"sigma": 0.12, "delay": 0.8}})
-    assert function.maximum_frequency() == pytest.approx(exact.maximum_frequency(), rel=0.08)
-    np.testing.assert_allclose(function.released(time), exact.released(time), atol=1e-3)
-
-
 def test_columns_and_interval_must_fit(tmp_path):
     (tmp_path / "two.txt").write_text("0 0\n1 1\n2 0\n")
     (tmp_path / "one.txt").write_text("0\n1\n0\n")
