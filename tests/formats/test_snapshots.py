@@ -1,6 +1,5 @@
 """Snapshots: VTKHDF image data with time steps that our reader, h5py and VTK itself understand alike."""
 
-
 import h5py
 import numpy as np
 import pytest

@@ -10,16 +10,11 @@ import pytest
 
 from lithowave.mesh import TETRAHEDRON_FACES, make_mesh
 from lithowave.solvers.discontinuous_galerkin import (
-    ABSORBING,
     CORNERS,
     DIRECTIONS,
-    FREE,
     ORDERS,
-    RIGID,
-    ElementMaterials,
     basis_values,
     face_values,
-    isotropic_faces,
     make_geometry,
     make_reference,
     mode_count,
@@ -134,28 +129,3 @@ def test_geometry_of_a_tetrahedron() -> None:
     mesh = make_mesh(vertices[0], [[0, 1, 2, 3]])
     lifts = make_geometry(mesh.element_vertices()).lifts
     np.testing.assert_allclose(1 / lifts.sum(axis=1), mesh.insphere_radii())
-
-
-def test_coefficients_of_the_faces_of_solids_and_fluids() -> None:
-    """The jumps of velocity and traction at faces between any media and of all kinds, by `riemann`'s formulas."""
-    random, count = np.random.default_rng(2), 60
-    vs = np.where(random.random(count) < 0.4, 0.0, random.uniform(500, 2000, count))
-    media = ElementMaterials.isotropic(1500 + 1.8 * vs, vs, random.uniform(1000, 3000, count))
-    elements, neighbors = np.arange(10, 40), random.integers(-3, count, (30, 4))
-    neighbors[:3] = [[FREE] * 4, [ABSORBING] * 4, [RIGID] * 4]
-    normals, scale = random.normal(size=(30, 4, 3)), random.uniform(1, 2, (30, 4))
-    found = isotropic_faces(media, elements, neighbors, normals, scale, 1e-7)
-    p, s = media.rho * (1500 + 1.8 * vs), media.rho * vs
-    for n, face in np.ndindex(30, 4):
-        element, kind = elements[n], neighbors[n, face]
-        outside = {FREE: (0, 0), ABSORBING: (p[element], s[element]), RIGID: (p[element] / 1e-7, s[element] / 1e-7)}
-        other = outside[kind] if kind < 0 else (p[kind], s[kind])
-        shear = 0.0 if s[element] + other[1] == 0 else 1 / (s[element] + other[1])
-        rho = media.rho[element]
-        expected = [
-            *normals[n, face], shear, 1 / (p[element] + other[0]) - shear, 0, media.lam[element] * scale[n, face],
-            media.mu[element] * scale[n, face], scale[n, face] * s[element] / rho,
-            scale[n, face] * (p[element] - s[element]) / rho, other[1], other[0] - other[1], s[element],
-            p[element] - s[element],
-        ]  # fmt: skip
-        np.testing.assert_allclose(found[n, face], expected, rtol=1e-12)

@@ -24,6 +24,38 @@ from lithowave.media import rotated_stiffness, rotation_to, speed_range
 from lithowave.readers import read_radial_model
 from lithowave.solvers.spectral_element import full_matrices
 
+# Radius (km), rho, vpv, vsv, vph, vsh, eta, Qmu: of the lower side of a discontinuity. Table II of Dziewonski &
+# Anderson (1981), which the mesher of AxiSEM writes to the same digits.
+PREM_ROWS = [
+    (6356.0, 2900.0, 6800.0, 3900.0, 6800.0, 3900.0, 1.0, 600.0),
+    (6346.6, 3380.75, 8022.06, 4396.02, 8190.32, 4611.80, 0.90039, 600.0),
+    (6291.0, 3374.71, 7959.06, 4408.83, 8150.02, 4561.90, 0.92201, 80.0),
+    (6207.0, 3365.58, 7863.90, 4428.18, 8089.15, 4486.52, 0.95468, 80.0),
+    (6151.0, 3435.77, 8558.95, 4643.90, 8558.95, 4643.90, 1.0, 143.0),
+    (5971.0, 3723.75, 9133.92, 4932.49, 9133.92, 4932.49, 1.0, 143.0),
+    (5771.0, 3975.82, 10157.76, 5516.02, 10157.76, 5516.02, 1.0, 143.0),
+    (5701.0, 4380.74, 10751.32, 5945.13, 10751.32, 5945.13, 1.0, 312.0),
+    (5600.0, 4443.20, 11065.59, 6240.39, 11065.59, 6240.39, 1.0, 312.0),
+    (4500.0, 5054.72, 12665.51, 6872.83, 12665.51, 6872.83, 1.0, 312.0),
+    (3630.0, 5491.48, 13680.44, 7265.97, 13680.44, 7265.97, 1.0, 312.0),
+    (3480.0, 9903.44, 8064.79, 0.0, 8064.79, 0.0, 1.0, np.inf),
+    (2030.0, 11630.17, 9811.11, 0.0, 9811.11, 0.0, 1.0, np.inf),
+    (1221.5, 12763.61, 11028.26, 3504.31, 11028.26, 3504.31, 1.0, 84.6),
+    (721.5, 12975.15, 11180.58, 3610.76, 11180.58, 3610.76, 1.0, 84.6),
+]
+
+
+def test_values_of_prem_are_the_published_ones() -> None:
+    table = np.array(PREM_ROWS).T
+    found = reference_model("prem", transverse=True).properties(1e3 * table[0])
+    names = ("rho", "vpv", "vsv", "vph", "vsh")
+    for name, expected in zip(names, table[1:6], strict=True):
+        np.testing.assert_allclose(getattr(found, name), expected, atol=0.0051, err_msg=name)
+    np.testing.assert_allclose(found.eta, table[6], atol=5.1e-6)
+    np.testing.assert_allclose(found.qmu, table[7])
+    np.testing.assert_allclose(found.qkappa, np.where(table[0] > 1221.5, 57823.0, 1327.7))
+
+
 TAUP = importlib.util.find_spec("obspy")
 TAUP_DATA = Path(TAUP.origin).parent / "taup" / "data" if TAUP and TAUP.origin else Path()
 

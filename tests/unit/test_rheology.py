@@ -5,12 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lithowave.rheology import (
-    LARGEST_INVERSE_QUALITY,
-    QualityLaw,
-    fit_body,
-    unrelaxed_moduli,
-)
+from lithowave.rheology import LARGEST_INVERSE_QUALITY, QualityLaw, fit_body, unrelaxed_moduli
 
 CONSTANT = QualityLaw()
 BAND = (0.05, 5.0)
