@@ -15,7 +15,6 @@ from lithowave.solvers.discontinuous_galerkin import (
     ORDERS,
     basis_values,
     face_values,
-    make_geometry,
     make_reference,
     mode_count,
     tetrahedron_rule,
@@ -105,27 +104,3 @@ def test_neighbours_in_all_relations_see_one_trace() -> None:
         one, two = coefficients[0] @ traces[own], coefficients[1] @ traces[across]
         np.testing.assert_allclose(one, two, atol=1e-10 * np.abs(one).max())
     assert len(seen) > 8
-
-
-def test_geometry_of_a_tetrahedron() -> None:
-    random = np.random.default_rng(5)
-    vertices = random.normal(size=(20, 4, 3))
-    geometry = make_geometry(vertices)
-    matrix = vertices[:, 1:] - vertices[:, :1]
-    np.testing.assert_allclose(geometry.jacobian, np.abs(np.linalg.det(matrix)), rtol=1e-12)
-    assert (np.linalg.det(matrix) < 0).any()  # of either hand
-    inverse = np.linalg.inv(matrix.swapaxes(1, 2))
-    np.testing.assert_allclose(geometry.gradients, inverse, rtol=1e-9, atol=1e-9)
-    # grad xi_c = sum over directions of what stands for them times the direction's part along c.
-    np.testing.assert_allclose(np.einsum("nei,ec->nci", geometry.along_directions(), DIRECTIONS), inverse, atol=1e-8)
-    for face, corners in enumerate(TETRAHEDRON_FACES):
-        a, b, c = (vertices[:, corner] for corner in corners)
-        normal = np.cross(b - a, c - a)
-        area = np.linalg.norm(normal, axis=1) / 2
-        outward = a - vertices[:, 3 - face]
-        normal *= np.sign((normal * outward).sum(axis=1))[:, None] / (2 * area[:, None])
-        np.testing.assert_allclose(geometry.normals[:, face], normal, atol=1e-9)
-        np.testing.assert_allclose(geometry.lifts[:, face], 2 * area / geometry.jacobian, rtol=1e-9)
-    mesh = make_mesh(vertices[0], [[0, 1, 2, 3]])
-    lifts = make_geometry(mesh.element_vertices()).lifts
-    np.testing.assert_allclose(1 / lifts.sum(axis=1), mesh.insphere_radii())
