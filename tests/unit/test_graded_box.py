@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from lithowave.errors import InputError
-from lithowave.mesh import BoxPlan, Rectangle, TetrahedralMesh, face_vertices, graded_box, split_hexahedra
+from lithowave.mesh import Rectangle, TetrahedralMesh, face_vertices, graded_box, split_hexahedra
 from lithowave.solvers.discontinuous_galerkin import with_layer
 from tetrahedra_plans import check_conforming
 
@@ -21,19 +21,6 @@ PLANS = {
     "two": lambda: graded_box((0, 8), (0, 8), [0, -2, -4, -12], [1, 2, 4]),
     "uneven": lambda: graded_box((0, 8), (0, 6), [0, hill, -8], [1, 2]),
 }
-
-
-def columns(plan: BoxPlan) -> list[list[int]]:
-    """The columns that are one in each row of elements of each layer, from the top."""
-    merged, found = 1, []
-    for slabs in plan.slabs:
-        found.append([])
-        for slab in slabs:
-            if slab.kind == "merger":
-                merged *= 2
-            else:
-                found[-1].append(merged)
-    return found
 
 
 def longest_edges(mesh: TetrahedralMesh) -> np.ndarray:
