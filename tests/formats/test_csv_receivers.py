@@ -87,6 +87,7 @@ def test_the_elevation_is_compared_with_the_surface(tmp_path):
 LOCAL = "station,x,y\n"
 DAMAGED = {
     "empty": ("", "the file is empty"),
+    "comments only": ("# nothing\n", "the file has no receiver"),
     "header only": (LOCAL, "the file has no receiver"),
     "no header": ("A,100,200\n", ".csv:1: receivers: no column names the station"),
     "half a position": ("station,longitude\nA,2\n", "the column latitude is missing"),

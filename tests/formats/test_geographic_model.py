@@ -237,6 +237,7 @@ def coordinates(name, new):
         (attribute("longitude", "standard_name", "latitude"), "longitude: name and attributes contradict"),
         (coordinates("depth", [0, 1, 2, 1.5, 10, 20, 40]), "depth: the coordinates are not monotonic: 1.5 at index 3"),
         (coordinates("depth", 1e3 * DEPTH), "depth: reaches 40000 km, more than the radius of the E.*in m"),
+        (coordinates("depth", [0, 1, 2, 5, 10, 20, np.nan]), "depth: has a coordinate without a value"),
         (coordinates("latitude", LATITUDE + 60.0), "latitude: runs from 93 to 95 degrees"),
         (both(rename("longitude", "x"), attribute("x", "units", "km"), attribute("x", "standard_name", "")), "no lo"),
     ],
@@ -296,3 +297,11 @@ def test_declared_sizes_that_the_file_cannot_hold_are_refused(tmp_path):
                 data.dims[number].attach_scale(file[axis])
     with pytest.raises(InputError, match="vp: cannot be read: it declares 108000000000000 bytes"):
         read_model(tmp_path / "huge.h5")
+
+
+def test_a_material_is_placed_again_in_another_domain(tmp_path):
+    first = simulation(write_emc(tmp_path / "emc.nc"))
+    domain = {**SIMULATION["domain"], "crs": {"longitude": -119.5, "latitude": 34}}
+    second = lw.Simulation(**{**SIMULATION, "domain": domain}, material=first.material)
+    found = [each.material.sample(0.0, 0.0, -1e3)[0] for each in (first, second)]
+    assert found == pytest.approx([1e3 * speed(longitude, 34.0, 1.0) for longitude in (-119.0, -119.5)], rel=2e-7)

@@ -235,6 +235,7 @@ def test_refused_netcdf(tmp_path, kind, change, pattern):
         ({"vp": velocity((3, 2, 3))}, r"vp: has the shape \(3, 2, 3\); expected \(3, 2, 4\).*x, y, z, or these in"),
         ({"axes": ["z", "y", "x"]}, r"vp: has the shape \(3, 2, 4\); expected \(4, 2, 3\) for the axes z, y, x"),
         ({"axes": [0, 1, 2]}, r'axes: does not hold text; expected names such as \["x", "y", "z"\]'),
+        ({"x": np.array([0.0])}, "x: has the shape"),
         ({"x": np.array([0.0, 2.0, 1.0])}, "x: .*are not monotonic: 1 m at index 2"),
         ({"x": np.array([0.0, np.nan, 1.0])}, "x: .*without a value"),
         ({"z": None, "depth": Z}, "negative depth -400 m.*positive = down"),

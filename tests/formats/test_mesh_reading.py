@@ -341,3 +341,24 @@ def test_meshio_is_missed_by_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
         read_hexahedral_mesh(path)
     read_hexahedral_mesh(DATA / "hex8_msh2.msh")
     read_hexahedral_mesh(exodus(tmp_path / "box.exo", merged(cubes((2, 2, 1)))))
+
+
+def test_groups_of_a_vtu_file_go_by_their_numbers(tmp_path: Path) -> None:
+    mesh = merged(cubes((3, 1, 1)))
+    cells = [("hexahedron", mesh.elements)]
+    meshio.Mesh(mesh.vertices, cells, cell_data={"material": [np.array([5, 2, 5])]}).write(tmp_path / "box.vtu")
+    found = read_hexahedral_mesh(tmp_path / "box.vtu")
+    assert found.groups == ("2", "5") and found.materials.tolist() == [1, 0, 1]
+
+
+def test_surfaces_inside(tmp_path: Path) -> None:
+    """Of a boundary they are refused, and otherwise left out, like those of a fault."""
+    path, inside = tmp_path / "box.msh", SIDES[[*OUTER, 1]]
+    text = refusal(with_surfaces(path, inside, np.append(SURFACES, 2)))
+    assert "of the surface group 'top' 1 face is inside the mesh" in text and "x = 1 m, y = 0.5 m" in text
+    faces = np.array([TWO.elements[0, [0, 1, 6, 7]], *SIDES[OUTER[1:]]])
+    assert "of the surface group 'sides' 1 face is not on a face" in refusal(with_surfaces(path, faces, SURFACES))
+    with_surfaces(path, inside, np.append(SURFACES, 4), NAMES | {"fold": [4, 2]})
+    with pytest.warns(lw.LithowaveWarning, match="'fold' is inside the mesh, between elements .1 faces., and is"):
+        assert sorted(read_hexahedral_mesh(path).boundaries) == ["sides", "top"]
+    assert sorted(read_hexahedral_mesh(path, given={"fold": "ignored"}).boundaries) == ["sides", "top"]

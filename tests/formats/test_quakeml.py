@@ -140,6 +140,7 @@ DAMAGED = {
     "other version": (quakeml(EVENT).replace("quakeml/1.2", "quakeml/1.1"), "root element is .*quakeml/1.1.*expected"),
     "deep": (HEAD + "<a>" * 10_000, "more than 100 nested elements"),
     "unknown encoding": (quakeml(EVENT).replace("UTF-8", "UTF-99"), "unknown encoding|cannot be decoded"),
+    "no events": (quakeml(), "the document has no events"),
     "no origin": (quakeml(without_all(EVENT, "<origin", "</origin>")), "smi:test/event/1: origin: is missing"),
     "preferred origin elsewhere": (replaced("ID>smi:test/origin/hypo", "ID>smi:a"), "preferredOriginID: 'smi:a'"),
     "ambiguous origin": (quakeml(without(EVENT, "<preferredOriginID>", "</preferredOriginID>")),

@@ -215,3 +215,14 @@ def test_coordinates_without_a_unit_may_be_degrees(tmp_path):
     assert first.position[:2] == pytest.approx(described().domain.to_local(*places[0]))
     meters = described(receivers=[{"file": str(path), "coordinates": "cartesian"}]).receiver_list()
     assert meters[1].position[:2] == places[1]
+
+
+def test_offsets_that_disagree_and_sources_without_coordinates_are_told(tmp_path):
+    path = write(tmp_path / "line.segy")
+    with segyio.open(str(path), "r+", ignore_geometry=True) as file:
+        file.header[6].update({FIELD.offset: 5000})
+    text = f"receivers[0].file: {path}: 1 of 123 offsets disagree with the positions: trace 7, offset 5000 m"
+    assert any(found.startswith(text) for found in described(receivers=[{"file": str(path)}]).warnings())
+    write(path, SourceX=0, SourceY=0, offset=0)
+    message = message_of(described, receivers=[], survey={"shots": {"file": str(path)}})
+    assert message.startswith(f"survey.shots.file: {path}: SEG-Y geometry: the coordinates of all sources"), message

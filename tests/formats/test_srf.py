@@ -489,3 +489,13 @@ def test_faults_in_python_are_checked(tmp_path):
     flat["slip"][0, 0] = 0.0
     with pytest.raises(InputError, match=r"rates\[0\]: .*u1 have the integral 0"):
         FiniteFault(**flat).moment_rate_sources(3e10, 5e10)
+
+
+def test_faults_that_cannot_be_written(tmp_path):
+    fault = planar_rupture(
+        strike=0, dip=90, rake=0, length=1e3, width=1e3, top_depth=0, mw=4, subfaults=(1, 1), vs=3e3, density=2700,
+        position=(0, 0),
+    )  # fmt: skip
+    for version, words in (("2.0", "local coordinates"), ("3.0", "version: '3.0'")):
+        with pytest.raises(InputError, match=words):
+            write_srf(fault, tmp_path / "a.srf", version)

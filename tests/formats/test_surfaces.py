@@ -99,6 +99,7 @@ def test_npz_and_plain_hdf5_are_in_the_order_of_their_sizes_or_names(tmp_path):
     ("changes", "pattern"),
     [
         ({"elevation": None}, "elevation: the variable is missing.*it has: x, y"),
+        ({"x": X[:1]}, r"x: has the shape \(1,\)"),
         ({"x": X[::-1]}, "x: the coordinates do not increase.*reverse the axis"),
         ({"y": np.array([0.0, np.nan, 1, 2, 3])}, "y: has a coordinate without a value"),
         ({"elevation": heights()[:4]}, r"elevation: has the shape \(4, 7\); expected \(5, 7\) for the axes y, x, or"),

@@ -72,6 +72,7 @@ def test_community_models_on_longitude_latitude_and_depth(tmp_path):
         ({"header": "# x y z vp vs vs"}, ":1: columns: the column vs is there twice"),
         ({"header": "# x y z vp vs"}, ":2: columns: has 6 columns; expected 5: x, y, z, vp, vs"),
         ({"header": "# lon lat depth vp vs rho"}, "depth: has no units"),
+        ({"header": f"{NAMES}\n\n1 2 3 4 5 six"}, ":3: columns: '1 2 3 4 5 six' contains text"),
         ({"rows": table()[:-1]}, r"points: the point x = 300, y = 50, z = 0 is missing \(1 such points; .* 3 x 2 x 3"),
         ({"rows": np.vstack([table(), table()[:1]])}, "points: the point x = 0, y = -50, z = -400 is there twice"),
         ({"rows": np.random.default_rng(1).uniform(0, 1, (500, 6))}, "its 500 points have 500 x 500 x 500 different"),

@@ -265,3 +265,9 @@ def test_the_position_of_a_receiver_in_wavelengths() -> None:
     assert position.text() == "0.34 wavelengths from x_max, 4 from the source"
     closed = describe(boundaries={"bottom": "rigid", "sides": "rigid"})
     assert receiver_position(closed, np.array([0.0, 0.0, 0.0]), 2.0).text() == "1.4 wavelengths from the source"
+
+
+def test_an_untested_cause_is_stated() -> None:
+    traces = {key: values for key, values in both(REFLECTION, finer=REFLECTION).items() if key[1] != WIDER}
+    [finding] = result_of(traces, untested={(SEM, WIDER): "the topography ends there"}).findings
+    assert "Not tested: spectral_element (wider): the topography ends there" in finding.text

@@ -108,6 +108,7 @@ def test_a_stiffness_stands_in_place_of_speeds():
         ({"vp": VP, "vs": VS, "rho": RHO, "anisotropy": {"axis": [0, 1]}}, ["has 2 items", "[x, y, z]"]),
         ({"vp": VP, "vs": VS, "rho": RHO, "anisotropy": {"epsilom": 1}}, ["did you mean 'epsilon'?"]),
         ({"rho": RHO, "stiffness": [1e9] * 20}, ["stiffness: has 20 items", "expected 21", "yz, xz, xy"]),
+        ({"rho": RHO, "stiffness": 5}, ["stiffness: 5 is not a list"]),
         ({"rho": RHO, "stiffness": ["1 m/s"] * 21}, ["is a speed", "a pressure"]),
         ({"rho": RHO, "stiffness": [1e9] * 21}, ["stiffness: ", "smallest eigenvalue", "above 0"]),
         ({"rho": RHO, "vp": VP, "stiffness": moduli(cubic())}, ["vp: stiffness and vp are both given"]),

@@ -20,7 +20,7 @@ def pulse(time, delay):
 
 def write_run(
     folder, names=("A", "B", "C"), interval=0.05, samples=200, factor=1.0, shift=0.0, quantity="velocity", written=None,
-    offset=0.0, noise=None,
+    offset=0.0, noise=None, attributes=None,
 ):  # fmt: skip
     """Traces are pulses whose delay is told by the station's letter, so that a wrong match shows."""
     time = np.arange(samples) * interval
@@ -35,7 +35,8 @@ def write_run(
         data += 0.8 * np.sin(2 * np.pi * noise * time) * np.exp(-(((time - 5.0) / 1.5) ** 2))
     written = samples if written is None else written
     path = folder / "seismograms.h5"
-    with SeismogramWriter(path, receivers, interval, samples, quantity, precision="double") as writer:
+    more = {"precision": "double", "attributes": attributes}
+    with SeismogramWriter(path, receivers, interval, samples, quantity, **more) as writer:
         writer.write(0, {"motion": data[..., :written]})
     return folder
 
@@ -225,3 +226,10 @@ def picture_height(path):
     from matplotlib.image import imread
 
     return imread(path).shape[0]
+
+
+def test_other_origin_times_are_told(tmp_path):
+    dates = ({"origin_time": "2008-07-29T18:42:15"}, {"origin_time": "2008-07-29T18:42:13"})
+    first, second = (write_run(tmp_path / name, attributes=date) for name, date in zip("ab", dates, strict=True))
+    notes = compare_runs(first, second, wavelets=False).notes
+    assert any("18:42:15 in the first run and 2008-07-29T18:42:13 in the second" in note for note in notes)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from lithowave.errors import InputError
 from lithowave.mesh import TetrahedralMesh, layered_box, split_hexahedra
 from lithowave.solvers import make_schedule
 from lithowave.solvers.discontinuous_galerkin import (
@@ -186,3 +187,8 @@ def test_sources_on_a_face_of_two_clusters_and_in_a_fluid() -> None:
         found.append(solver.host_coefficients())
     np.testing.assert_allclose(found[0], found[1], atol=1e-12 * np.abs(found[1]).max())
     assert np.abs(found[1]).max() > 0 and (found[2] == 0).all()
+
+
+def test_time_steps_that_are_given_must_be_allowed() -> None:
+    with pytest.raises(InputError, match="stability limit"):
+        make_clusters(np.array([0.1, 0.4]), chain(2), 3.0, SAFETY, 0.11, None, True, None)

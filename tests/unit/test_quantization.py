@@ -10,6 +10,7 @@ import pytest
 import lithowave as lw
 from cuda_devices import DEVICES, closeness, make_device
 from lithowave.backends import make_backend
+from lithowave.errors import InputError
 from lithowave.run import run_simulation
 from lithowave.solvers.finite_difference import LAWS, FiniteDifferenceSolver, OnePassScheme, quantize
 from lithowave.solvers.finite_difference.plan import plan
@@ -91,3 +92,8 @@ def test_both_devices_compute_with_the_same_numbers(kind: str, engine: str) -> N
         arrived = np.abs(expected).max() > 1e-12
         assert closeness(cuda[name], expected) < (4e-6 if arrived else 3e-5), name
     assert "vs = " in solver.diagnose()
+
+
+def test_compact_moduli_are_for_single_precision() -> None:
+    with pytest.raises(InputError, match=r"compute.moduli: compact moduli are for single precision"):
+        experiment("compact").with_overrides({"compute.precision": "double"})
