@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,12 @@ def module_name(path: Path) -> str:
 MODULES = {module_name(path): path for path in FILES}
 
 
+@cache
+def tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@cache
 def imports(path: Path) -> set[str]:
     """Absolute names of everything imported in a file, also inside functions and for type checking only."""
     package = module_name(path) if path.name == "__init__.py" else module_name(path).rpartition(".")[0]
@@ -43,7 +50,7 @@ def imports(path: Path) -> set[str]:
         for child in ast.iter_child_nodes(node):
             visit(child)
 
-    visit(ast.parse(path.read_text(encoding="utf-8")))
+    visit(tree(path))
     return found
 
 
@@ -155,7 +162,7 @@ def test_statements_that_only_some_files_may_have(kind: str) -> None:
     found = [
         f"{path.name}:{getattr(node, 'lineno', 0)}" for path in FILES
         if not path.relative_to(SOURCE).as_posix().startswith((*allowed, "submit.py"))
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if is_kind(node)
+        for node in ast.walk(tree(path)) if is_kind(node)
     ]  # fmt: skip
     assert found == []
 
@@ -182,7 +189,7 @@ def test_text_is_read_and_written_with_an_encoding(folder: str) -> None:
     without = [
         f"{path.name}:{call.lineno}"
         for path in sorted((SOURCE.parents[1] / folder).rglob("*.py"))
-        for call in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for call in ast.walk(tree(path))
         if isinstance(call, ast.Call) and reads_or_writes_text(call)
         and "encoding" not in {keyword.arg for keyword in call.keywords}
     ]  # fmt: skip
