@@ -1,13 +1,18 @@
 """Measure what the tests catch: change random places of the code, one at a time, and run tests on each change.
 
-    python scripts/mutations.py                                      # ten changes of each method, its tests
-    python scripts/mutations.py --method finite_difference --count 3
+    python scripts/mutations.py                                      # ten changes of each package, its tests
+    python scripts/mutations.py --package finite_difference --count 3
     python scripts/mutations.py --files solvers/common/resampling.py --tests tests/unit/test_resampling.py
+    python scripts/mutations.py --files readers description --tests tests/unit tests/formats --coverage .coverage
 
 A change replaces an operator (+ and -, * and /, < and <=, == and !=, and and or), a number or a sign in the body of a
-function. The tests run in a copy of the repository and stop at the first failure. The last line is the share of changes
-that a test has caught; the others are listed with their lines. Some of them do not change results, for example a larger
-size of a buffer. The script first requires that the tests succeed on unchanged code, which also compiles the kernels.
+function, omits a `not`, or an error that is raised. The tests run in a copy of the repository and stop at the first
+failure. The last line is the share of changes that a test has caught; the others are listed with their lines. Some of
+them do not change results, for example a larger size of a buffer. The script first requires that the tests succeed on
+unchanged code, which also compiles the kernels.
+
+With a file that `coverage run` has written with `dynamic_context = test_function` while all tests succeeded, the tests
+of a change are those that execute its line, and there is no first run.
 """
 
 from __future__ import annotations
@@ -28,6 +33,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = Path("src/lithowave")
 METHODS = ("finite_difference", "spectral_element", "discontinuous_galerkin")
+PACKAGES = {name: f"solvers/{name}" for name in METHODS} | {"readers": "readers", "description": "description"}
 OPERATORS = {
     ast.Add: ("+", "-"), ast.Sub: ("-", "+"), ast.Mult: ("*", "/"), ast.Div: ("/", "*"), ast.Lt: ("<", "<="),
     ast.LtE: ("<=", "<"), ast.Gt: (">", ">="), ast.GtE: (">=", ">"), ast.Eq: ("==", "!="), ast.NotEq: ("!=", "=="),
@@ -62,7 +68,7 @@ def mutations(file: Path, source: str) -> Iterator[Mutation]:
     def offset(line: int, column: int) -> int:
         return starts[line - 1] + len(lines[line - 1].encode()[:column].decode())
 
-    def span(node: ast.expr) -> tuple[int, int]:
+    def span(node: ast.expr | ast.stmt) -> tuple[int, int]:
         return offset(node.lineno, node.col_offset), offset(node.end_lineno or 0, node.end_col_offset or 0)
 
     def between(left: ast.expr, right: ast.expr, operator: ast.AST) -> Iterator[Mutation]:
@@ -85,6 +91,10 @@ def mutations(file: Path, source: str) -> Iterator[Mutation]:
         elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
             begin, _ = span(node)
             yield Mutation(file, begin, begin + 1, "+", node.lineno)
+        elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+            yield Mutation(file, span(node)[0], span(node.operand)[0], "", node.lineno)
+        elif isinstance(node, ast.Raise):
+            yield Mutation(file, *span(node), "pass", node.lineno)
         elif isinstance(node, ast.Constant) and type(node.value) in (int, float):
             yield Mutation(file, *span(node), repr(2 * node.value + 1), node.lineno)
 
@@ -100,6 +110,11 @@ def sample(files: Sequence[Path], count: int, seed: int) -> list[Mutation]:
     return [one for one in every if chosen[one.file, one.line] is one][:count]
 
 
+def modules(path: Path) -> list[Path]:
+    """Return a module, or all modules of a folder, relative to the root."""
+    return [path] if path.suffix == ".py" else sorted(one.relative_to(ROOT) for one in (ROOT / path).rglob("*.py"))
+
+
 def relevant(file: Path, tests: Sequence[str]) -> list[str]:
     """Return the test files that name a module first, then those that name its method; all given ones otherwise."""
     module = ".".join(file.relative_to("src").with_suffix("").parts)
@@ -112,6 +127,22 @@ def relevant(file: Path, tests: Sequence[str]) -> list[str]:
             if rank < 2 or top.endswith(".py"):
                 found[str(path.relative_to(ROOT))] = rank
     return sorted(found, key=lambda name: found[name])
+
+
+def covering(data: str, one: Mutation, tests: Sequence[str]) -> list[str]:
+    """Return the tests that execute the line of a change, by the contexts of a file of coverage."""
+    from coverage import CoverageData
+
+    found = CoverageData(data)
+    found.read()
+    (measured,) = [name for name in found.measured_files() if name.endswith(str(one.file))] or [""]
+    contexts = found.contexts_by_lineno(measured) if measured else {}
+    line = max((number for number in contexts if number <= one.line), default=0)
+    names = {tuple(context.split(".")[-2:]) for context in contexts.get(line, ()) if context.count(".")}
+    folders = [ROOT / top for top in tests]
+    files = [path for top in folders for path in ([top] if top.suffix else top.rglob("test_*.py"))]
+    paths = {path.stem: path.relative_to(ROOT) for path in files}
+    return sorted(f"{paths[stem]}::{name}" for stem, name in names if stem in paths and name.startswith("test_"))
 
 
 def result_of(folder: Path, tests: Sequence[str], limit: float, options: argparse.Namespace) -> str:
@@ -129,6 +160,13 @@ def result_of(folder: Path, tests: Sequence[str], limit: float, options: argpars
     return failures[0] if failures else (done.stdout + done.stderr)[-300:]
 
 
+def tests_of(one: Mutation, options: argparse.Namespace) -> list[str]:
+    """Return the tests that a change requires."""
+    if options.coverage:
+        return covering(options.coverage, one, options.tests)
+    return relevant(one.file, options.tests)
+
+
 def measure(folder: Path, chosen: Sequence[Mutation], options: argparse.Namespace) -> int:
     """Run the tests for each change; print what they find. Return the number of changes that they catch."""
     caught = 0
@@ -139,7 +177,8 @@ def measure(folder: Path, chosen: Sequence[Mutation], options: argparse.Namespac
         # Python and Numba recognize changes by the time: another one for each change of the same length.
         os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns + number * 10**9))
         try:
-            failure = result_of(folder, relevant(one.file, options.tests), options.limit, options)
+            tests = tests_of(one, options)
+            failure = result_of(folder, tests, options.limit, options) if tests else ""
         finally:
             path.write_text(source, encoding="utf-8")
             os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))  # so that stored kernels are found again
@@ -153,27 +192,26 @@ def measure(folder: Path, chosen: Sequence[Mutation], options: argparse.Namespac
 def main() -> None:
     """Run the command."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--method", choices=METHODS, action="append", help="methods to change (default: all)")
-    parser.add_argument("--files", nargs="+", help="files to change instead, relative to src/lithowave")
+    parser.add_argument("--package", choices=PACKAGES, action="append", help="packages to change (default: all)")
+    parser.add_argument("--files", nargs="+", help="files and folders to change instead, relative to src/lithowave")
     parser.add_argument("--tests", nargs="+", default=TESTS, help="directories and files of tests")
     parser.add_argument("--select", default="", help="expression that names of tests must match, as `pytest -k`")
-    parser.add_argument("--count", type=int, default=10, help="number of changes, of each method (default: 10)")
+    parser.add_argument("--count", type=int, default=10, help="number of changes, of each package (default: 10)")
+    parser.add_argument("--coverage", help="file of coverage by tests, which selects the tests of each change")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--limit", type=float, default=1200.0, help="time for each change, s")
     parser.add_argument("--workers", default="2", help="processes of pytest")
     options = parser.parse_args()
-    if options.files:
-        groups = [[PACKAGE / name for name in options.files]]
-    else:
-        tops = [ROOT / PACKAGE / "solvers" / method for method in options.method or METHODS]
-        groups = [[path.relative_to(ROOT) for path in sorted(top.rglob("*.py"))] for top in tops]
+    groups = [options.files] if options.files else [[PACKAGES[name]] for name in options.package or PACKAGES]
+    groups = [[path for name in names for path in modules(PACKAGE / name)] for names in groups]
     chosen = [one for files in groups for one in sample(files, options.count, options.seed)]
     if not chosen:
         parser.error("these files have nothing to change")
     with tempfile.TemporaryDirectory(prefix="lithowave-mutations-") as top:
         folder = Path(shutil.copytree(ROOT, Path(top) / "repository", ignore=NOT_COPIED))
-        every = list(dict.fromkeys(test for one in chosen for test in relevant(one.file, options.tests)))
-        if failure := result_of(folder, every, 10 * options.limit, options):
+        known = [] if options.coverage else chosen
+        every = list(dict.fromkeys(test for one in known for test in tests_of(one, options)))
+        if every and (failure := result_of(folder, every, 10 * options.limit, options)):
             parser.exit(1, f"The tests fail without a change: {failure}\n")
         caught = measure(folder, chosen, options)
     print(f"{caught} of {len(chosen)} changes were caught ({caught / len(chosen):.0%}).")

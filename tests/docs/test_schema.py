@@ -7,8 +7,6 @@ import re
 import subprocess
 import sys
 
-import pytest
-
 import lithowave as lw
 from lithowave.description import SCHEMA_PATH, schema_text, simulation_schema, template_text
 
@@ -68,10 +66,7 @@ def commented_blocks(text):
     for number, line in enumerate(lines):
         match = re.match(r"(\s*)# (\w+: .*)$", line)
         if match and not line.startswith("#"):
-            yield (
-                match[2].split(":")[0],
-                "\n".join([*lines[:number], match[1] + match[2], *lines[number + 1 :]]),
-            )
+            yield (match[2].split(":")[0], "\n".join([*lines[:number], match[1] + match[2], *lines[number + 1 :]]))
 
 
 def test_commented_lines_of_the_template_have_known_keys():
@@ -84,23 +79,6 @@ def test_commented_lines_of_the_template_have_known_keys():
             assert "unknown key" not in str(error), (key, str(error))
             assert "readable" not in str(error), (key, str(error))
     assert seen >= 12
-
-
-def test_every_public_name_is_where_it_is_said_to_be():
-    later = {"check_simulation", "run_simulation"}
-    for name in lw.__all__:
-        if name not in later:
-            assert getattr(lw, name) is not None
-    assert set(lw.__all__) <= set(dir(lw))
-    with pytest.raises(AttributeError, match="nothing_of_this_name"):
-        _ = lw.nothing_of_this_name
-
-
-def test_importing_the_package_loads_nothing_heavy():
-    heavy = ("numpy", "pydantic", "yaml", "numba")
-    code = f"import sys, lithowave; print([m for m in {heavy} if m in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
 
 
 def test_describing_an_experiment_loads_no_backend():

@@ -20,7 +20,6 @@ from lithowave.output import (
     is_observed,
     open_file,
     read_observed,
-    tensor,
     write_asdf,
 )
 from lithowave.readers import is_hdf5, open_hdf5, read_stationxml
@@ -133,30 +132,6 @@ def test_files_that_the_process_has_open(tmp_path, mode):
     with h5py.File(tmp_path / "block.h5", "w", userblock_size=1024):
         pass
     assert is_hdf5(tmp_path / "block.h5")
-
-
-def test_the_tensor_has_the_axes_of_quakeml():
-    assert tensor(np.array(MOMENT)) == {"Mrr": 3e17, "Mtt": -2e17, "Mpp": 1e17, "Mrt": 6e17, "Mrp": 5e17, "Mtp": -4e17}
-
-
-def test_own_attributes_and_names(tmp_path):
-    (path,) = write_asdf(seismograms(), tmp_path)
-    with h5py.File(path) as file:
-        assert {"file_format": b"ASDF", "file_format_version": b"1.0.3"} == {k: bytes(v) for k, v in file.attrs.items()}
-        name = "CI.CHN.10.HXZ__2008-07-29T18:42:13__2008-07-29T18:42:17__synthetic"
-        dataset = file["Waveforms/CI.CHN"][name]
-        assert dataset.attrs["starttime"] == 1217356933710123000 and dataset.attrs["sampling_rate"] == 80.0
-        assert (dataset.attrs["units"], dataset.attrs["x"], dataset.attrs["z"]) == ("m/s", 3000.5, -150.0)
-    traces, notes = read_observed(path)
-    assert len(traces) == 9 and not notes and traces[0].start == 1217356933710123000
-    assert np.array_equal(traces[5].data, seismograms().data[1, 2]) and traces[5].code == "CI.CHN.10.HXZ"
-
-
-def test_without_a_geographic_origin_there_are_waveforms_only(pyasdf, tmp_path):
-    (path,) = write_asdf(seismograms(geographic_origin=None, origin_time=None, origin_delay=0.0), tmp_path)
-    with pyasdf.ASDFDataSet(str(path), mode="r", mpi=False) as data:
-        assert len(data.events) == 0 and "StationXML" not in data.waveforms["XX.S01"]
-        assert data.waveforms["XX.S01"].synthetic[0].stats.starttime.timestamp == 0.0
 
 
 def test_depths_count_from_the_ground(tmp_path):

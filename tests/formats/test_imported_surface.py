@@ -186,7 +186,6 @@ def test_the_surface_is_that_of_the_elements(kind: str) -> None:
     assert not surface.covers(*outside.T).any()
     nearest = np.clip(outside, -1500, 1500).T
     np.testing.assert_allclose(surface(*outside.T), elevation(kind, *nearest), atol=1.0 if kind == "curved" else 1e-9)
-    assert np.isnan(surface._on_faces(np.array([[np.nan, 0.0]]))).all()
 
 
 def test_the_highest_of_several_faces_counts() -> None:

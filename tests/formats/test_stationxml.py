@@ -82,15 +82,6 @@ def test_an_inventory_gives_the_same_receivers_and_a_complete_description(tmp_pa
     assert any("elevations of the inventory are not used" in str(item.message) for item in recwarn)
 
 
-def test_epochs_at_one_place_are_one_receiver(tmp_path):
-    dates = ('startDate="2000-01-01T00:00:00" endDate="2010-01-01T00:00:00Z"', 'startDate="2010-01-01T00:00:00"')
-    found = receivers_of(
-        tmp_path, *(station("A", channel(dates=each, longitude=-117.7 + 1e-6 * k), dates=each)
-                    for k, each in enumerate(dates)),
-    )  # fmt: skip
-    assert [receiver.name for receiver in found] == ["CI.A"]
-
-
 def test_epochs_at_different_places_need_a_time(tmp_path):
     dates = ('startDate="2000-01-01T00:00:00" endDate="2010-01-01T00:00:00"', 'startDate="2010-01-01T00:00:00"')
     stations = [station("A", channel(dates=each, longitude=-117.7 + k), dates=each) for k, each in enumerate(dates)]
@@ -101,9 +92,7 @@ def test_epochs_at_different_places_need_a_time(tmp_path):
     assert "select an epoch with time" in message
     (only,) = receivers_of(tmp_path, *stations, time="2008-07-29T18:42:15")
     assert only.position[0] == pytest.approx(described().domain.to_local(-117.7, 33.95)[0])
-    warnings = described(
-        receivers=[{"file": str(tmp_path / "stations.xml"), "time": "2008-07-29T18:42:15"}]
-    ).warnings()
+    warnings = described(receivers=[{"file": str(tmp_path / "stations.xml"), "time": "2008-07-29T18:42:15"}]).warnings()
     assert any("1 stations (CI.B) had no open epoch at 2008-07-29T18:42:15" in text for text in warnings)
     assert "no station remains" in message_of(receivers_of, tmp_path, *stations, time="1980-01-01")
 
@@ -153,30 +142,24 @@ EXTERNAL = '<?xml version="1.0"?>\n<!DOCTYPE x [<!ENTITY a SYSTEM "file:///etc/p
 DAMAGED = {
     "empty": ("", "the file is empty"),
     "truncated": (GOOD[: GOOD.index("</Station>")], ".xml:14: StationXML: is not well-formed XML: no element found"),
-    "cut in a tag": (GOOD[: GOOD.index("<Elevation>") + 5], ".xml:8: StationXML: is not well-formed XML"),
-    "mismatched": (GOOD.replace("</Network>", "</Net>"), ".xml:15: StationXML: is not well-formed XML: mismatched tag"),
-    "binary": (GOOD.replace("CI", "C\x00I"), "is not well-formed XML"),
     "unknown encoding": (GOOD.replace("UTF-8", "EBCDIC-9"), "unknown encoding"),
     "bomb": (BOMB, ".xml:2: StationXML: has a document type declaration"),
     "external entity": (EXTERNAL, ".xml:2: StationXML: has a document type declaration"),
     "nested": (ROOT + "<a>" * 5000, "more than 100 nested elements"),
     "another format": ('<quakeml xmlns="x"></quakeml>', ".xml:1: StationXML: the root element is quakeml"),
     "namespace": (GOOD.replace("station/1", "station/2"), "the namespace is 'http://www.fdsn.org/xml/station/2'"),
-    "no namespace": (GOOD.replace(' xmlns="http://www.fdsn.org/xml/station/1"', ""), "the namespace is ''"),
     "version": (GOOD.replace('"1.1"', '"2.0"'), "schemaVersion is '2.0'; readable versions: 1.0, 1.1, 1.2"),
     "no stations": (document(), "the file has no station"),
     "no latitude": (
-        document(station("A").replace("<Latitude>33.95</Latitude>", "")), ".xml:5: StationXML: CI.A has no Latitude",
+        document(station("A").replace("<Latitude>33.95</Latitude>", "")),
+        ".xml:5: StationXML: CI.A has no Latitude",
     ),
     "no depth": (GOOD.replace("<Depth>0.0</Depth>", ""), ".xml:9: StationXML: CI.A..BHZ has no Depth"),
     "latitude of 95": (
-        document(station("A", latitude=95)), ".xml:6: StationXML: Latitude of CI.A is 95 degrees; allowed: -90 to 90",
+        document(station("A", latitude=95)),
+        ".xml:6: StationXML: Latitude of CI.A is 95 degrees; allowed: -90 to 90",
     ),
-    "longitude of 500": (document(station("A", longitude=500)), ".xml:7: StationXML: Longitude of CI.A is 500 degrees"),
-    "NaN": (
-        document(station("A", latitude="NaN")), ".xml:6: StationXML: Latitude of CI.A is 'NaN'; expected a finite",
-    ),
-    "empty number": (document(station("A", latitude="")), "Latitude of CI.A is ''"),
+    "NaN": (document(station("A", latitude="NaN")), ".xml:6: StationXML: Latitude of CI.A is 'NaN'; expected a finite"),
     "unit": (GOOD.replace("<Elevation>", '<Elevation unit="FEET">', 1), "has the unit 'FEET'; expected METERS"),
     "negative depth": (document(station("A", channel(depth=-4))), "the depth of CI.A..BHZ, -4 m, is negative"),
     "date": (document(station("A", dates='startDate="29.07.2008"')), "startDate of CI.A is '29.07.2008'"),

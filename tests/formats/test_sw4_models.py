@@ -183,12 +183,6 @@ def test_a_surface_below_the_top_of_the_domain_is_reported(tmp_path):
     assert float(text.split("is up to ")[1].split()[0]) == pytest.approx(-lowest, abs=1.0)
 
 
-def test_sfiles_in_single_precision(tmp_path):
-    first, second = (simulation(sfile(tmp_path / kind, kind=kind)) for kind in ("f4", "f8"))
-    x, y, z = points(first)
-    np.testing.assert_allclose(first.material.sample(x, y, z), second.material.sample(x, y, z), rtol=2e-7)
-
-
 def test_placement_is_required(tmp_path):
     for path in (rfile(tmp_path / "m.rfile"), sfile(tmp_path / "m.sfile")):
         with pytest.raises(InputError, match="is on a map with a geographic origin; the domain needs a geographic"):
@@ -219,25 +213,17 @@ BLOCK = 12 + 24 + 4 + len(PROJECTION) + 4
     [
         (lambda data: b"", "the file is empty"),
         (lambda data: data[:3], "the file format is unknown"),
-        (lambda data: data[:11], "the file format is unknown"),
         (lambda data: data[:20], "byte 12: the file ends before the origin"),
-        (lambda data: data[:60], "the file ends before the end of the projection"),
         (lambda data: data[: BLOCK + 30], "the file ends before the header of block 1"),
         (lambda data: data[:-1], "the header describes .* bytes, but the file has"),
-        (lambda data: data + b"\0", "the header describes .* bytes, but the file has"),
         (packed(0, "i", 2), "the file format is unknown"),
-        (packed(4, "i", 16), "the file format is unknown"),
         (swapped, "the file format is unknown"),
         (packed(8, "i", 9), "byte 8: attenuation is 9"),
         (packed(12, "d", np.nan), "byte 12: azimuth, longitude and latitude are nan"),
-        (packed(28, "d", 95.0), "byte 12: azimuth, longitude and latitude"),
         (packed(36, "i", 2**30), "byte 36: the length of the projection is 1073741824"),
-        (packed(36, "i", -5), "byte 36: the length of the projection is -5"),
         (packed(BLOCK - 4, "i", 0), "the number of blocks is 0"),
-        (packed(BLOCK - 4, "i", 2**31 - 1), "the number of blocks is 2147483647"),
         (packed(BLOCK, "d", -5.0), "spacings and top of block 1"),
         (packed(BLOCK + 24, "i", 7), "block 1 has 7 components"),
-        (packed(BLOCK + 28, "i", 0), "block 1 has 1 components and 0 x"),
         (packed(BLOCK + 28, "i", 2**31 - 1), "the header describes .* bytes, but the file has"),
         (packed(BLOCK + 40 + 24, "iii", 2**30, 2**30, 2**30), "block 2 has 1073741824 components"),
         (lambda data: data.replace(b"+proj=tmerc", b"+proj=trash"), "projection: '.*proj=trash.*cannot be used"),
@@ -288,18 +274,17 @@ GRID = "Material_model/grid_1"
     [
         (delete(f"{GRID}/Cs"), "Material_model/grid_1/Cs: the array is missing"),
         (delete("Z_interfaces/z_values_3"), "Z_interfaces/z_values_3: the array is missing"),
-        (delete("Material_model"), "Material_model/grid_0/Cp: the array is missing"),
         (replace(f"{GRID}/Cs", np.ones((3, 3, 3))), r"Cs: has the shape \(3, 3, 3\), Cp has"),
-        (replace(f"{GRID}/Cs", np.ones((3, 3))), r"Cs: has the shape \(3, 3\); expected 3 dimensions"),
         (replace(f"{GRID}/Cs", np.full((41, 41, 6), b"x")), "Cs: cannot be read: it contains"),
         (replace("Z_interfaces/z_values_1", np.full((9, 9), np.nan)), "z_values_1: has points without a value"),
         (replace("Z_interfaces/z_values_1", np.full((9, 9), 2e4)), "z_values_2: is above z_values_1 at point"),
         (attribute("/", "ngrids", 4), "Material_model/grid_3/Cp: the array is missing"),
         (attribute("/", "ngrids", 10**9), "ngrids: is 1000000000"),
+        (attribute(GRID, "Horizontal grid size", 999.0), "Material_model/grid_1: extends over 39960 x 39960 m"),
+        (replace(f"{GRID}/Cs", np.ones((3, 3))), r"Cs: has the shape \(3, 3\); expected 3 dimensions"),
         (attribute("/", "ngrids", "three"), "ngrids: the attribute is 'three'; expected a whole number"),
         (attribute("/", "Origin longitude, latitude, azimuth", [1.0, 2.0]), "azimuth: is .*expected three numbers"),
         (attribute(GRID, "Horizontal grid size", -1.0), "grid_1: Horizontal grid size: the attribute is -1.0"),
-        (attribute(GRID, "Horizontal grid size", 999.0), "Material_model/grid_1: extends over 39960 x 39960 m"),
         (lambda file: file[GRID].attrs.__delitem__("Horizontal grid size"), "grid size: the attribute is None"),
     ],
 )  # fmt: skip
@@ -307,11 +292,3 @@ def test_damaged_sfiles_are_refused(tmp_path, change, pattern):
     with pytest.raises(InputError, match=pattern) as caught:
         read_model(sfile(tmp_path / "bad.sfile", change=change))
     assert "bad.sfile" in str(caught.value)
-
-
-def test_truncated_sfiles_are_refused(tmp_path):
-    whole = sfile(tmp_path / "m.sfile").read_bytes()
-    for length in (5, 100, 3000, len(whole) // 2, len(whole) - 100):
-        (tmp_path / "cut.sfile").write_bytes(whole[:length])
-        with pytest.raises(InputError, match="cut.sfile"):
-            read_model(tmp_path / "cut.sfile")

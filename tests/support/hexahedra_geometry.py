@@ -15,11 +15,10 @@ from lithowave.solvers.spectral_element import (
     tensor_order,
 )
 
-# nodes_vtk = nodes_gmsh[GMSH_TO_VTK] (VTK_TRIQUADRATIC_HEXAHEDRON, type 29); nodes_gmsh = nodes_vtk[VTK_TO_GMSH].
+# nodes_vtk = nodes_gmsh[GMSH_TO_VTK] (VTK_TRIQUADRATIC_HEXAHEDRON, type 29).
 GMSH_TO_VTK = np.array(
     [0, 1, 2, 3, 4, 5, 6, 7, 8, 11, 13, 9, 16, 18, 19, 17, 10, 12, 14, 15, 22, 23, 21, 24, 20, 25, 26]
 )
-VTK_TO_GMSH = np.argsort(GMSH_TO_VTK)
 
 EDGES = np.array([(0, 1), (1, 2), (2, 3), (3, 0), (4, 5), (5, 6), (6, 7), (7, 4), (0, 4), (1, 5), (2, 6), (3, 7)])
 FACES = np.array([(0, 3, 2, 1), (0, 1, 5, 4), (0, 4, 7, 3), (1, 2, 6, 5), (2, 3, 7, 6), (4, 5, 6, 7)])

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 import lithowave as lw
-from lithowave.agreement import finer_changes, wider_changes
-from lithowave.description import LEVELS, MEASURED, METHODS, POINTS, estimated_error
+from lithowave.description import LEVELS, METHODS, POINTS
 from lithowave.errors import InputError
 from lithowave.run import check_simulation
 
@@ -71,27 +70,6 @@ def test_overrides_of_the_resolution_replace_those_of_the_file() -> None:
     assert spaced.with_overrides({"solver.accuracy": None}).solver.spacing == 70.0
     with pytest.raises(InputError, match="are both given"):
         draft.with_overrides({"solver.points_per_wavelength": 7, "solver.accuracy": "fine"})
-
-
-def test_finer_runs_of_an_agreement_have_more_points() -> None:
-    made = simulation(accuracy="draft")
-    finer = made.with_overrides(finer_changes(made, 1.5))
-    assert finer.solver.points_per_wavelength == pytest.approx(1.5 * 5.4) and finer.solver.accuracy is None
-    wider = made.with_overrides(wider_changes(made, 2.0))
-    assert wider.solver.spacing == pytest.approx(800 / 5.4, rel=0.1) and wider.solver.accuracy is None
-
-
-def test_errors_are_interpolated_between_measurements() -> None:
-    table = MEASURED["finite_difference"][4]
-    for points, error in table:
-        assert estimated_error("finite_difference", 4, points) == pytest.approx(error)
-    (low, first), (high, second) = table[2:4]
-    assert estimated_error("finite_difference", 4, (low * high) ** 0.5) == pytest.approx((first * second) ** 0.5)
-    assert estimated_error("finite_difference", 4, 40.0) is None
-    assert estimated_error("finite_difference", 2, 20.0) is None, "not measured"
-    for orders in MEASURED.values():
-        for rows in orders.values():
-            assert list(rows) == sorted(rows) and all(a[1] > b[1] for a, b in zip(rows, rows[1:], strict=False))
 
 
 def test_warnings_state_the_error() -> None:

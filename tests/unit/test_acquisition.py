@@ -5,11 +5,10 @@ from __future__ import annotations
 import pickle
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 import lithowave as lw
-from lithowave.description import Acquisition, Receivers
+from lithowave.run import receiver_line
 
 STATIONS = "A XX 100 -200 0 30\nB XX 300 50 0 0\n"
 
@@ -34,43 +33,6 @@ def simulation(tmp_path: Path) -> lw.Simulation:
     )
 
 
-def test_positions_and_names(simulation: lw.Simulation) -> None:
-    acquisition = simulation.acquisition
-    np.testing.assert_array_equal(acquisition.source_positions, [[30, -20, -410], [0, 10, -300]])
-    lines = [[-500, 0, 0], [0, 0, 0], [500, 0, 0]]
-    np.testing.assert_array_equal(acquisition.receiver_positions, [[-200, 100, -30], [50, 300, 0], *lines])
-    assert acquisition.receiver_names == ("XX.A", "XX.B", "XX.L1", "XX.L2", "XX.L3")
-    assert [len(group) for group in acquisition.receiver_groups] == [2, 3] and not acquisition.errors
-    assert simulation.point_sources() == list(acquisition.sources)
-    assert simulation.receiver_list() == list(acquisition.receivers)
-    empty = Acquisition((), ())
-    assert empty.source_positions.shape == empty.receiver_positions.shape == (0, 3)
-
-
-def test_entries_are_resolved_once(simulation: lw.Simulation, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    calls = []
-    receivers = Receivers.receivers
-
-    def counted(self: Receivers, domain: lw.Domain, where: str) -> list:
-        calls.append(where)
-        return receivers(self, domain, where)
-
-    monkeypatch.setattr(Receivers, "receivers", counted)
-    moved = simulation.with_overrides({"receivers.1.line.count": 5})
-    assert calls == ["receivers[0]", "receivers[1]"]  # when it is validated
-    simulation.check()
-    moved.warnings()
-    assert moved.acquisition is moved.acquisition and len(calls) == 2
-    assert len(moved.acquisition.receivers) == 7 and len(simulation.acquisition.receivers) == 5
-
-
-def test_arrays_cannot_be_changed(simulation: lw.Simulation) -> None:
-    with pytest.raises(ValueError, match="read-only"):
-        simulation.acquisition.receiver_positions[0, 0] = 1.0
-    with pytest.raises(AttributeError):
-        simulation.acquisition.receiver_groups = ()
-
-
 def test_copies_have_their_own(simulation: lw.Simulation) -> None:
     assert simulation.material_extremes["vp_max"] == 5000.0
     material = lw.Material(homogeneous={"vp": 4e3, "vs": 2e3, "rho": 2500})
@@ -88,3 +50,13 @@ def test_all_entries_that_cannot_be_resolved_are_listed(simulation: lw.Simulatio
         simulation.with_overrides({"receivers": receivers})
     text = str(caught.value)
     assert "receivers[0].file" in text and "receivers[1]" in text
+
+
+def test_the_line_of_check_states_number_names_and_depths(simulation: lw.Simulation) -> None:
+    def line(*receivers: dict) -> str:
+        return receiver_line(simulation.with_overrides({"receivers": list(receivers)}))
+
+    well = {"network": "XX", "line": {"prefix": "W", "start": [500, 500, 0], "end": [500, 500, -400], "count": 5}}
+    assert line(well) == "5 (XX.W1 to XX.W5), depths 0 to 400 m"
+    assert line({"name": "A", "position": [500, 500]}) == "1 (XX.A), depth 0 m"
+    assert line() == "none: the run records no seismograms"

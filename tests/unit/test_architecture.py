@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,12 @@ def module_name(path: Path) -> str:
 MODULES = {module_name(path): path for path in FILES}
 
 
+@cache
+def tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@cache
 def imports(path: Path) -> set[str]:
     """Absolute names of everything imported in a file, also inside functions and for type checking only."""
     package = module_name(path) if path.name == "__init__.py" else module_name(path).rpartition(".")[0]
@@ -43,7 +50,7 @@ def imports(path: Path) -> set[str]:
         for child in ast.iter_child_nodes(node):
             visit(child)
 
-    visit(ast.parse(path.read_text(encoding="utf-8")))
+    visit(tree(path))
     return found
 
 
@@ -92,127 +99,71 @@ def test_a_circle_of_imports_is_found() -> None:
     assert "lithowave.backends.interface" in lazy["lithowave.backends"]  # for type checking only
 
 
-def test_the_description_knows_no_device_and_no_solver() -> None:
-    parts = ("backends", "parallel", "solvers", "output", "mesh", "run", "shots", "cli", "runnable")
-    parts += ("compare", "figures", "report")
-    bad = DEVICES | {f"lithowave.{part}" for part in parts}
-    for room in ("readers/", "media/", "checks/"):
-        assert offenders(room, bad) == []
-    with_meshes = ("description/domain.py", "description/experiment.py")  # which read the outlines of mesh files
-    assert offenders("description/", bad, set(with_meshes)) == []
-    for file in with_meshes:
-        assert offenders(file, bad - {"lithowave.mesh"}) == []
+def rooms(names: str) -> set[str]:
+    """Modules of the package by their names, in one text."""
+    return {f"lithowave.{name}" for name in names.split()}
 
 
-def test_backends_know_no_mesh_and_no_description() -> None:
-    parts = ("description", "readers", "mesh", "solvers", "parallel", "output", "run", "shots", "cli")
-    assert offenders("backends/", {f"lithowave.{part}" for part in parts}) == []
+SOLVERS = rooms(" ".join(f"solvers.{name}" for name in METHODS))
+ABOVE = "backends parallel solvers output mesh run shots cli runnable compare figures report"
+LOOPS = rooms("backends.kernel_cache backends.loops")
+COMPILED = {name for name in MODULES if name.startswith("lithowave.backends")} - LOOPS - {"lithowave.backends"}
+TOP = {name for name in MODULES if name.count(".") == 1}
+BEYOND_NUMPY = DEVICES | {"scipy", "h5py"}
+OUTLINES = {"description/domain.py", "description/experiment.py"}  # which read the outlines of mesh files
+PARALLEL = {path.relative_to(SOURCE).as_posix() for path in (SOURCE / "parallel").glob("*.py")}
+RULES = {
+    "readers/": DEVICES | rooms(ABOVE), "media/": DEVICES | rooms(ABOVE), "checks/": DEVICES | rooms(ABOVE),
+    "description/": DEVICES | rooms(ABOVE),
+    "description/domain.py": DEVICES | rooms(ABOVE) - rooms("mesh"),
+    "description/experiment.py": DEVICES | rooms(ABOVE) - rooms("mesh"),
+    "backends/": rooms("description readers mesh solvers parallel output run shots cli"),
+    "solvers/": rooms("run shots output figures report compare cli") | {"cupy", "mpi4py"},
+    "solvers/elements/": SOLVERS, "solvers/common/": SOLVERS | rooms("solvers.elements"),
+    "solvers/finite_difference/": SOLVERS - rooms("solvers.finite_difference") | rooms("solvers.elements"),
+    "solvers/spectral_element/": SOLVERS - rooms("solvers.spectral_element"),
+    "solvers/discontinuous_galerkin/": SOLVERS - rooms("solvers.discontinuous_galerkin"),
+    "": {"mpi4py", "cupy.cuda.nccl"}, "parallel/": rooms("solvers mesh output run backends"),
+    "output/": SOLVERS | rooms("run shots cli"), "compare/": SOLVERS | rooms("run shots cli"),
+    "figures/": SOLVERS | rooms("run shots cli"),
+    "run/": rooms("shots cli runnable"), "shots/": rooms("cli runnable"),
+    "mesh/": COMPILED | rooms("description solvers") | {"cupy", "mpi4py", "llvmlite"},
+    "physics.py": BEYOND_NUMPY | TOP - rooms("physics"), "rheology.py": BEYOND_NUMPY | TOP - rooms("rheology"),
+    "faults/": BEYOND_NUMPY | TOP - rooms("faults physics errors rooms"),
+    "earth/": BEYOND_NUMPY | TOP - rooms("earth physics errors rooms"),
+}  # fmt: skip
+"""What files do not import, by the beginning of their names."""
+EXCEPT = {"": PARALLEL, "description/": OUTLINES}
 
 
-def test_solvers_know_neither_devices_nor_outputs() -> None:
-    parts = ("run", "shots", "output", "figures", "report", "compare", "cli")
-    bad = {f"lithowave.{part}" for part in parts} | {"cupy", "mpi4py"}
-    assert offenders("solvers/", bad) == []
+@pytest.mark.parametrize("folder", RULES)
+def test_who_does_not_import_whom(folder: str) -> None:
+    assert any(path.relative_to(SOURCE).as_posix().startswith(folder) for path in FILES)
+    assert offenders(folder, RULES[folder], EXCEPT.get(folder, frozenset())) == []
 
 
-def test_shared_parts_of_solvers_know_no_method() -> None:
-    methods = {f"lithowave.solvers.{name}" for name in METHODS}
-    assert len(methods) == 3
-    assert offenders("solvers/elements/", methods) == []
-    assert offenders("solvers/common/", methods | {"lithowave.solvers.elements"}) == []
-    for name in METHODS:
-        assert offenders(f"solvers/{name}/", methods - {f"lithowave.solvers.{name}"}) == []
-    assert offenders("solvers/finite_difference/", {"lithowave.solvers.elements"}) == []
+def is_print(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print"
 
 
-def test_one_package_knows_mpi_and_nccl() -> None:
-    allowed = {path.relative_to(SOURCE).as_posix() for path in (SOURCE / "parallel").glob("*.py")}
-    assert offenders("", {"mpi4py", "cupy.cuda.nccl"}, allowed) == []
-    others = {f"lithowave.{part}" for part in ("solvers", "mesh", "output", "run", "backends")}
-    assert offenders("parallel/", others) == []
+NOWHERE = {
+    "print": (is_print, ("cli", "description/schema.py")),
+    "if cuda": (lambda node: isinstance(node, ast.Compare) and "value='cuda'" in ast.dump(node), ("backends/",)),
+    "if method": (
+        lambda node: isinstance(node, ast.Compare) and "attr='method'" in ast.dump(node), ("description/", "checks/"),
+    ),
+    "global": (lambda node: isinstance(node, ast.Global), ("none",)),
+}  # fmt: skip
 
 
-def test_outputs_know_neither_methods_nor_the_loop() -> None:
-    methods = {f"lithowave.solvers.{name}" for name in ("finite_difference", "spectral_element")}
-    bad = methods | {"lithowave.solvers.discontinuous_galerkin", "lithowave.run", "lithowave.shots", "lithowave.cli"}
-    for room in ("output/", "compare/", "figures/"):
-        assert offenders(room, bad) == []
-
-
-def test_a_run_knows_no_survey_and_no_command_line() -> None:
-    assert offenders("run/", {"lithowave.shots", "lithowave.cli", "lithowave.runnable"}) == []
-    assert offenders("shots/", {"lithowave.cli", "lithowave.runnable"}) == []
-
-
-def test_meshes_need_only_numpy_and_compiled_loops() -> None:
-    loops = {f"lithowave.backends.{name}" for name in ("kernel_cache", "loops")}
-    backends = {name for name in MODULES if name.startswith("lithowave.backends")} - loops
-    others = {"lithowave.description", "lithowave.solvers", "cupy", "mpi4py", "llvmlite"}
-    assert offenders("mesh/", backends - {"lithowave.backends"} | others) == []
-
-
-@pytest.mark.parametrize("package", ["physics", "rheology"])
-def test_formulas_need_only_numpy(package: str) -> None:
-    others = {name for name in MODULES if name.count(".") == 1} - {f"lithowave.{package}"}
-    assert f"lithowave.{package}" in MODULES
-    assert offenders(f"{package}.py", DEVICES | others | {"scipy", "h5py"}) == []
-
-
-def test_finite_faults_need_only_numpy() -> None:
-    others = {name for name in MODULES if name.count(".") == 1}
-    others -= {"lithowave.faults", "lithowave.physics", "lithowave.errors", "lithowave.rooms"}
-    assert offenders("faults/", DEVICES | others | {"scipy", "h5py"}) == []
-
-
-def test_radial_models_need_only_numpy() -> None:
-    others = {name for name in MODULES if name.count(".") == 1}
-    others -= {"lithowave.earth", "lithowave.physics", "lithowave.errors", "lithowave.rooms"}
-    assert offenders("earth/", DEVICES | others | {"scipy", "h5py"}) == []
-
-
-def test_only_the_command_line_prints() -> None:
-    printing = []
-    for path in FILES:
-        name = path.relative_to(SOURCE).as_posix()
-        if name.startswith("cli"):
-            continue
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print":
-                printing.append(f"{name}:{node.lineno}")
-    assert [place for place in printing if not place.startswith("description/schema.py")] == []
-
-
-def test_devices_are_told_apart_by_backends() -> None:
-    """No `if cuda` outside the backends; a job is submitted for the device that the user has named."""
-    found = []
-    for path in FILES:
-        name = path.relative_to(SOURCE).as_posix()
-        if name.startswith("backends/") or name == "submit.py":
-            continue
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Compare) and "value='cuda'" in ast.dump(node):
-                found.append(f"{name}:{node.lineno}")
-    assert found == []
-
-
-def test_nothing_global_changes() -> None:
+@pytest.mark.parametrize("kind", NOWHERE)
+def test_statements_that_only_some_files_may_have(kind: str) -> None:
+    is_kind, allowed = NOWHERE[kind]
     found = [
-        f"{path.name}:{node.lineno}" for path in FILES
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.Global)
+        f"{path.name}:{getattr(node, 'lineno', 0)}" for path in FILES
+        if not path.relative_to(SOURCE).as_posix().startswith((*allowed, "submit.py"))
+        for node in ast.walk(tree(path)) if is_kind(node)
     ]  # fmt: skip
-    assert found == []
-
-
-def test_methods_are_told_apart_in_one_place() -> None:
-    """No `if method ==` outside the dictionary of methods and the description's own checks."""
-    found = []
-    for path in FILES:
-        name = path.relative_to(SOURCE).as_posix()
-        if name.startswith(("description/", "checks/")):
-            continue
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Compare) and "attr='method'" in ast.dump(node):
-                found.append(f"{name}:{node.lineno}")
     assert found == []
 
 
@@ -238,7 +189,7 @@ def test_text_is_read_and_written_with_an_encoding(folder: str) -> None:
     without = [
         f"{path.name}:{call.lineno}"
         for path in sorted((SOURCE.parents[1] / folder).rglob("*.py"))
-        for call in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for call in ast.walk(tree(path))
         if isinstance(call, ast.Call) and reads_or_writes_text(call)
         and "encoding" not in {keyword.arg for keyword in call.keywords}
     ]  # fmt: skip

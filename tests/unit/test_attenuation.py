@@ -9,6 +9,7 @@ import pytest
 
 import lithowave as lw
 import loh3
+from box_runs import BOX, GAUSSIAN, boxed
 from lithowave.description import Material
 from lithowave.errors import InputError
 from lithowave.media import make_anelasticity
@@ -20,27 +21,12 @@ SOLID = {"vp": 4000, "vs": 2000, "rho": 2600, "qp": 120, "qs": 50}
 ELASTIC = {"vp": 6000, "vs": 3464, "rho": 2700}
 WATER = {"vp": 1500, "vs": 0, "rho": 1000, "qp": 300}
 VTI = {**SOLID, "anisotropy": {"epsilon": 0.1, "delta": 0.05, "gamma": 0.08}}
-POINTS = (np.array([0.0]), np.array([0.0]), np.array([-10.0, -2000.0]))
 
 
 def described(material, frequency=2.0, **changes):
-    return lw.Simulation(
-        **{
-            "domain": {"x": [-1000, 1000], "y": [-1000, 1000], "z": [-3000, 0]},
-            "material": material,
-            "sources": [
-                {
-                    "position": [0, 0, -500],
-                    "moment_tensor": {"xy": 1e15},
-                    "time_function": {"gaussian": {"sigma": 0.2, "delay": 1.2}},
-                }
-            ],
-            "receivers": [{"name": "A", "position": [0, 0, 0]}],
-            "duration": 9.0,
-            "solver": {"max_frequency": frequency},
-            **changes,
-        }
-    )
+    source = {"position": [0, 0, -500], "moment_tensor": {"xy": 1e15}, "time_function": GAUSSIAN}
+    parts = {"domain": BOX | {"z": [-3000, 0]}, "sources": [source], "solver": {"max_frequency": frequency}}
+    return boxed(material=material, duration=9.0, **parts | changes)
 
 
 # --- what is refused
@@ -77,12 +63,9 @@ def test_rounded_quality_factors_have_no_bulk_attenuation():
     ("change", "where", "words"),
     [
         ({"band": [2, 1]}, "band", "must be at least 1.5 times the first"),
-        ({"band": [0, 1]}, "band", "must be greater than 0"),
         ({"band": [1]}, "band", "expected 2 numbers"),
         ({"mechanisms": 9}, "mechanisms", "8"),
-        ({"mechanisms": 0}, "mechanisms", "1"),
         ({"exponent": 1}, "exponent", "less than 1"),
-        ({"exponent": -0.1}, "exponent", "at least 0"),
         ({"corner_frequency": 0}, "corner_frequency", "greater than 0"),
         ({"quality": 0}, "quality", "quality"),
     ],
@@ -255,21 +238,6 @@ def test_anisotropic_media_attenuate_isotropically():
     assert found.material.medium.stiffness is not None
 
 
-def test_groups_have_weights_by_their_properties():
-    material = Material(groups={"rock": SOLID, "sea": WATER, "salt": ELASTIC})
-    found = make_anelasticity(material, DOMAIN, 2.0)
-    assert found.material.groups["rock"].vs > SOLID["vs"] and found.material.groups["sea"].is_fluid
-    assert found.material.groups["salt"] == material.groups["salt"]
-    with pytest.raises(InputError, match="groups have no positions"):
-        found.weights(0.0, 0.0, 0.0)
-
-
-def test_the_isotropic_average_of_a_stiffness():
-    part = Material(homogeneous=ELASTIC).homogeneous
-    kappa, mu = voigt_average(part.stiffness_matrix())
-    assert mu == pytest.approx(2700 * 3464**2) and kappa == pytest.approx(2700 * (6000**2 - 4 / 3 * 3464**2))
-
-
 # --- files and reports
 
 
@@ -280,31 +248,6 @@ def test_a_description_with_attenuation_survives_yaml():
     assert again.anelasticity.body is simulation.anelasticity.body
 
 
-def test_copies_have_their_own_attenuation():
-    simulation = described({"homogeneous": SOLID})
-    assert simulation.anelasticity.inverse_qualities[1] == 0.02
-    other = simulation.model_copy(update={"material": Material(homogeneous=ELASTIC)})
-    assert not other.has_attenuation and other.anelasticity is None
-
-
-def test_lines_and_summary():
-    """Q of LOH.3 is within 3% over two decades; the velocity increases by 3.7% where Q is 40."""
-    found = described(loh3.material(band=[0.1, 10.0])).anelasticity
-    assert 0.029 < found.deviation < 0.031
-    lines = dict(found.lines())
-    assert list(lines) == ["attenuation", "mechanisms", "phase velocities"]
-    assert lines["attenuation"].startswith("Qkappa and Qmu of 40 to ")
-    assert lines["attenuation"].endswith(", independent of frequency")
-    assert lines["mechanisms"] == f"3, for 0.1 to 10 Hz, where Q deviates by at most {100 * found.deviation:.2g}%"
-    words = f"vp and vs at 2.5 Hz; where Q is 40, velocity increases by {100 * found.dispersion:.2g}% from 0.1 to 10 Hz"
-    assert lines["phase velocities"] == words
-    summary = found.summary()
-    assert summary["quality_min"] == pytest.approx(40.0) and summary["band_hz"] == [0.1, 10.0]
-    assert summary["corner_frequency_hz"] is None and len(summary["relaxation_frequencies_hz"]) == 3
-    growing = described(loh3.material(exponent=0.3)).anelasticity
-    assert dict(growing.lines())["attenuation"].endswith(", as (f / 1 Hz)^0.3 above 1 Hz")
-
-
 def test_check_reports_attenuation():
     simulation = described({"homogeneous": SOLID}, solver={"spacing": 250, "memory_variables": "full"})
     report = check_simulation(simulation, measure=False)
@@ -313,11 +256,3 @@ def test_check_reports_attenuation():
     elastic = described({"homogeneous": ELASTIC}, solver={"spacing": 250})
     elastic = check_simulation(elastic, measure=False)
     assert "attenuation" not in elastic.plan and "attenuation" not in dict(elastic.lines())
-
-
-def test_a_section_has_no_quality_factors(tmp_path):
-    """Its keys are the three files; others are rejected."""
-    files = {name: str(tmp_path / name) for name in ("vp", "vs", "rho", "qp", "qs")}
-    with pytest.raises(InputError, match="unknown key 'qp'") as caught:
-        Material(section=files)
-    assert "unknown key 'qs'" in str(caught.value)

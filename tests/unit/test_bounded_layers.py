@@ -12,7 +12,6 @@ import lithowave as lw
 from lithowave.description import Material
 from lithowave.errors import InputError
 from lithowave.media import BoundedLayers, make_anelasticity
-from lithowave.solvers.finite_difference import at_node, between_nodes, slab_between
 
 DOMAIN = SimpleNamespace(x=(-2000.0, 2000.0), y=(-1000.0, 1000.0), z=(-2000.0, 0.0))
 SOFT = {"vp": 2000, "vs": 1000, "rho": 2000}
@@ -81,22 +80,6 @@ def test_flat_tops_as_functions_give_the_medium_of_flat_layers():
         assert one == pytest.approx(other, rel=1e-12)
 
 
-@pytest.mark.slow
-def test_effective_media_of_finite_differences_with_flat_surfaces_are_those_of_flat_layers():
-    """Vertical compliances are exact; in an eighth of a cell, horizontal moduli are those of compliances."""
-    flat = Material(layers=[{"top": 0, **SOFT}, {"top": -460, **ROCK}]).medium
-    same = two_layers(lambda x, y: -460.0).medium
-    x, y, spacing = np.array([0.0, 100.0]), np.array([50.0]), 100.0
-    for low in (-600.0, -500.0, -400.0):
-        pairs = []
-        for medium in (same, flat):
-            below, above = (slab_between(medium, x, y, low + a, low + a + spacing, spacing) for a in (-spacing, 0.0))
-            pairs.append((at_node(below, above, spacing), between_nodes(above)))
-        for one, other in zip(*pairs, strict=True):
-            error = np.abs(one / other - 1.0).max(axis=(1, 2))
-            assert error.max() < 0.03 and max(error[2], error[6], error[7]) < 1e-6
-
-
 def test_values_increase_linearly_below_the_top_of_the_layer(tmp_path):
     gradient = {"vp": "0.6 1/s", "vs": "0.3 km/s/km", "rho": "0.0002 g/cm^3/km", "qp": 0.1, "qs": "60 1/km"}
     material = Material(
@@ -115,13 +98,6 @@ def test_values_increase_linearly_below_the_top_of_the_layer(tmp_path):
     bulk, shear = material.medium.inverse_quality(x, y, z)
     assert shear[below] == pytest.approx(1.0 / (100 + 0.06 * depth)[below], rel=1e-12)
     assert (shear[~below] == 0.0).all() and (bulk[below] > 0.0).all()
-
-
-def test_the_depth_may_be_counted_from_a_level():
-    layers = [{"top": 0, **SOFT}, {"top": slope, **ROCK, "gradient": {"vp": 0.5, "level": -300}}]
-    x, y, z = random_points()
-    below = z <= slope(x, y)
-    assert Material(layers=layers).sample(x, y, z)[0][below] == pytest.approx((3500 - 0.5 * (z + 300))[below])
 
 
 def test_extremes_include_gradients_and_leave_out_absent_layers():
@@ -237,15 +213,6 @@ def test_the_written_file_reads_back_and_functions_are_named(tmp_path):
     assert lw.Simulation.from_file(tmp_path / "a.yaml").material == original.material
     with pytest.raises(InputError, match=r"layers\[1\].top: a Python function cannot be written"):
         simulation([{"top": 0, **SOFT}, {"top": slope, **ROCK}]).to_yaml()
-
-
-def test_variables_of_a_surface_that_are_not_used_are_reported(tmp_path):
-    name = file_of(tmp_path / "slope.npz")
-    with np.load(name) as stored:
-        np.savez(name, **stored, age=np.zeros(3))
-    made = simulation([{"top": 0, **SOFT}, {"top": name, **ROCK}])
-    assert any("material.layers[1].top" in text and "not used: age" in text for text in made.warnings())
-    assert made.material.input_files() == [Path(name)]
 
 
 def test_anisotropy_is_refused_where_layers_are_sampled():

@@ -5,15 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lithowave.solvers.finite_difference import (
-    ORDERS,
-    SIZES,
-    closed_summation,
-    derivative_norm,
-    face_closure,
-    plain_summation,
-    taylor_coefficients,
-)
+from lithowave.solvers.finite_difference import ORDERS, closed_summation, taylor_coefficients
 from verification_tools import record
 
 
@@ -26,40 +18,6 @@ def test_taylor_coefficients_are_exact_for_polynomials(order: int) -> None:
         assert derivative == pytest.approx(1.0 if power == 1 else 0.0, abs=1e-12)
     power = order + 1
     assert abs(np.sum(c * (distance**power - (-distance) ** power))) > 1e-3
-
-
-@pytest.mark.parametrize("order", ORDERS)
-def test_closures(order: int) -> None:
-    """Accuracy at the face, positive weights, summation by parts, and no loss of time step."""
-    count, degree = 40, SIZES[order][2]
-    summation, node_weights, half_weights = closed_summation(order, count)
-    x_node, x_half = np.arange(count + 1.0), np.arange(count) + 0.5
-    near = slice(0, count - order)
-    for power in range(degree + 1):
-        slope = power * x_half ** max(power - 1, 0)
-        assert (summation @ x_node**power / half_weights)[near] == pytest.approx(slope[near], rel=1e-9, abs=1e-9)
-        derivative = -summation.T @ x_half**power / node_weights
-        derivative[0] -= (power == 0) / node_weights[0]  # the term of the face
-        slope = power * x_node ** max(power - 1, 0)
-        assert derivative[near] == pytest.approx(slope[near], rel=1e-9, abs=1e-8)
-    assert node_weights.min() > 0.3 and half_weights.min() > 0.3
-    norm = derivative_norm(order, closed=True)
-    assert norm <= 1.005 * 2 * np.abs(taylor_coefficients(order)).sum()
-
-
-@pytest.mark.parametrize("order", ORDERS)
-def test_closure_changes_rebuild_the_operators(order: int) -> None:
-    """What the kernels add to the plain stencil gives G and D = -H_n^-1 Q^T."""
-    count = 40
-    closure = face_closure(order)
-    plain = plain_summation(taylor_coefficients(order), count)
-    summation, node_weights, half_weights = closed_summation(order, count)
-    half, node = plain.copy(), -plain.T.copy()
-    half[: closure.half_change.shape[0], : closure.half_change.shape[1]] += closure.half_change
-    node[: closure.node_change.shape[0], : closure.node_change.shape[1]] += closure.node_change
-    assert half == pytest.approx(summation / half_weights[:, None], abs=1e-10)
-    assert node == pytest.approx(-summation.T / node_weights[:, None], abs=1e-10)
-    assert closure.node_change.shape[0] == closure.half_change.shape[0]
 
 
 def rayleigh_speed(vp: float, vs: float) -> float:

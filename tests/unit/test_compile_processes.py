@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -16,7 +14,6 @@ from lithowave.backends import BusyError, Selection, claim, kernel_cache, releas
 from lithowave.backends import kernel_cache as compile_processes
 from lithowave.solvers import METHODS
 
-SELECTION = Selection("spectral_element", "single", (4, 5), False)
 HOLDER = """
 import sys, time
 from lithowave.backends.kernel_cache import claim, release_claim
@@ -99,44 +96,3 @@ def test_a_kernel_is_compiled_by_one_process_at_a_time(tmp_path: Path) -> None:
             assert refuses.communicate()[0] == "busy\n"
             assert first.communicate("\n")[0] == "1\n"  # compiled here
             assert waits.communicate()[0] == "0\n"  # and read there
-
-
-def test_kernels_are_those_of_the_device_the_precision_and_the_order() -> None:
-    def listed(*selection: Any) -> set[str]:
-        return {place[1] for place in Selection("spectral_element", *selection).listed()}
-
-    names, others = listed("single", (4, 5), False), listed("single", (4, 5), True)
-    assert names - listed("single", (3, 5), False) == {"make_add_forces"}
-    assert others - {"make_add_forces"} <= listed("double", (4, 5), False) < names - {"make_add_forces"}
-    assert {"make_add_forces", "update_displacement"} <= names - others
-    assert {"invert_maps", "number_own_points", "_iterate"} <= others
-
-
-def test_processes_start_only_if_kernels_are_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    commands: list[list[str]] = []
-
-    class Process:
-        def __init__(self, command: list[str], **_: Any) -> None:
-            commands.append(command)
-
-        def terminate(self) -> None:
-            """Do nothing."""
-
-    monkeypatch.setattr(compile_processes.subprocess, "Popen", Process)
-    monkeypatch.setattr(compile_processes, "stop_at_exit", lambda process: None)
-    monkeypatch.setattr(compile_processes, "started", [])
-    monkeypatch.setattr(compile_processes, "complete", set())
-    monkeypatch.setattr(compile_processes, "is_stored", lambda *_: True)
-    compile_processes.start(SELECTION, 3)
-    assert not commands
-    monkeypatch.setattr(compile_processes, "is_stored", lambda *_: False)
-    compile_processes.start(SELECTION, 3)  # a process looks once
-    assert not commands
-    compile_processes.complete.clear()
-    compile_processes.start(SELECTION, 0)
-    assert not commands
-    compile_processes.start(SELECTION, 3)
-    assert [command[1:4] for command in commands] == [["-P", "-m", compile_processes.__name__]] * 3
-    assert Selection(**json.loads(commands[0][4])).listed() == SELECTION.listed()
-    compile_processes.start(SELECTION, 3)  # once per process
-    assert len(commands) == 3

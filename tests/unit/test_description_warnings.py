@@ -6,24 +6,15 @@ import numpy as np
 import pytest
 
 import lithowave as lw
+from box_runs import GAUSSIAN, boxed
 
 MOMENT = {"moment_tensor": {"xx": 1e15, "yy": 1e15, "zz": 1e15}}
 FORCE = {"force": [0, 0, 1e10]}
-GAUSSIAN = {"gaussian": {"sigma": 0.2, "delay": 1.2}}
 
 
 def described(time_function=GAUSSIAN, mechanism=MOMENT, frequency=2.0, **changes):
-    return lw.Simulation(
-        **{
-            "domain": {"x": [-1000, 1000], "y": [-1000, 1000], "z": [-1000, 0]},
-            "material": {"homogeneous": {"vp": 5000, "vs": 2900, "rho": 2600}},
-            "sources": [{"position": [0, 0, -500], **mechanism, "time_function": time_function}],
-            "receivers": [{"name": "A", "position": [0, 0, 0]}],
-            "duration": 9.0,
-            "solver": {"max_frequency": frequency},
-            **changes,
-        }
-    )
+    source = {"position": [0, 0, -500], **mechanism, "time_function": time_function}
+    return boxed(**{"sources": [source], "duration": 9.0, "solver": {"max_frequency": frequency}, **changes})
 
 
 # --- files
@@ -146,36 +137,26 @@ def test_the_velocity_outside_a_band_is_that_of_the_spectrum_of_a_gaussian(band,
     assert velocity_outside(source, band, None) == pytest.approx(expected, rel=rel)
 
 
+FLOOR, INTERFACE = "between a fluid and a solid (first: XX.A)", "on an interface between layers (first: XX.A)"
+
+
 @pytest.mark.parametrize(
-    ("method", "z", "count"),
+    ("method", "z", "words", "count"),
     [
-        ("spectral_element", -200.0, 1), ("discontinuous_galerkin", -200.0, 1), ("spectral_element", -201.0, 0),
-        ("spectral_element", -199.0, 0), ("spectral_element", -500.0, 0), ("spectral_element", 0.0, 0),
+        ("spectral_element", -200.0, FLOOR, 1), ("discontinuous_galerkin", -200.0, FLOOR, 1),
+        ("spectral_element", -201.0, FLOOR, 0), ("spectral_element", -199.0, FLOOR, 0),
+        ("spectral_element", -500.0, FLOOR, 0), ("spectral_element", 0.0, FLOOR, 0),
+        ("spectral_element", -200.0, INTERFACE, 0), ("spectral_element", -500.0, INTERFACE, 1),
     ],
 )  # fmt: skip
-def test_receivers_on_a_sea_floor_are_reported(method: str, z: float, count: int) -> None:
+def test_receivers_on_interfaces_are_reported(method: str, z: float, words: str, count: int) -> None:
     water, rock = {"vp": 1500, "vs": 0, "rho": 1000}, {"vp": 3000, "vs": 1700, "rho": 2300}
-    simulation = lw.Simulation(
-        domain={"x": [-1e3, 1e3], "y": [-1e3, 1e3], "z": [-1e3, 0]}, duration=1.0, sources=[],
-        material={"layers": [{"top": 0, **water}, {"top": -200, **rock}, {"top": -500, **rock, "rho": 2400}]},
-        receivers=[{"name": "A", "position": [0, 0, z]}], solver={"method": method, "max_frequency": 5},
-    )  # fmt: skip
-    found = [text for text in simulation.warnings() if "between a fluid and a solid (first: XX.A)" in text]
-    assert len(found) == count
-
-
-@pytest.mark.parametrize(("z", "count"), [(-200.0, 0), (-500.0, 1)])
-def test_receivers_on_interfaces_below_a_sea_have_a_note(z: float, count: int) -> None:
-    """That about the sea floor is another one."""
-    water, rock = {"vp": 1500, "vs": 0, "rho": 1000}, {"vp": 3000, "vs": 1700, "rho": 2300}
-    simulation = lw.Simulation(
-        domain={"x": [-1e3, 1e3], "y": [-1e3, 1e3], "z": [-1e3, 0]}, duration=1.0, sources=[],
-        material={"layers": [{"top": 0, **water}, {"top": -200, **rock}, {"top": -500, **rock, "rho": 2400}]},
-        receivers=[{"name": "A", "position": [0, 0, z]}], solver={"method": "spectral_element", "max_frequency": 5},
-        output={"pressure": True},
-    )  # fmt: skip
-    found = [text for text in simulation.warnings() if "on an interface between layers (first: XX.A)" in text]
-    assert len(found) == count
+    layers = [{"top": 0, **water}, {"top": -200, **rock}, {"top": -500, **rock, "rho": 2400}]
+    receivers = [{"name": "A", "position": [0, 0, z]}]
+    simulation = boxed(
+        method, sources=[], material={"layers": layers}, receivers=receivers, output={"pressure": words == INTERFACE}
+    )
+    assert len([text for text in simulation.warnings() if words in text]) == count
 
 
 # --- the end of the simulation

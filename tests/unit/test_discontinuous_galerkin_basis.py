@@ -10,34 +10,18 @@ import pytest
 
 from lithowave.mesh import TETRAHEDRON_FACES, make_mesh
 from lithowave.solvers.discontinuous_galerkin import (
-    ABSORBING,
     CORNERS,
     DIRECTIONS,
-    FREE,
     ORDERS,
-    RIGID,
-    ElementMaterials,
-    basis_gradients,
     basis_values,
-    face_mode_count,
-    face_modes,
-    face_points,
     face_values,
-    isotropic_faces,
-    make_geometry,
     make_reference,
     mode_count,
-    modes,
     tetrahedron_rule,
     triangle_rule,
 )
 
 ROUNDING = 2e-12
-
-
-def inside(count: int, dimension: int, seed: int = 0) -> np.ndarray:
-    """Random points of the reference tetrahedron or triangle."""
-    return np.random.default_rng(seed).dirichlet(np.ones(dimension + 1), count)[:, :dimension]
 
 
 def powers(degree: int, dimension: int) -> list[tuple[int, ...]]:
@@ -59,47 +43,6 @@ def test_quadrature_is_exact_to_the_degree_told_and_no_further(rule, dimension, 
         errors = np.array(errors)
         assert errors[degrees <= 2 * count - loss].max() < 1e-13
         assert errors[degrees == 2 * count - loss + 1].max() > 1e-9
-
-
-@pytest.mark.parametrize("order", ORDERS)
-def test_functions_are_orthonormal_span_all_polynomials_and_are_sorted_by_degree(order: int) -> None:
-    for rule, values, of, count, dimension in (
-        (tetrahedron_rule, basis_values, modes, mode_count, 3),
-        (triangle_rule, face_values, face_modes, face_mode_count, 2),
-    ):
-        points, weights = rule(order + 2)
-        found = values(order, points)
-        assert len(found) == count(order) == len(powers(order - 1, dimension))
-        np.testing.assert_allclose((found * weights) @ found.T, np.eye(len(found)), atol=ROUNDING)
-        degrees = [sum(one) for one in of(order)]
-        assert degrees == sorted(degrees)
-        # Functions of degree d and less are those of the basis of order d + 1, and give every monomial of degree d.
-        test = inside(40, dimension)
-        everywhere = values(order, test)
-        for lower in range(1, order + 1):
-            some = found[: count(lower)] * weights
-            for one in powers(lower - 1, dimension)[:: max(1, order - 4)]:
-                gains = some @ np.prod(points ** np.array(one), axis=1)
-                expected = np.prod(test ** np.array(one), axis=1)
-                np.testing.assert_allclose(gains @ everywhere[: count(lower)], expected, atol=ROUNDING)
-
-
-@pytest.mark.parametrize("order", ORDERS)
-def test_gradients_are_those_of_the_values(order: int) -> None:
-    points, step = inside(5, 3), 1e-3
-    found = basis_gradients(order, points)
-    shifts = step * np.eye(3)
-    # Central differences of fourth order.
-    values = {n: [basis_values(order, points + n * shift) for shift in shifts] for n in (-2, -1, 1, 2)}
-    for c in range(3):
-        slope = (8 * (values[1][c] - values[-1][c]) - (values[2][c] - values[-2][c])) / (12 * step)
-        np.testing.assert_allclose(found[c], slope, atol=1e-9 * 4.0**order)
-
-
-def test_gradients_exist_at_the_corners() -> None:
-    assert np.isfinite(basis_gradients(5, CORNERS)).all()
-    near = basis_gradients(5, CORNERS * (1 - 1e-9) + 0.25e-9)
-    np.testing.assert_allclose(basis_gradients(5, CORNERS), near, atol=1e-4)
 
 
 @pytest.mark.parametrize("order", ORDERS)
@@ -129,49 +72,6 @@ def test_matrices_are_those_of_another_basis_and_quadrature(order: int) -> None:
         places = corners[0] + nodes[2] @ (corners[1:] - corners[0])
         trace = theirs(3, places) * weights[2] @ face.T
         np.testing.assert_allclose(own, change.T @ trace @ change_face, atol=1e-11)
-
-
-@pytest.mark.parametrize("order", (2, 4, 7))
-def test_functions_are_those_of_basix(order: int) -> None:
-    """Its orthonormal polynomials span the same spaces degree by degree, so the change of basis is orthogonal and
-    block diagonal."""
-    basix = pytest.importorskip("basix")
-    points, weights = basix.make_quadrature(basix.CellType.tetrahedron, 2 * order)
-    theirs = basix.tabulate_polynomials(
-        basix.PolynomialType.legendre, basix.CellType.tetrahedron, order - 1, points
-    )
-    ours = basis_values(order, points)
-    np.testing.assert_allclose((ours * weights) @ ours.T, np.eye(len(ours)), atol=ROUNDING)
-    change = (theirs * weights) @ ours.T
-    np.testing.assert_allclose(change @ change.T, np.eye(len(ours)), atol=ROUNDING)
-    np.testing.assert_allclose(change.T @ theirs, ours, atol=1e-10)
-
-
-@pytest.mark.parametrize("order", ORDERS)
-def test_matrices_have_the_zeros_and_signs_that_the_kernels_count_on(order: int) -> None:
-    reference = make_reference(order)
-    assert reference.levels == tuple(len(powers(order - 1 - d, 3)) for d in range(order)) + (0,)
-    for matrix in reference.derivatives:
-        for columns, rows, lower in zip(reference.levels, reference.levels[1:], reference.levels[2:], strict=False):
-            # A derivative of the first functions needs those of a lower degree alone, but of these the highest too.
-            assert (matrix[rows:, :columns] == 0).all()
-            assert (matrix[lower:rows, :columns] != 0).any()
-    sign = np.array([(-1.0) ** p for p, _, _ in modes(order)])
-    np.testing.assert_allclose(reference.traces[3], sign[:, None] * reference.traces[2], atol=ROUNDING)
-    # What is left out as zero is so: neither table holds small numbers.
-    for table in (reference.derivatives, reference.traces):
-        assert np.abs(table[table != 0]).min() > 1e-4
-
-
-@pytest.mark.parametrize("order", (2, 5))
-def test_traces_take_a_polynomial_to_its_values_on_a_face(order: int) -> None:
-    points, weights = tetrahedron_rule(order + 1)
-    on_face = inside(10, 2)
-    for face, exponents in itertools.product(range(4), powers(order - 1, 3)):
-        values = basis_values(order, points) * weights @ np.prod(points ** np.array(exponents), axis=1)
-        trace = values @ make_reference(order).traces[face]
-        expected = np.prod(face_points(face, on_face) ** np.array(exponents), axis=1)
-        np.testing.assert_allclose(trace @ face_values(order, on_face), expected, atol=ROUNDING)
 
 
 def test_neighbours_in_all_relations_see_one_trace() -> None:
@@ -204,52 +104,3 @@ def test_neighbours_in_all_relations_see_one_trace() -> None:
         one, two = coefficients[0] @ traces[own], coefficients[1] @ traces[across]
         np.testing.assert_allclose(one, two, atol=1e-10 * np.abs(one).max())
     assert len(seen) > 8
-
-
-def test_geometry_of_a_tetrahedron() -> None:
-    random = np.random.default_rng(5)
-    vertices = random.normal(size=(20, 4, 3))
-    geometry = make_geometry(vertices)
-    matrix = vertices[:, 1:] - vertices[:, :1]
-    np.testing.assert_allclose(geometry.jacobian, np.abs(np.linalg.det(matrix)), rtol=1e-12)
-    assert (np.linalg.det(matrix) < 0).any()  # of either hand
-    inverse = np.linalg.inv(matrix.swapaxes(1, 2))
-    np.testing.assert_allclose(geometry.gradients, inverse, rtol=1e-9, atol=1e-9)
-    # grad xi_c = sum over directions of what stands for them times the direction's part along c.
-    np.testing.assert_allclose(np.einsum("nei,ec->nci", geometry.along_directions(), DIRECTIONS), inverse, atol=1e-8)
-    for face, corners in enumerate(TETRAHEDRON_FACES):
-        a, b, c = (vertices[:, corner] for corner in corners)
-        normal = np.cross(b - a, c - a)
-        area = np.linalg.norm(normal, axis=1) / 2
-        outward = a - vertices[:, 3 - face]
-        normal *= np.sign((normal * outward).sum(axis=1))[:, None] / (2 * area[:, None])
-        np.testing.assert_allclose(geometry.normals[:, face], normal, atol=1e-9)
-        np.testing.assert_allclose(geometry.lifts[:, face], 2 * area / geometry.jacobian, rtol=1e-9)
-    mesh = make_mesh(vertices[0], [[0, 1, 2, 3]])
-    lifts = make_geometry(mesh.element_vertices()).lifts
-    np.testing.assert_allclose(1 / lifts.sum(axis=1), mesh.insphere_radii())
-
-
-def test_coefficients_of_the_faces_of_solids_and_fluids() -> None:
-    """The jumps of velocity and traction at faces between any media and of all kinds, by `riemann`'s formulas."""
-    random, count = np.random.default_rng(2), 60
-    vs = np.where(random.random(count) < 0.4, 0.0, random.uniform(500, 2000, count))
-    media = ElementMaterials.isotropic(1500 + 1.8 * vs, vs, random.uniform(1000, 3000, count))
-    elements, neighbors = np.arange(10, 40), random.integers(-3, count, (30, 4))
-    neighbors[:3] = [[FREE] * 4, [ABSORBING] * 4, [RIGID] * 4]
-    normals, scale = random.normal(size=(30, 4, 3)), random.uniform(1, 2, (30, 4))
-    found = isotropic_faces(media, elements, neighbors, normals, scale, 1e-7)
-    p, s = media.rho * (1500 + 1.8 * vs), media.rho * vs
-    for n, face in np.ndindex(30, 4):
-        element, kind = elements[n], neighbors[n, face]
-        outside = {FREE: (0, 0), ABSORBING: (p[element], s[element]), RIGID: (p[element] / 1e-7, s[element] / 1e-7)}
-        other = outside[kind] if kind < 0 else (p[kind], s[kind])
-        shear = 0.0 if s[element] + other[1] == 0 else 1 / (s[element] + other[1])
-        rho = media.rho[element]
-        expected = [
-            *normals[n, face], shear, 1 / (p[element] + other[0]) - shear, 0, media.lam[element] * scale[n, face],
-            media.mu[element] * scale[n, face], scale[n, face] * s[element] / rho,
-            scale[n, face] * (p[element] - s[element]) / rho, other[1], other[0] - other[1], s[element],
-            p[element] - s[element],
-        ]  # fmt: skip
-        np.testing.assert_allclose(found[n, face], expected, rtol=1e-12)

@@ -11,23 +11,14 @@ from lithowave.errors import InputError
 from lithowave.mesh import TetrahedralMesh, layered_box, split_hexahedra
 from lithowave.solvers import make_schedule
 from lithowave.solvers.discontinuous_galerkin import (
-    ALIKE,
-    FASTER,
-    SLOWER,
-    BlockLayout,
     DiscontinuousGalerkinPlan,
     ElementMaterials,
-    basis_values,
     limit_cluster_jumps,
-    make_arrangement,
     make_clusters,
-    make_links,
     raw_clusters,
-    tetrahedron_rule,
 )
 from tetrahedra_plans import (
     ORDER,
-    advanced,
     box,
     element_neighbors,
     experiment,
@@ -38,7 +29,6 @@ from tetrahedra_plans import (
     small_plan,
     source,
 )
-from verification_tools import relative_l2
 
 SAFETY = 0.9
 VP, VS, RHO = 3.0, 1.5, 2.0
@@ -95,35 +85,11 @@ def test_clusters_keep_to_all_limits(given: bool, interval: float | None, local:
     assert counts == {1} if local is False else max(counts) > 3
 
 
-def test_local_steps_of_alike_elements_are_one_step() -> None:
-    for interval in (None, 0.5):
-        assert check(np.full(20, 0.1), chain(20), 3.0, None, interval, True).count == 1
-
-
 def test_a_graded_mesh_gains_what_its_sizes_promise() -> None:
     limits = 0.01 * 2.0 ** np.repeat([0, 1, 2, 3], [8, 16, 32, 64])
     made = check(limits, chain(120), 3.0, None, None, None)
     np.testing.assert_array_equal(made.cluster, np.repeat([0, 1, 2, 3], [8, 16, 32, 64]))
     assert made.gain == pytest.approx(120 / (8 + 8 + 8 + 8))
-
-
-def test_the_step_of_the_smallest_elements_is_the_best_for_all() -> None:
-    """Compared with all steps, if neighbors do not matter; a step twice as long is worth 2% of the updates."""
-    random, most = np.random.default_rng(3), np.arange(9)
-    for classes in (2, 3, 5, 200):
-        limits = 0.01 * 2.0 ** np.concatenate([[0.0], random.choice(4.0 * random.random(classes), 400)])
-        made = make_clusters(limits, np.full((401, 4), -1), 3.0, SAFETY, None, None, True, None)
-        parts = np.linspace(0.5, 1.0, 2001)[1:, None]
-        raw = np.minimum(np.floor(np.log2(limits / limits.min() / parts) + 1e-9), most[-1])
-        gains = parts[:, 0] / (0.5**raw).mean(axis=1)
-        assert 0.975 * gains.max() <= made.gain <= gains.max() * 1.001
-
-
-def test_time_steps_that_are_given_must_be_allowed() -> None:
-    with pytest.raises(InputError, match="stability limit"):
-        make_clusters(np.array([0.1, 0.4]), chain(2), 3.0, SAFETY, 0.11, None, True, None)
-    made = make_clusters(np.array([0.1, 0.4]), chain(2), 3.0, SAFETY, 0.09, 0.5, True, None)
-    assert made.shortest == 0.09 and made.schedule.sampling_interval == 0.5
 
 
 def test_the_largest_step_resolves_the_frequency() -> None:
@@ -148,52 +114,6 @@ def test_smoothing_takes_no_more_than_it_must() -> None:
     for middle in range(len(raw)):
         distance = np.minimum(distance, distance[:, middle, None] + distance[None, middle])
     np.testing.assert_array_equal(found, (raw + distance).min(axis=1))
-
-
-def test_rounding_costs_no_cluster() -> None:
-    limits = np.array([0.3, 0.6, 1.2, 2.4, 0.1 + 0.2])
-    np.testing.assert_array_equal(raw_clusters(limits, 0.1 * 3, 9), [0, 1, 2, 3, 0])
-    np.testing.assert_array_equal(raw_clusters(limits, 0.3, 2), [0, 1, 1, 1, 0])
-
-
-@pytest.mark.parametrize("lanes", [1, 8, 32])
-def test_blocks_and_links(lanes: int) -> None:
-    mesh = box((3, 2, 2))
-    neighbors, cluster = element_neighbors(mesh), random_clusters(mesh, 3)
-    anisotropic = np.random.default_rng(0).random(mesh.element_count) < 0.05
-    made = make_arrangement(BlockLayout(lanes, True), cluster, neighbors, anisotropic)
-    np.testing.assert_array_equal(made.slots[made.place], np.arange(mesh.element_count))
-    assert (made.slots >= 0).sum() == mesh.element_count
-    for group in made.groups:
-        own = made.slots[group.first * lanes : group.end * lanes]
-        own = own[own >= 0]
-        across = np.where(neighbors[own] >= 0, neighbors[own], own[:, None])
-        assert ((anisotropic[own] | anisotropic[across].any(axis=1)) == group.anisotropic).all()
-        further = cluster[across] - cluster[own][:, None]
-        expected = np.where((further < 0).any(axis=1), FASTER, np.where((further > 0).any(axis=1), SLOWER, ALIKE))
-        assert (expected == group.mixed).all()
-        begins = [group.first, *group.ends[:-1]]
-        for number, (first, end) in enumerate(zip(begins, group.ends, strict=True)):
-            part = made.slots[first * lanes : end * lanes]
-            assert (cluster[part[part >= 0]] == number).all()
-            assert (made.block_cluster[first:end] == number).all()
-    links = make_links(made, cluster, mesh.neighbors)
-    written = set()
-    for e in range(mesh.element_count):
-        for face in range(4):
-            place, link = made.place[e], links.second[made.place[e], face]
-            if mesh.neighbors[e, face] < 0:
-                assert links.neighbor[place, face] == links.slots - 1 and link == ALIKE
-                continue
-            other, its_face = divmod(int(mesh.neighbors[e, face]), 4)
-            assert links.neighbor[place, face] == 4 * made.place[other] + its_face
-            back = links.second[made.place[other], its_face]
-            relation = np.sign(cluster[other] - cluster[e])
-            assert link & 3 == {0: ALIKE, 1: SLOWER, -1: FASTER}[relation]
-            if link & 3 != ALIKE:
-                assert link >> 2 == back >> 2 and 4 * len(made.slots) <= link >> 2 < links.slots - 1
-                written.add(link >> 2)
-    assert len(written) == links.slots - 1 - 4 * len(made.slots)  # each half has its own slot
 
 
 # ---------------------------------------------------------------------------------- local steps against one step
@@ -223,67 +143,6 @@ def element_of(plan: DiscontinuousGalerkinPlan, relation: int) -> int:
     middles = plan.mesh.element_vertices().mean(axis=1)
     distance = np.linalg.norm(middles - [1.5, 1.5, -0.5], axis=1)
     return int(np.argmin(np.where(fits, distance, np.inf)))
-
-
-def seismograms(
-    plan: DiscontinuousGalerkinPlan, sources: list, receivers: np.ndarray, every: int, count: int
-) -> np.ndarray:
-    """Velocity and stress over an impedance (times, receivers, 9)."""
-    solver = make_solver(plan, simulation=experiment(sources, receivers))
-    solver.start_records(count, stress=True)
-    for step in range(every * count):
-        if step % every == 0:
-            solver.record(step // every)
-        solver.advance(step)
-    found = solver.records(count).wait()
-    return np.concatenate([found["velocity"], found["stress"] / (RHO * VP)], axis=2)
-
-
-def test_seismograms_are_those_of_one_step() -> None:
-    """Sources with neighbours that step alike, slower and faster; receivers in elements of all clusters."""
-    cluster = local_clusters(graded_plan(None))
-    plans = [graded_plan(cluster), graded_plan(None)]
-    assert plans[0].clustering.count >= 3
-    corners = plans[0].mesh.element_vertices(np.array([element_of(plans[0], relation) for relation in (0, 1, -1)]))
-    alike, slower, faster = np.einsum("k,nki->ni", [0.4, 0.3, 0.2, 0.1], corners)
-    sources = [
-        source(alike, 0.5, force=(1.0, -0.5, 0.7)), source(slower, 0.5, moment=(1, -1, 2, 0.5, 0.3, -0.7)),
-        source(faster, 0.5, moment=(0.5, 1, 2, -0.5, 1.3, 0.7)),
-    ]  # fmt: skip
-    receivers = np.array([[0.7, 2.2, 0.0], [2.6, 0.8, -0.4], [1.2, 2.4, -0.7], [2.3, 1.1, -1.9], [0.4, 0.5, -2.8]])
-    ticks, every = plans[0].clustering.ticks, 4
-    count = int(4.8 / plans[0].schedule.time_step / every)
-    local, one = (
-        seismograms(plan, sources, receivers, between, count)
-        for plan, between in zip(plans, (every, every * ticks), strict=True)
-    )
-    assert np.abs(one).max(axis=(0, 2)).min() > 1e-2 * np.abs(one).max()  # the waves are everywhere
-    # An element does not see the jump at its faces before the step ends: at a source that is much, in a long step more.
-    assert relative_l2(local, one) < 4e-3
-
-
-@pytest.mark.parametrize("parts, limit", [(1, 8e-3), (2, 1e-3)])
-def test_waves_are_those_of_one_step(parts: int, limit: float) -> None:
-    """A smooth pulse that runs from long steps to short ones: the difference falls with the third power of the size."""
-    sizes = [(1 / parts, 0.35 / parts), (1 / parts, 1 / parts)]
-    mesh = split_hexahedra(layered_box((0, 3), (0, 3), [0, -1, -3], sizes)).local()
-    materials = ElementMaterials.isotropic(*(np.full(mesh.element_count, value) for value in (VP, VS, RHO)))
-    single_cluster = small_plan(mesh, materials, ORDER)
-    plans = [small_plan(mesh, materials, ORDER, cluster=local_clusters(single_cluster)), single_cluster]
-    assert plans[0].clustering.count == 2
-    points, weights = tetrahedron_rule(ORDER + 2)
-    vertices = mesh.element_vertices()
-    places = vertices[:, :1] + points @ (vertices[:, 1:] - vertices[:, :1])
-    pulse = np.exp(-((places - [1.5, 1.5, -1.5]) ** 2).sum(axis=2) / (2 * 0.4**2))
-    before = np.zeros((mesh.element_count, 9, len(basis_values(ORDER, points))))
-    gains = np.einsum("kp,p,np->nk", basis_values(ORDER, points), weights, pulse)
-    before[:, 6:] = np.array([[1.0], [-0.5], [0.8]]) * gains[:, None]
-    steps = round(0.3 / plans[0].schedule.time_step)
-    local, one = (
-        advanced(make_solver(plan), before, count)
-        for plan, count in zip(plans, (steps, steps * plans[0].clustering.ticks), strict=True)
-    )
-    assert relative_l2(local, one) < limit < 0.5 < relative_l2(one, before)
 
 
 @pytest.mark.parametrize("relation", [0, 1, -1])
@@ -328,3 +187,8 @@ def test_sources_on_a_face_of_two_clusters_and_in_a_fluid() -> None:
         found.append(solver.host_coefficients())
     np.testing.assert_allclose(found[0], found[1], atol=1e-12 * np.abs(found[1]).max())
     assert np.abs(found[1]).max() > 0 and (found[2] == 0).all()
+
+
+def test_time_steps_that_are_given_must_be_allowed() -> None:
+    with pytest.raises(InputError, match="stability limit"):
+        make_clusters(np.array([0.1, 0.4]), chain(2), 3.0, SAFETY, 0.11, None, True, None)

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import lithowave as lw
-from lithowave.mesh import outward_steps
 from lithowave.solvers.discontinuous_galerkin import AbsorbingLayer, LayerRates, plan
 from reference_backend import CPU
 
@@ -73,12 +72,6 @@ def test_rates_are_constant_in_the_layer_of_a_face() -> None:
     np.testing.assert_array_equal([*gains[0], *rest[0]], [0, 0, 0, 1, 1])
     np.testing.assert_allclose(gains[1, 0] * rest[1, 0], 0.6 * (1 - rest[1, 0]))
     assert not LayerRates.none(3).inside.any()
-
-
-def test_cells_grow_outwards_to_a_thickness() -> None:
-    np.testing.assert_allclose(outward_steps(2.0, 2, 2.5), [5.0, 17.5])
-    found = np.diff(outward_steps(2.0, 4, 2.5, 7.5), prepend=0.0)
-    assert found.sum() == pytest.approx(7.5) and np.ptp(found[1:] / found[:-1]) < 1e-9
 
 
 @pytest.mark.parametrize("faces", [{"x_min": "free"}, {"sides": "rigid"}, {"top": "absorbing"}])

@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 from lithowave.errors import InputError
-from lithowave.mesh import EDGES, TETRAHEDRON_FACES, TetrahedralMesh, tetrahedral_box
+from lithowave.mesh import EDGES, TETRAHEDRON_FACES, TetrahedralMesh
 from lithowave.parallel import SINGLE_RANK
 from lithowave.solvers.discontinuous_galerkin import TOLERANCE, locate_points
-from lithowave.solvers.discontinuous_galerkin import points as module
 from lithowave.solvers.elements import SURFACE_TOLERANCE, PointLocations, require_located, resolve_owners
 from tetrahedra_plans import box
 
@@ -63,40 +62,6 @@ def test_points_on_faces_edges_and_vertices_are_in_all_elements_there(mesh: Tetr
         assert not found.missing(len(positions)).size
         shared.append(np.bincount(found.point).max())
     assert shared[0] == 2 < shared[1] < shared[2]
-
-
-def test_sizes_may_differ_much() -> None:
-    graded = tetrahedral_box((0, 8), (0, 8), (-8, 0), 4.0)
-    fine = tetrahedral_box((0, 1), (0, 1), (-1, 0), 0.5)
-    vertices = np.concatenate([graded.vertices, fine.vertices + [20.0, 0, 0]])
-    both = TetrahedralMesh(
-        vertices, np.concatenate([graded.elements, fine.elements + len(graded.vertices)]), np.zeros(0, np.int64)
-    )
-    random = np.random.default_rng(2)
-    inside = [random.uniform([0, 0, -8], [8, 8, 0], (40, 3)), random.uniform([20, 0, -1], [21, 1, 0], (40, 3))]
-    assert not check(both, np.concatenate(inside)).missing(80).size
-
-
-def test_parts_and_single_points(mesh: TetrahedralMesh, monkeypatch: pytest.MonkeyPatch) -> None:
-    positions = np.random.default_rng(3).uniform([0, 0, -3], [3, 3, 0], (50, 3))
-    whole = locate_points(mesh, positions)
-    monkeypatch.setattr(module, "PART", 7)
-    parts = locate_points(mesh, positions)
-    for name in ("point", "element", "reference"):
-        np.testing.assert_array_equal(getattr(parts, name), getattr(whole, name))
-    for n in (0, 17):
-        np.testing.assert_array_equal(locate_points(mesh, positions[n]).element, whole.element[whole.point == n])
-    assert len(locate_points(mesh, np.zeros((0, 3))).point) == 0
-    assert len(locate_points(mesh, [[9.0, 9.0, 9.0]]).point) == 0
-
-
-def test_the_first_of_several_elements(mesh: TetrahedralMesh) -> None:
-    found = locate_points(mesh, mesh.vertices)
-    first = resolve_owners(locate_points(mesh, mesh.vertices, TOLERANCE), SINGLE_RANK).first_only().locations
-    np.testing.assert_array_equal(first.point, np.arange(len(mesh.vertices)))
-    for n in range(0, len(mesh.vertices), 7):
-        keys = mesh.element_keys[found.element[found.point == n]]
-        assert mesh.element_keys[first.element[n]] == keys.min()
 
 
 def test_points_just_off_a_curved_ground_are_moved_onto_it(mesh: TetrahedralMesh) -> None:

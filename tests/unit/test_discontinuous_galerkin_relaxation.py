@@ -12,7 +12,7 @@ import lithowave as lw
 from lithowave.backends import make_backend
 from lithowave.errors import InputError
 from lithowave.mesh import tetrahedral_box, write_gmsh
-from lithowave.physics import SWAPPED, isotropic_stiffness, voigt_average
+from lithowave.physics import isotropic_stiffness, voigt_average
 from lithowave.rheology import QualityLaw, fit_body
 from lithowave.solvers.discontinuous_galerkin import (
     average_quality,
@@ -22,7 +22,7 @@ from lithowave.solvers.discontinuous_galerkin import (
     relaxing_numbers,
 )
 from lithowave.solvers.discontinuous_galerkin import plan as make_plan
-from tetrahedra_plans import box, make_solver, noise, rocks, small_plan
+from tetrahedra_plans import box, rocks, small_plan
 
 VP, VS, RHO = 6000.0, 3464.0, 2700.0
 PULSE = {"gaussian": {"sigma": 0.2, "delay": 1.2}}
@@ -83,28 +83,6 @@ def test_the_isotropic_average_of_a_stress() -> None:
     np.testing.assert_allclose(pressure, expected[:, :3].mean(axis=1), atol=1e-11)
     plain = ~materials.anisotropic
     np.testing.assert_allclose(found[plain], stress[plain], atol=1e-11)
-
-
-@pytest.mark.slow
-def test_isotropic_media_described_by_moduli_attenuate_alike() -> None:
-    mesh = box()
-    count = mesh.element_count
-    body = fit_body(QualityLaw(), (0.02, 2.0), 2, (0.05, 0.2))
-    losses = np.random.default_rng(3).uniform(0.05, 0.2, (count, 2))
-    own = replace(rocks(count, fluids=0.0), body=body, inverse_quality=losses)
-    stiffness = own.matrix(np.arange(count))[:, SWAPPED][:, :, SWAPPED]
-    speeds = {name: getattr(own, f"{name}_speed") * np.sqrt(own.rho) for name in ("fastest", "slowest")}
-    same = replace(own, number=np.arange(count), stiffness=stiffness, **speeds)
-    states = []
-    for materials in (own, same):
-        solver = make_solver(plan := small_plan(mesh, materials, 2))
-        solver.set_coefficients(noise(plan))
-        for step in range(10):
-            solver.advance(step)
-        states.append(solver.state())
-    for name in ("coefficients", "relaxation"):
-        expected = states[0][name].values
-        assert np.abs(states[1][name].values - expected).max() < 1e-12 * np.abs(expected).max()
 
 
 def test_strong_anisotropy_with_strong_attenuation_is_refused() -> None:

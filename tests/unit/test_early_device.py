@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from lithowave.backends import cuda_driver
 from lithowave.cli import early
 from lithowave.process import no_collection
 
@@ -57,38 +56,6 @@ def test_no_context_begins_for_unreadable_files_and_several_ranks(
     monkeypatch.setattr(early, "launched", lambda: True)
     assert not early.begin_device(file, [])
     assert not begun
-
-
-class Driver:
-    """A driver whose first call fails, or that records its calls."""
-
-    def __init__(self, status: int) -> None:
-        self.status, self.calls = status, []
-
-    def __getattr__(self, name: str):
-        return lambda *_: self.calls.append(name) or self.status
-
-
-CALLS = ["cuInit", "cuDeviceGet", "cuDevicePrimaryCtxRetain"]
-
-
-@pytest.mark.parametrize(("status", "calls"), [(0, CALLS), (100, CALLS[:1])])
-def test_the_context_is_that_of_the_first_device(
-    monkeypatch: pytest.MonkeyPatch, status: int, calls: list[str]
-) -> None:
-    driver = Driver(status)
-    monkeypatch.setattr(cuda_driver, "driver_library", lambda: driver)
-    monkeypatch.setattr(cuda_driver, "find_spec", lambda name: name)
-    cuda_driver.begin_context().join()
-    assert driver.calls == calls
-
-
-@pytest.mark.parametrize("missing", ["driver_library", "find_spec"])
-def test_no_context_without_a_driver_or_cupy(monkeypatch: pytest.MonkeyPatch, missing: str) -> None:
-    monkeypatch.setattr(cuda_driver, "driver_library", lambda: Driver(0))
-    monkeypatch.setattr(cuda_driver, "find_spec", lambda name: name)
-    monkeypatch.setattr(cuda_driver, missing, lambda *_: None)
-    assert cuda_driver.begin_context() is None
 
 
 def test_collections_resume_after_an_error() -> None:

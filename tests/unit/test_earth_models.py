@@ -9,61 +9,20 @@ import numpy as np
 import pytest
 
 import lithowave as lw
-from exact_solutions.christoffel import christoffel_waves
 from lithowave.earth import (
     NAMES,
     RADIUS,
-    EarthLayer,
     EarthProperties,
-    PolynomialProfile,
     RadialModel,
-    love_moduli,
     phase_speed_range,
     reference_model,
     transverse_moduli,
     travel_times,
-    voigt_average_of_love,
 )
 from lithowave.errors import InputError
-from lithowave.media import phase_speeds, rotated_stiffness, rotation_to, speed_range
+from lithowave.media import rotated_stiffness, rotation_to, speed_range
 from lithowave.readers import read_radial_model
 from lithowave.solvers.spectral_element import full_matrices
-
-GRAVITY = 6.6743e-11  # m^3 / kg s^2
-
-
-def integral(model: RadialModel, power: int) -> float:
-    """The integral of rho r^power, by 20 Gauss points in each layer, which is exact for polynomials."""
-    x, w = np.polynomial.legendre.leggauss(20)
-    parts = [(x + 1.0) / 2.0 * one.thickness + one.bottom for one in model.layers]
-    return sum(
-        0.5 * one.thickness * (w * model.properties(r).rho * r**power).sum()
-        for one, r in zip(model.layers, parts, strict=True)
-    )
-
-
-@pytest.mark.parametrize(("name", "tolerance"), [("prem", 1.8e-4), ("ak135", 1.6e-3)])
-def test_mass_and_moment_of_inertia_are_those_of_the_earth(name: str, tolerance: float) -> None:
-    """5.9722e24 kg and 0.3308 M R^2; the density of ak135-f was not fitted to them."""
-    model = reference_model(name, ocean=True)
-    found = 4.0 * np.pi * integral(model, 2)
-    assert found == pytest.approx(5.9722e24, rel=tolerance)
-    factor = 8.0 / 3.0 * np.pi * integral(model, 4) / (found * RADIUS**2)
-    assert factor == pytest.approx(0.3308, rel=tolerance)
-
-
-def test_pressures_of_prem_are_the_published_ones() -> None:
-    """135.751 GPa at the core-mantle boundary and 363.850 GPa in the center (Dziewonski & Anderson 1981, table IV)."""
-    model = reference_model("prem", ocean=True)
-    r = np.unique(np.concatenate([np.linspace(one.bottom, one.top, 2001) for one in model.layers]))
-    middle = 0.5 * (r[1:] + r[:-1])
-    rho = model.properties(middle).rho
-    shells = 4.0 * np.pi * rho * middle**2 * np.diff(r)
-    mass = np.cumsum(shells) - 0.5 * shells
-    pressure = np.cumsum((rho * GRAVITY * mass / middle**2 * np.diff(r))[::-1])[::-1]
-    assert pressure[0] == pytest.approx(363.85e9, rel=7e-4)
-    assert pressure[np.searchsorted(middle, 3480e3)] == pytest.approx(135.751e9, rel=7e-4)
-
 
 # Radius (km), rho, vpv, vsv, vph, vsh, eta, Qmu: of the lower side of a discontinuity. Table II of Dziewonski &
 # Anderson (1981), which the mesher of AxiSEM writes to the same digits.
@@ -97,21 +56,6 @@ def test_values_of_prem_are_the_published_ones() -> None:
     np.testing.assert_allclose(found.qkappa, np.where(table[0] > 1221.5, 57823.0, 1327.7))
 
 
-def test_the_equivalent_isotropic_prem_is_the_average_of_the_transverse_one() -> None:
-    r = np.linspace(6151.001e3, 6346.6e3, 50)
-    isotropic, transverse = (reference_model("prem", transverse=one).properties(r) for one in (False, True))
-    np.testing.assert_allclose(isotropic.vp, transverse.vp, rtol=9e-5)  # the authors: an approximation
-    np.testing.assert_allclose(isotropic.vs, transverse.vs, rtol=2.7e-4)
-    ends = r[[0, -1]]
-    isotropic, transverse = (reference_model("prem", transverse=one).properties(ends) for one in (False, True))
-    np.testing.assert_allclose(isotropic.vs, transverse.vs, rtol=1.3e-5)
-    isotropic, transverse = (reference_model("prem", transverse=one).properties(r) for one in (False, True))
-    np.testing.assert_array_equal(isotropic.rho, transverse.rho)
-    average = reference_model("prem", transverse=True).isotropic()
-    assert not any(one.is_anisotropic for one in average.layers)
-    np.testing.assert_allclose(average.properties(r).vs, transverse.vs, rtol=1e-12)
-
-
 TAUP = importlib.util.find_spec("obspy")
 TAUP_DATA = Path(TAUP.origin).parent / "taup" / "data" if TAUP and TAUP.origin else Path()
 
@@ -137,18 +81,6 @@ def test_models_are_those_of_taup(name: str, file: str, tolerance: float) -> Non
         np.testing.assert_allclose(found.vs / 1e3, expected[2] / 1e3, atol=tolerance, rtol=2e-7)
         if name != "iasp91":
             np.testing.assert_allclose(found.rho, expected[5], atol=1e3 * tolerance)
-
-
-@pytest.mark.skipif(TAUP is None, reason="needs ObsPy")
-def test_travel_times_of_ray_tracing_follow_from_the_speeds() -> None:
-    """The vertical S wave of TauP's PREM through the mantle and back, ScS at 0 degrees: 2 int dr / vs."""
-    [arrival] = travel_times("prem", 0.0, 0.0, ["ScS"])
-    expected = arrival.time
-    x, w = np.polynomial.legendre.leggauss(20)
-    model = reference_model("prem", transverse=True).truncated(2_891_000.0)
-    parts = [(one, (x + 1.0) / 2.0 * one.thickness + one.bottom) for one in model.layers]
-    found = 2.0 * sum(0.5 * one.thickness * (w / model.properties(r).vs).sum() for one, r in parts)
-    assert found == pytest.approx(expected, rel=1e-5)
 
 
 def ray(model: RadialModel, speed: str, p: float) -> tuple[float, float]:
@@ -196,27 +128,6 @@ def test_travel_times_of_other_models_and_places_are_refused(arguments: tuple, m
         travel_times(*arguments)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_the_core_is_fluid_and_discontinuities_have_two_sides(name: str) -> None:
-    model = reference_model(name)
-    fluid = [one for one in model.layers if one.is_fluid]
-    assert len(fluid) == 1 and fluid[0].bottom < 1.3e6 and fluid[0].top > 3.4e6
-    assert (model.properties(np.linspace(fluid[0].bottom + 1.0, fluid[0].top - 1.0, 9)).vs == 0.0).all()
-    index = model.layers.index(fluid[0])
-    above, below = model.properties(fluid[0].top, [index - 1, index]).vs
-    assert above > 7000.0 and below == 0.0
-    assert model.properties(fluid[0].top).vs == 0.0  # a point at a discontinuity belongs to the layer below
-    assert model.layer_index(fluid[0].top) == index
-    assert model.layer_index(fluid[0].top, (np.array(index - 1), np.array(index - 1))) == index - 1
-
-
-def test_the_ocean_is_optional() -> None:
-    ocean, plain = reference_model("prem", ocean=True), reference_model("prem")
-    assert ocean.layers[0].is_fluid and ocean.properties(RADIUS).vp == 1450.0 and ocean.properties(RADIUS).vs == 0.0
-    assert plain.properties(RADIUS).vs == 3200.0 and len(plain.layers) == len(ocean.layers) - 1
-    assert plain.radius == ocean.radius == RADIUS
-
-
 def test_thin_layers_are_removed_and_models_truncated() -> None:
     model = reference_model("prem").without_layers_thinner_than(20e3)
     np.testing.assert_allclose((RADIUS - model.discontinuities[:3]) / 1e3, [80.0, 220.0, 400.0])
@@ -253,20 +164,6 @@ def test_rotated_moduli_are_those_of_the_rotated_matrix(axis: tuple[float, ...])
         np.testing.assert_allclose(own, rotated_stiffness(upright, rotation_to(axis)), atol=1e-11 * a)
 
 
-def test_speeds_in_rotated_media_are_those_along_the_axis_and_across() -> None:
-    """Waves along the axis have vpv and vsv twice, waves across it vph, vsv and vsh, by the Christoffel equation."""
-    here = reference_model("prem", transverse=True).properties(np.array([6346.6e3]))
-    axis = np.array([0.48, -0.6, 0.64])
-    axis /= np.linalg.norm(axis)
-    across = np.cross(axis, [1.0, 0.0, 0.0]) / np.linalg.norm(np.cross(axis, [1.0, 0.0, 0.0]))
-    stiffness = full_matrices(np.moveaxis(transverse_moduli(here.love, axis), 0, -1))[0]
-    for direction, expected in (
-        (axis, (here.vsv, here.vsv, here.vpv)), (across, (here.vsv, here.vsh, here.vph)),
-    ):  # fmt: skip
-        found = [wave.speed for wave in christoffel_waves(stiffness, float(here.rho[0]), direction)]
-        np.testing.assert_allclose(found, np.ravel(expected), rtol=1e-12)
-
-
 def test_phase_speed_ranges_are_those_over_all_directions() -> None:
     here = reference_model("prem", transverse=True).properties(np.linspace(6152e3, 6346.6e3, 5))
     slowest, fastest = phase_speed_range(here.love, here.rho)
@@ -275,20 +172,6 @@ def test_phase_speed_ranges_are_those_over_all_directions() -> None:
         low, high = speed_range(stiffness, here.rho[index])
         assert slowest[index] == pytest.approx(low, rel=1e-5)
         assert fastest[index] == pytest.approx(high, rel=1e-5)
-
-
-def test_the_voigt_average_is_the_mean_over_all_directions_of_the_axis() -> None:
-    here = reference_model("prem", transverse=True).properties(np.array([6346.6e3]))
-    count = 4000
-    z = 1.0 - (2.0 * np.arange(count) + 1.0) / count
-    angle = np.arange(count) * np.pi * (3.0 - np.sqrt(5.0))
-    axes = np.column_stack([np.sqrt(1.0 - z**2) * np.cos(angle), np.sqrt(1.0 - z**2) * np.sin(angle), z])
-    mean = full_matrices(transverse_moduli(tuple(np.full(count, one) for one in here.love), axes).mean(axis=1))
-    kappa, mu = voigt_average_of_love(here.love)
-    np.testing.assert_allclose(mean[:3, :3].sum() / 9.0, kappa, rtol=1e-10)
-    np.testing.assert_allclose(np.diag(mean)[3:], mu[0], rtol=1e-5)
-    speeds = phase_speeds(mean, here.rho[0], np.array([[1.0, 0.0, 0.0], [0.0, 0.6, 0.8]]))
-    np.testing.assert_allclose(speeds[:, 2], here.vp[0], rtol=1e-6)
 
 
 @pytest.mark.parametrize("transverse", [False, True])
@@ -307,25 +190,6 @@ def test_speeds_at_other_frequencies_follow_the_law_of_constant_q(transverse: bo
     np.testing.assert_array_equal(low.at_frequency(1.0).properties(r).anisotropic, before.anisotropic)
     with pytest.raises(InputError, match="reference frequency of iasp is not known"):
         RadialModel("iasp", model.layers).at_frequency(0.1)
-
-
-def test_models_must_be_complete() -> None:
-    layer = EarthLayer(RADIUS, 6e6, PolynomialProfile(6e6, RADIUS, np.ones((8, 1))))
-    with pytest.raises(ValueError, match="at least one layer"):
-        RadialModel("empty", ())
-    with pytest.raises(ValueError, match="ends at"):
-        RadialModel("gap", (layer, EarthLayer(5e6, 4e6, layer.profile)))
-    with pytest.raises(ValueError, match="thickness"):
-        RadialModel("flat", (layer, EarthLayer(6e6, 6e6, layer.profile)))
-    with pytest.raises(ValueError, match="not a reference model"):
-        reference_model("jb")
-
-
-def test_love_moduli_of_an_isotropic_medium() -> None:
-    one = np.ones(1)
-    a, c, l, n, f = love_moduli(6e3 * one, 6e3 * one, 3e3 * one, 3e3 * one, one, 2.7e3 * one)  # noqa: E741
-    assert (a == c).all() and (l == n).all()
-    np.testing.assert_allclose(f, a - 2.0 * l)  # lambda
 
 
 REFUSED = {

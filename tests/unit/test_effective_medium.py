@@ -11,19 +11,9 @@ import pytest
 import lithowave as lw
 from lithowave.backends import make_backend
 from lithowave.errors import InputError
-from lithowave.media import aligned_moduli, thomsen_stiffness
+from lithowave.media import aligned_moduli
 from lithowave.physics import isotropic_stiffness, lame_moduli
-from lithowave.solvers.finite_difference import (
-    LAWS,
-    PlaneAverages,
-    at_node,
-    between_nodes,
-    isotropic,
-    laminate,
-    medium_planes,
-    sharpened,
-    slab_between,
-)
+from lithowave.solvers.finite_difference import LAWS, at_node, laminate, medium_planes, slab_between
 from lithowave.solvers.finite_difference.plan import plan
 
 SOFT, STIFF = (1800.0, 600.0, 1900.0), (4000.0, 2200.0, 2500.0)
@@ -58,12 +48,6 @@ def backus(media: np.ndarray, shares: np.ndarray, axis: int) -> np.ndarray:
     found = np.empty(10)
     laminate(media, axis, shares, shares, shares, found)
     return found
-
-
-def test_an_isotropic_medium_is_that_of_its_stiffness_matrix() -> None:
-    vp, vs, rho = SOFT
-    mu = rho * vs**2
-    np.testing.assert_allclose(isotropic(rho * vp**2 - 4 / 3 * mu, mu, rho), medium_of(*SOFT), rtol=1e-14)
 
 
 def test_a_laminate_is_the_backus_average() -> None:
@@ -109,57 +93,6 @@ def test_means_preserve_mass_and_its_centre(offset: float) -> None:
         assert (mass * inner).sum() / mass.sum() == pytest.approx(centre, abs=0.06 * spacing)
 
 
-@pytest.mark.parametrize("law", ["transverse", "orthorhombic"])
-@pytest.mark.parametrize("position", np.linspace(0, 0.9, 7))
-def test_effective_media_are_stable_solids(law: str, position: float) -> None:
-    averages = PlaneAverages(
-        simulation(layered(-1000.0 - 100 * position)), 100.0, LAWS[law], np.zeros(1), np.zeros((1, 1))
-    )
-    for z in np.arange(-1500.0, -400.0, 100.0):
-        values = {name: float(np.asarray(value).flat[0]) for name, value in averages(z).items()}
-        assert min(values[field.name] for field in LAWS[law].material) > 0
-        c11, c13, c33, c66 = values["c11"], values["c13"], values["c33"], 1 / values["compliance_xy"]
-        c12 = values.get("c12", c11 - 2 * c66)
-        normal = np.array([[c11, c12, c13], [c12, c11, c13], [c13, c13, c33]])
-        assert np.linalg.eigvalsh(normal).min() > 0
-        assert max(c11, c33) / values["density"] < STIFF[0] ** 2 * 1.1  # within the margin of the time step
-
-
-def test_uniform_media_remain_what_they_are() -> None:
-    averages = PlaneAverages(
-        simulation({"homogeneous": {"vp": 4000, "vs": 2200, "rho": 2500}}), 100.0, LAWS["orthorhombic"],
-        np.zeros(1), np.zeros((1, 1)),
-    )  # fmt: skip
-    values = averages(-700.0)
-    expected = dict(zip(("c11", "c22", "c33", "c12", "c13", "c23"), medium_of(*STIFF), strict=False))
-    for name, value in expected.items():
-        assert values[name].flat[0] == pytest.approx(value, rel=1e-12)
-    assert values["compliance_xz"].flat[0] == pytest.approx(1 / (2500 * 2200**2), rel=1e-12)
-    assert values["density"].flat[0] == pytest.approx(2500, rel=1e-12)
-
-
-def test_a_function_gives_the_averages_of_layers() -> None:
-    """Where the interface is between samples, and far from it."""
-
-    def value(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> tuple[np.ndarray, ...]:
-        soft = (z >= -1025.0) & (x < 1e9)
-        return tuple(np.where(soft, *pair) for pair in zip(SOFT, STIFF, strict=True))
-
-    layers, function = layered(-1025.0).medium, lw.Material(function=value).medium
-    x, y = np.array([100.0, 200.0]), np.array([50.0, 150.0, 250.0])
-    for levels in ((-1100.0, -1000.0), (-900.0, -800.0)):
-        exact, sampled = (between_nodes(slab_between(medium, x, y, *levels, 100.0)) for medium in (layers, function))
-        np.testing.assert_allclose(sampled, np.broadcast_to(exact, sampled.shape), rtol=2e-7)
-
-
-def test_sharpened_means_change_by_a_limited_part() -> None:
-    soft, stiff = medium_of(*SOFT), medium_of(*STIFF)
-    np.testing.assert_allclose(sharpened(soft, soft, soft), soft, rtol=1e-12)
-    found = sharpened(stiff, soft, soft)
-    assert found[9] == pytest.approx(SOFT[2] - (STIFF[2] - SOFT[2]) / 24)
-    assert found[8] == pytest.approx(0.95 * soft[8])
-
-
 def test_the_law_that_a_model_needs() -> None:
     uniform = {"homogeneous": {"vp": 4000, "vs": 2200, "rho": 2500}}
     assert plan_of(uniform).law == "isotropic"
@@ -188,21 +121,6 @@ def test_the_law_of_functions() -> None:
     assert plan_of(lw.Material(function=smooth)).law == "isotropic"
     found = plan_of(lw.Material(function=sharp))
     assert found.law == "transverse" and "moduli change by a factor of" in found.law_reason
-
-
-def test_oblique_axes_are_refused() -> None:
-    stiffness = thomsen_stiffness(4000, 2200, 2500, epsilon=0.2, delta=0.1, gamma=0.1, axis=(0.3, 0, 1))
-    moduli = stiffness[np.triu_indices(6)].tolist()
-    with pytest.raises(InputError, match="finite_difference requires symmetry axes along x, y and z"):
-        simulation({"homogeneous": {"stiffness": moduli, "rho": 2500}})
-
-
-def test_planes_at_the_surface_can_be_repeated() -> None:
-    """Padded arrays have several planes at and beyond the surface, where the medium above has no thickness."""
-    averages = PlaneAverages(simulation(layered(-10.0)), 100.0, LAWS["transverse"], np.zeros(1), np.zeros((1, 1)))
-    found = [averages(z) for z in (-200.0, -100.0, 0.0, 0.0, 0.0)]
-    for name, value in found[2].items():
-        np.testing.assert_array_equal(found[4][name], value)
 
 
 def test_media_in_which_waves_grow_are_reported() -> None:

@@ -51,13 +51,6 @@ def test_the_largest_loss_is_named(changes: dict[str, float], expected: str) -> 
     assert loop_efficiency(plan(), SUMMARY, times, 200_000.0)["loop_losses"][0]["text"] == expected
 
 
-def test_two_devices_have_twice_the_rate() -> None:
-    times = LoopTimes(13.0, 0.01, 0.0, 1000, 8.0)
-    found = loop_efficiency(plan(), SUMMARY, times, 200_000.0, devices=2)
-    assert found["ideal_loop_s"] == pytest.approx(1.6)
-    assert "layers and exchange" in found["loop_losses"][0]["text"]
-
-
 def test_a_rate_below_that_of_the_run_is_not_used() -> None:
     """A check on a busy machine has stored it: the loop would be faster than the ideal one."""
     times = LoopTimes(loop_s=13.0, first_step_s=0.01, outputs_s=0.0, steps=1000, simulated_s=8.0)
@@ -92,10 +85,3 @@ def test_rates_are_stored_by_device_method_and_kind(tmp_path: Path, monkeypatch:
     assert load_rate(METHOD, plan(), CPU) is None, "a damaged file"
     store_rate(METHOD, plan(), CPU, 1e5, CHECK)
     assert load_rate(METHOD, plan(), CPU) == (1e5, CHECK)
-
-
-def test_a_cache_that_cannot_be_written_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "file").touch()
-    monkeypatch.setenv("LITHOWAVE_CACHE_DIR", str(tmp_path / "file" / "cache"))
-    store_rate(METHOD, plan(), CPU, 1e5, CHECK)
-    assert load_rate(METHOD, plan(), CPU) is None

@@ -18,13 +18,11 @@ from lithowave.mesh import (
     curved,
     extruded_hexahedra,
     extruded_tetrahedra,
-    hexahedron_sizes,
     jacobians,
     lattice_slopes,
     layered_box,
     plane_sides,
     split_hexahedra,
-    tetrahedron_sizes,
 )
 from tetrahedra_plans import check_conforming
 
@@ -113,20 +111,6 @@ def test_only_some_sides() -> None:
     assert len(found.boundaries["x_min"]) == 3 * 4
 
 
-def test_one_surface_of_several_sides() -> None:
-    """A file may have one surface for all absorbing sides: the layer is the same."""
-    mesh = box()
-    joined = np.concatenate([mesh.boundaries[name] for name in BELOW])
-    named = replace(mesh, boundaries={"absorbing": joined, "free": mesh.boundaries["z_max"]})
-    sides = plane_sides(named, {"absorbing": True, "free": False})
-    assert sides.used == list(BELOW)
-    found, _ = extruded_hexahedra(named, sides, dict.fromkeys(BELOW, STEPS))
-    expected, _ = extruded(mesh)
-    np.testing.assert_allclose(centers(found), centers(expected))
-    assert len(found.boundaries["free"]) == len(expected.boundaries["z_max"])
-    assert hexahedron_sizes(named, sides) == pytest.approx(dict.fromkeys(BELOW, 1.0))
-
-
 @pytest.mark.parametrize("names", [BELOW, ("y_min", "z_min")])
 def test_tetrahedra_are_conforming(names: tuple[str, ...]) -> None:
     """Prisms share faces with their neighbors for any order of the vertices, and fill the layer."""
@@ -147,20 +131,6 @@ def test_tetrahedra_are_conforming(names: tuple[str, ...]) -> None:
         assert len(found.boundaries[name]) >= len(mesh.boundaries[name])
     heights = found.vertices[found.elements[found.boundaries["z_max"][:, 0]]][:, :, 2].max()
     assert heights == pytest.approx(mesh.vertices[:, 2].max())
-
-
-def test_elements_of_a_prism_continue_the_element_behind_it() -> None:
-    mesh = split_hexahedra(box(), "five")
-    found, parent = extruded(mesh, ("x_max",))
-    added = found.vertices[found.elements[mesh.element_count :]].mean(axis=1)
-    behind = mesh.vertices[mesh.elements[parent[mesh.element_count :]]]
-    low, high = behind.min(axis=1), behind.max(axis=1)
-    assert ((added[:, 1:] > low[:, 1:]) & (added[:, 1:] < high[:, 1:])).all() and (high[:, 0] == 4).all()
-
-
-def test_the_size_of_tetrahedra_is_that_of_the_cubes_they_fill() -> None:
-    mesh = split_hexahedra(box(), "twelve")
-    assert tetrahedron_sizes(mesh, plane_sides(mesh, absorbing(mesh))) == pytest.approx(dict.fromkeys(BELOW, 1.0))
 
 
 @pytest.mark.parametrize("split", [lambda mesh: mesh, split_hexahedra])

@@ -18,7 +18,6 @@ from lithowave.figures import (
     interface_levels,
     map_page,
     nice_limit,
-    normalised,
     plot_run,
     record_section,
     station_map,
@@ -27,37 +26,21 @@ from lithowave.figures import (
 )
 from lithowave.figures.movie import _Frames
 from lithowave.globe_coordinates import angular_distance
-from lithowave.output import SnapshotWriter, line_direction, load_seismograms, load_snapshots, offsets
+from lithowave.output import SnapshotWriter, load_seismograms, load_snapshots, offsets
 from sample_run import MOMENT, make_run_folder
+from saved_figures import keep_figures
 from small_run import lithowave, write_small
 
 EXPLOSION = (1e15, 1e15, 1e15, 0.0, 0.0, 0.0)
 
 
 @pytest.fixture(autouse=True)
-def coarse(monkeypatch):
-    """Coarse pictures are drawn faster."""
-    monkeypatch.setattr(style, "DOTS_PER_INCH", 50)
-
-
-@pytest.fixture
 def figures(monkeypatch):
-    """The figures that are saved, by the stem of their file."""
-    saved, save = {}, style.save
-
-    def save_and_keep(figure, path):
-        figure.canvas.draw()
-        saved[path.stem] = figure
-        return save(figure, path)
-
-    monkeypatch.setattr(style, "save", save_and_keep)
-    return saved
+    return keep_figures(monkeypatch)
 
 
 def receivers_at(*places):
-    return [
-        SimpleNamespace(network="XX", station=f"R{k}", position=(*place, 0.0)) for k, place in enumerate(places)
-    ]
+    return [SimpleNamespace(network="XX", station=f"R{k}", position=(*place, 0.0)) for k, place in enumerate(places)]
 
 
 def source_at(x, y, moment=EXPLOSION, force=None):
@@ -89,32 +72,32 @@ def test_offsets_along_a_line_are_signed(tmp_path, places, source, expected):
     assert label == "Offset" and values == pytest.approx(expected)
 
 
-def test_offsets_elsewhere_are_distances(tmp_path):
-    corners = [(300.0, 0.0), (0.0, 400.0), (-300.0, -400.0)]
-    line = [(-300.0, 0.0), (100.0, 0.0), (500.0, 0.0)]
-    values, label = offsets(run_of(tmp_path / "a", receivers_at(*corners), source_at(0.0, 0.0)))
-    assert label == "Horizontal distance from the source" and values == pytest.approx([300.0, 400.0, 500.0])
-    # The source is next to the line, by a quarter of its length.
-    aside = run_of(tmp_path / "b", receivers_at(*line), source_at(0.0, 200.0))
-    assert offsets(aside)[1] == "Horizontal distance from the source"
-    two = run_of(tmp_path / "c", receivers_at(*line[:2]), source_at(0.0, 0.0))
-    assert offsets(two)[1] == "Horizontal distance from the source"
-    assert offsets(run_of(tmp_path / "d", receivers_at(*line), []))[1] == "Horizontal distance from the first receiver"
-    assert line_direction(np.zeros((4, 2)), np.zeros(2)) is None
+LINE = [(-300.0, 0.0), (100.0, 0.0), (500.0, 0.0)]
 
 
 @pytest.mark.parametrize(
-    ("moment", "force", "geographic", "label"),
+    ("places", "sources", "label"),
     [
-        (MOMENT, None, True, "Epicentral distance"),
-        (MOMENT, None, False, "Offset"),
-        (EXPLOSION, None, True, "Offset"),
-        (None, (0.0, 0.0, 1e9), True, "Offset"),
+        ([(300.0, 0.0), (0.0, 400.0), (-300.0, -400.0)], source_at(0.0, 0.0), "Horizontal distance from the source"),
+        (LINE, source_at(0.0, 200.0), "Horizontal distance from the source"),  # beside it, by a quarter of its length
+        (LINE[:2], source_at(0.0, 0.0), "Horizontal distance from the source"),
+        (LINE, [], "Horizontal distance from the first receiver"),
+        (LINE, source_at(0.0, 0.0, None, (0.0, 0.0, 1e9)), "Offset"), (LINE, source_at(0.0, 0.0), "Offset"),
     ],
+)  # fmt: skip
+def test_offsets_or_distances(tmp_path, places, sources, label):
+    values, found = offsets(run_of(tmp_path, receivers_at(*places), sources))
+    assert found == label
+    if label.endswith("source"):
+        assert values == pytest.approx(np.linalg.norm(np.array(places) - sources[0].position[:2], axis=1))
+
+
+@pytest.mark.parametrize(
+    ("moment", "geographic", "label"),
+    [(MOMENT, True, "Epicentral distance"), (MOMENT, False, "Offset"), (EXPLOSION, True, "Offset")],
 )
-def test_only_earthquakes_have_an_epicentral_distance(tmp_path, figures, moment, force, geographic, label):
-    line = receivers_at((-300.0, 0.0), (100.0, 0.0), (500.0, 0.0))
-    run = run_of(tmp_path, line, source_at(0.0, 0.0, moment, force), geographic=geographic)
+def test_only_earthquakes_have_an_epicentral_distance(tmp_path, figures, moment, geographic, label):
+    run = run_of(tmp_path, receivers_at(*LINE), source_at(0.0, 0.0, moment), geographic=geographic)
     record_section(run, tmp_path / "section.png", "Z")
     assert figures["section"].axes[0].get_ylabel() == f"{label} (km)"
 
@@ -162,23 +145,6 @@ def test_gain_and_clip_change_the_amplitudes(tmp_path, figures):
     recorded = np.abs(run.data[:, 2]).max(axis=1)
     expected = recorded / np.abs(run.data).max() * np.abs(plain).max()
     assert np.abs(true).max(axis=1) == pytest.approx(expected, rel=1e-5)
-
-
-def test_round_off_is_not_enlarged():
-    data = np.array([[[1.0, -2.0], [1e-8, -2e-8], [0.1, -0.2]]])
-    largest = [np.abs(normalised(data, data[:, k], "trace")).max() for k in range(3)]
-    assert largest == pytest.approx([1.0, 1e-3, 1.0])
-
-
-def test_signed_offsets_have_their_arrivals_on_both_sides(tmp_path, figures):
-    line = receivers_at(*((x, 0.0) for x in (-4e3, -2e3, 1e3, 3e3)))
-    run = run_of(tmp_path, line, source_at(0.0, 0.0))
-    record_section(run, tmp_path / "section.png", "Z", speeds={"2 km/s": 2000.0})
-    panel = figures["section"].axes[0]
-    assert sorted(round(line[0]) for line in drawn_traces(panel)) == [-4, -2, 1, 3]
-    [curve] = [line for line in panel.lines if line.get_gid() != "trace" and len(line.get_xdata()) == 201]
-    assert np.allclose(curve.get_xdata(), np.abs(curve.get_ydata()) / 2.0)
-    assert curve.get_ydata()[0] < -4.0 and curve.get_ydata()[-1] > 3.0
 
 
 def test_the_pressure_has_its_own_axis(tmp_path, figures):
@@ -280,7 +246,7 @@ def test_a_map_without_peak_motion_shows_the_topography(tmp_path):
     assert ground.values == pytest.approx(0.1 * np.broadcast_to(ground.x, ground.values.shape), abs=1e-6)
 
 
-# ---- formats and colors ----------------------------------------------------------------------------------------------
+# ---- formats ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("ending", "begin"), [("pdf", b"%PDF"), ("svg", b"<?xml"), ("png", b"\x89PNG")])
@@ -290,50 +256,6 @@ def test_figures_are_written_in_a_format(tmp_path, ending, begin):
     paths = plot_run(run, tmp_path / "figures", file_format=ending)
     assert [path.name for path in paths] == [f"{name}.{ending}" for name in ("map", "record_section", "traces")]
     assert all(path.read_bytes().startswith(begin) and path.parent == tmp_path / "figures" for path in paths)
-
-
-def linear_rgb(color):
-    """Linear red, green and blue of an sRGB color (IEC 61966-2-1)."""
-    from matplotlib.colors import to_rgb
-
-    values = np.array(to_rgb(color))
-    return np.where(values <= 0.04045, values / 12.92, ((values + 0.055) / 1.055) ** 2.4)
-
-
-# Without red-sensitive and without green-sensitive cones (Machado, Oliveira & Fernandes 2009, severity 1).
-VISIONS = {
-    "full": np.eye(3),
-    "protanopia": [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
-    "deuteranopia": [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]],
-}
-
-
-def lightness(color, vision="full"):
-    """L* of CIELAB as seen with a kind of color vision, 0 to 100."""
-    luminance = float(np.clip(np.array(VISIONS[vision]) @ linear_rgb(color), 0, 1) @ [0.2126, 0.7152, 0.0722])
-    return 116 * np.cbrt(luminance) - 16 if luminance > 0.008856 else 903.3 * luminance
-
-
-def seen(color, vision):
-    """a*, b*-like opponent coordinates and lightness, for distances between colors."""
-    matrix = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]])
-    xyz = matrix @ np.clip(np.array(VISIONS[vision]) @ linear_rgb(color), 0, 1) / [0.9505, 1.0, 1.089]
-    f = np.where(xyz > 0.008856, np.cbrt(xyz), 7.787 * xyz + 16 / 116)
-    return np.array([116 * f[1] - 16, 500 * (f[0] - f[1]), 200 * (f[1] - f[2])])
-
-
-@pytest.mark.parametrize("vision", VISIONS)
-def test_colors_are_distinguishable_with_all_kinds_of_color_vision(vision):
-    lines = [style.INK, style.P_COLOR, style.S_COLOR]
-    for number, first in enumerate(lines):
-        for second in lines[number + 1 :]:
-            assert np.linalg.norm(seen(first, vision) - seen(second, vision)) > 30.0
-    peaks = [lightness(color, vision) for color in style.PEAK_COLORS]
-    assert (np.diff(peaks) < -7.0).all()  # darker for stronger motion
-    waves = [lightness(color, vision) for color in style.WAVE_COLORS]
-    assert (np.diff(waves[:4]) > 10.0).all() and (np.diff(waves[3:]) < -10.0).all()
-    ends = [seen(style.WAVE_COLORS[index], vision) for index in (1, -2)]
-    assert np.linalg.norm(ends[0] - ends[1]) > 40.0  # the two signs
 
 
 # ---- the command -----------------------------------------------------------------------------------------------------

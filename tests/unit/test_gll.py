@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from numpy.polynomial import legendre as series
 
 from lithowave.solvers.spectral_element import (
     derivative_matrix,
@@ -16,36 +15,6 @@ from lithowave.solvers.spectral_element import (
 
 DEGREES = range(1, 11)
 
-# Closed forms: points > 0 and the weights of all points from the middle outward.
-KNOWN = {
-    2: ([0.0, 1.0], [4 / 3, 1 / 3]),
-    3: ([np.sqrt(1 / 5), 1.0], [5 / 6, 1 / 6]),
-    4: ([0.0, np.sqrt(3 / 7), 1.0], [32 / 45, 49 / 90, 1 / 10]),
-}
-
-
-@pytest.mark.parametrize("degree", KNOWN)
-def test_known_points_and_weights(degree):
-    points, weights = KNOWN[degree]
-    np.testing.assert_allclose(gll_points(degree)[-len(points) :], points, rtol=0, atol=3e-16)
-    np.testing.assert_allclose(gll_weights(degree)[-len(points) :], weights, rtol=1e-15)
-
-
-@pytest.mark.parametrize("degree", DEGREES)
-def test_points_are_zeros_of_the_derivative_in_rising_order(degree):
-    points = gll_points(degree)
-    assert points.shape == (degree + 1,) and points[0] == -1.0 and points[-1] == 1.0
-    assert (np.diff(points) > 0).all()
-    zeros = series.legroots(series.legder([0.0] * degree + [1.0]))
-    np.testing.assert_allclose(points[1:-1], np.sort(zeros), rtol=0, atol=1e-14)
-
-
-@pytest.mark.parametrize("degree", DEGREES)
-def test_exact_symmetry(degree):
-    np.testing.assert_array_equal(gll_points(degree), -gll_points(degree)[::-1])
-    np.testing.assert_array_equal(gll_weights(degree), gll_weights(degree)[::-1])
-    np.testing.assert_array_equal(derivative_matrix(degree), -derivative_matrix(degree)[::-1, ::-1])
-
 
 @pytest.mark.parametrize("degree", DEGREES)
 def test_quadrature_is_exact_to_degree_2n_minus_1_and_no_further(degree):
@@ -54,21 +23,6 @@ def test_quadrature_is_exact_to_degree_2n_minus_1_and_no_further(degree):
         exact = 2 / (power + 1) if power % 2 == 0 else 0.0
         assert weights @ points**power == pytest.approx(exact, abs=2e-15)
     assert abs(weights @ points ** (2 * degree) - 2 / (2 * degree + 1)) > 1e-7
-
-
-@pytest.mark.parametrize("degree", DEGREES)
-def test_derivative_of_polynomials_is_exact(degree):
-    points = gll_points(degree)
-    for power in range(1, degree + 1):
-        np.testing.assert_allclose(
-            derivative_matrix(degree) @ points**power, power * points ** (power - 1), rtol=0, atol=1e-13
-        )
-
-
-@pytest.mark.parametrize("degree", DEGREES)
-def test_constants_have_no_derivative(degree):
-    matrix = derivative_matrix(degree)
-    assert np.abs(matrix.sum(axis=1)).max() <= np.finfo(float).eps * np.abs(matrix).max()
 
 
 @pytest.mark.parametrize("degree", DEGREES)
@@ -90,20 +44,6 @@ def test_lagrange_polynomials(degree):
     slopes = np.polyval(np.polyder(coefficients), x)
     np.testing.assert_allclose(lagrange_derivatives(degree, x) @ samples, slopes, rtol=0, atol=1e-10)
     assert lagrange_values(degree, 0.3).shape == (degree + 1,)
-
-
-def test_interpolation_between_degrees():
-    samples = gll_points(4) ** 4 - gll_points(4)
-    finer = lagrange_values(4, gll_points(7)) @ samples
-    np.testing.assert_allclose(finer, gll_points(7) ** 4 - gll_points(7), rtol=0, atol=1e-14)
-    np.testing.assert_allclose(lagrange_values(7, gll_points(4)) @ finer, samples, rtol=0, atol=1e-14)
-
-
-def test_tables_are_shared_and_read_only():
-    assert gll_points(5) is gll_points(5)
-    for table in (gll_points(5), gll_weights(5), derivative_matrix(5)):
-        with pytest.raises(ValueError, match="read-only"):
-            table[0] = 0.0
 
 
 @pytest.mark.parametrize("degree", [0, 11, 2.5])

@@ -24,7 +24,6 @@ from lithowave.figures import (
     receiver_arrivals,
     record_section,
     static_map,
-    style,
     traces,
 )
 from lithowave.globe_coordinates import RADIUS, ChunkMap, geocentric_latitude
@@ -41,15 +40,11 @@ from lithowave.output import (
     radial_direction,
     standard_attributes,
 )
+from saved_figures import keep_figures, texts_of
 
 PLACE = (175.0, -40.0, 25.0)
 CHUNK = ChunkMap(*PLACE)
 WIDE = RADIUS * np.radians(15.0)
-
-
-@pytest.fixture(autouse=True)
-def coarse(monkeypatch):
-    monkeypatch.setattr(style, "DOTS_PER_INCH", 50)
 
 
 def write_run(folder, positions, source=(2e5, -3e5, -5e4), quantity="displacement", count=120, place=PLACE):
@@ -86,15 +81,6 @@ def test_the_map_is_the_azimuthal_equidistant_projection_of_proj(stations):
     assert np.allclose(page.local(*found.T), stations.T, rtol=0, atol=1e-5)
     turned = (np.array(page.geographic(*found.T)) - (longitude, latitude) + 180.0) % 360.0 - 180.0
     assert np.abs(turned).max() < 1e-9
-
-
-def test_north_on_the_map_is_the_direction_of_meridians(stations):
-    page = MapPage(CHUNK)
-    longitude, latitude = CHUNK.to_geographic(*stations[:, :2].T)
-    further = np.column_stack([*CHUNK.to_local(longitude, latitude + 1e-4), stations[:, 2]])
-    change = page.project(further) - page.project(stations)
-    assert np.allclose(np.arctan2(*change.T), page.north(stations), atol=1e-5)
-    assert page.north(np.zeros((1, 3))) == pytest.approx(0.0, abs=1e-9)
 
 
 @pytest.mark.parametrize(("plane", "level"), [("x", 5e5), ("y", -8e5)])
@@ -165,11 +151,6 @@ def test_distances_azimuths_and_components_are_those_of_the_sphere(tmp_path, sta
     assert factor * place == pytest.approx(np.degrees(length / RADIUS))
 
 
-def test_offsets_on_a_line_have_no_sign_in_a_chunk(tmp_path):
-    line = np.column_stack([np.linspace(-6e5, 1e6, 9), np.full(9, -3e5), np.zeros(9)])
-    assert (offsets(write_run(tmp_path, line))[0] >= 0.0).all()
-
-
 def test_positions_in_two_chunks_are_compared_on_the_sphere(tmp_path, stations):
     first, other = write_run(tmp_path / "a", stations), ChunkMap(170.0, -38.0, 0.0)
     moved = np.column_stack([*other.to_local(*CHUNK.to_geographic(*stations[:, :2].T)), stations[:, 2]])
@@ -222,66 +203,44 @@ def test_arrivals_count_from_the_onset_and_the_depth_of_the_receiver(tmp_path, s
         record_section(found, tmp_path / "r.png", layers=([0.0], [8000.0], [4500.0]))
 
 
-def texts_of(monkeypatch, draw):
-    from matplotlib.text import Text
-
-    found, save = [], style.save
-
-    def read(figure, path):
-        figure.canvas.draw()
-        found.extend(artist.get_text() for artist in figure.findobj(Text) if artist.get_text())
-        return save(figure, path)
-
-    monkeypatch.setattr(style, "save", read)
-    draw()
-    return found
+@pytest.fixture(autouse=True)
+def figures(monkeypatch):
+    return keep_figures(monkeypatch)
 
 
-def test_record_sections_of_a_chunk_are_in_degrees_with_phases(tmp_path, stations, monkeypatch):
+def test_record_sections_of_a_chunk_are_in_degrees_with_phases(tmp_path, stations, figures):
+    """Curves that leave the time axis are labeled inside: at 240 s, S waves arrive later beyond 12 degrees."""
     pytest.importorskip("obspy")
     found = write_run(tmp_path, stations)
-    texts = texts_of(monkeypatch, lambda: record_section(found, tmp_path / "r.png", "Z", model="prem"))
+    record_section(found, tmp_path / "r.png", "Z", model="prem")
+    texts = texts_of(figures)
     assert {"Epicentral distance (°)", "P", "S", "pP", "ScS"} <= set(texts)
     assert any("travel times: prem (TauP)" in text for text in texts)
-    texts = texts_of(monkeypatch, lambda: traces(found, tmp_path / "t.png", "Z", model="prem"))
-    assert any(text.count("°") == 2 and "km" not in text for text in texts)
+    traces(found, tmp_path / "t.png", "Z", model="prem")
+    assert any(text.count("°") == 2 and "km" not in text for text in texts_of(figures))
+    record_section(write_run(tmp_path, stations, count=25), tmp_path / "short.png", "Z", model="prem")
+    labels = {text.get_text(): text.xy[0] for text in figures["short"].axes[0].texts if hasattr(text, "xy")}
+    assert {"P", "S"} <= set(labels) and max(labels.values()) <= 240.0
 
 
-def test_curves_that_leave_the_time_axis_are_labeled_inside(tmp_path, stations, monkeypatch):
-    pytest.importorskip("obspy")
-    found = write_run(tmp_path, stations, count=25)  # 240 s: S waves arrive later at distances above 12 degrees
-    labels, save = [], style.save
-
-    def read(figure, path):
-        figure.canvas.draw()
-        (panel,) = figure.axes
-        labels.extend((text.get_text(), text.xy[0]) for text in panel.texts if hasattr(text, "xy"))
-        return save(figure, path)
-
-    monkeypatch.setattr(style, "save", read)
-    record_section(found, tmp_path / "r.png", "Z", model="prem")
-    assert {"P", "S"} <= {label for label, _ in labels} and all(moment <= 240.0 for _, moment in labels)
-
-
-def test_without_obspy_the_missing_curves_are_stated(tmp_path, stations, monkeypatch):
-    found = write_run(tmp_path, stations)
+def test_without_obspy_the_missing_curves_are_stated(tmp_path, stations, monkeypatch, figures):
     monkeypatch.setattr(sys.modules[record_section.__module__], "has_taup", lambda: False)
-    texts = texts_of(monkeypatch, lambda: record_section(found, tmp_path / "r.png", "Z", model="prem"))
+    record_section(write_run(tmp_path, stations), tmp_path / "r.png", "Z", model="prem")
+    texts = texts_of(figures)
     assert any("travel times require ObsPy" in text for text in texts) and "ScS" not in texts
 
 
-def test_the_static_offset_is_the_last_sample(tmp_path, stations, monkeypatch):
+@pytest.mark.parametrize("place", [PLACE, None])
+def test_the_static_offset_is_the_last_sample(tmp_path, stations, figures, place):
+    """An arrow points along North of the map, turned by the azimuth of the displacement; in a box, along y."""
     from matplotlib.quiver import Quiver
 
-    found = write_run(tmp_path, stations)
+    found = write_run(tmp_path, stations, place=place)
     assert np.allclose(last_displacement(found), np.arange(1, 9)[:, None] * [1.0, 2.0, 3.0])
-    arrows, save = [], style.save
-    monkeypatch.setattr(style, "save", lambda figure, path: arrows.extend(figure.findobj(Quiver)) or save(figure, path))
     static_map(tmp_path, tmp_path / "static.png")
-    page, (drawn,) = MapPage(CHUNK), arrows
-    assert np.allclose(drawn.XY, page.project(stations) / 1e3)
-    # An arrow points along North of the map, turned by the azimuth of the displacement.
-    expected = page.north(stations) + np.arctan2(1.0, 2.0)
+    page, (drawn,) = MapPage(CHUNK), figures["static"].findobj(Quiver)
+    assert np.allclose(drawn.XY, (page.project(stations) if place else stations[:, :2]) / 1e3)
+    expected = (page.north(stations) if place else 0.0) + np.arctan2(1.0, 2.0)
     assert np.allclose((np.arctan2(drawn.U, drawn.V) - expected + np.pi) % (2 * np.pi), np.pi, atol=1e-6)
     assert np.allclose(np.hypot(drawn.U, drawn.V), np.sqrt(5.0) * np.arange(1, 9))
 
@@ -290,16 +249,6 @@ def test_a_static_offset_requires_displacements(tmp_path, stations):
     write_run(tmp_path, stations, quantity="velocity")
     with pytest.raises(InputError, match=r"are of velocity.*expected displacement.*output.quantity: displacement"):
         static_map(tmp_path, tmp_path / "static.png")
-
-
-def test_the_static_offset_of_a_box_is_drawn_in_its_coordinates(tmp_path, stations, monkeypatch):
-    from matplotlib.quiver import Quiver
-
-    write_run(tmp_path, stations, place=None)
-    arrows, save = [], style.save
-    monkeypatch.setattr(style, "save", lambda figure, path: arrows.extend(figure.findobj(Quiver)) or save(figure, path))
-    static_map(tmp_path, tmp_path / "static.png")
-    assert np.allclose(arrows[0].XY, stations[:, :2] / 1e3) and np.allclose(arrows[0].V, 2.0 * arrows[0].U)
 
 
 def test_descriptions_of_chunks():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from lithowave.errors import InputError
-from lithowave.mesh import BoxPlan, Rectangle, TetrahedralMesh, face_vertices, graded_box, plan_box, split_hexahedra
+from lithowave.mesh import Rectangle, TetrahedralMesh, face_vertices, graded_box, split_hexahedra
 from lithowave.solvers.discontinuous_galerkin import with_layer
 from tetrahedra_plans import check_conforming
 
@@ -21,19 +21,6 @@ PLANS = {
     "two": lambda: graded_box((0, 8), (0, 8), [0, -2, -4, -12], [1, 2, 4]),
     "uneven": lambda: graded_box((0, 8), (0, 6), [0, hill, -8], [1, 2]),
 }
-
-
-def columns(plan: BoxPlan) -> list[list[int]]:
-    """The columns that are one in each row of elements of each layer, from the top."""
-    merged, found = 1, []
-    for slabs in plan.slabs:
-        found.append([])
-        for slab in slabs:
-            if slab.kind == "merger":
-                merged *= 2
-            else:
-                found[-1].append(merged)
-    return found
 
 
 def longest_edges(mesh: TetrahedralMesh) -> np.ndarray:
@@ -66,25 +53,6 @@ def test_where_columns_merge_elements_are_as_round_as_at_a_side(name: str) -> No
     assert longest_edges(mesh)[mesh.materials == 0].max() < 1.5
 
 
-def test_columns_are_narrower_at_the_surface_if_wider_ones_then_fit_below() -> None:
-    plan = graded_box((0, 40), (0, 40), [0, -2, -20], [1, 1.75])
-    assert columns(plan)[0] == [1, 1] and set(columns(plan)[1]) == {2}
-    widths = np.diff(plan.x)
-    assert 0.8 < widths.min() and 2 * widths.max() <= 1.75
-    uniform = plan_box((0, 40), (0, 40), plan.interfaces, [(1, 1), (1.75, 1.75)])
-    assert plan.element_count < 0.55 * uniform.element_count
-
-
-def test_cells_that_are_narrower_than_required_are_higher() -> None:
-    """They have at most the volume of a cube of the required size, and 1.14 times its height."""
-    for depth, rows in ((2.0, 2), (2.27, 2), (2.29, 3)):  # with columns 0.875 wide
-        plan = graded_box((0, 42), (0, 42), [0, -depth, -20], [1, 1.75])
-        assert np.diff(plan.x) == pytest.approx(0.875)
-        assert [slab.kind for slab in plan.slabs[0]] == ["even"] * rows
-    plan = graded_box((0, 40), (0, 40), [0, -2.1], [1])  # columns as wide as required
-    assert len(plan.slabs[0]) == 3
-
-
 @pytest.mark.parametrize(
     ("interfaces", "sizes"),
     [
@@ -97,16 +65,6 @@ def test_cells_that_are_narrower_than_required_are_higher() -> None:
 def test_columns_do_not_merge_where_it_does_not_pay(interfaces: list[float], sizes: list[float]) -> None:
     plan = graded_box((0, 40), (0, 40), interfaces, sizes)
     assert (plan.merged, len(plan.x)) == (1, 41)
-
-
-def test_elements_of_the_absorbing_layer_count() -> None:
-    """Above narrow columns, those of the layer are narrow too: in a small box they outweigh the gain."""
-    sides = dict.fromkeys(("x_min", "x_max", "y_min", "y_max"), 3)
-    merged = {
-        (extent, bool(outside)): graded_box((0, extent), (0, extent), [0, -6, -10], [1, 1.8], outside).merged
-        for extent in (12, 80) for outside in ({}, sides)
-    }  # fmt: skip
-    assert merged == {(12, False): 2, (12, True): 1, (80, False): 2, (80, True): 2}
 
 
 def test_a_part_is_that_of_the_global_mesh() -> None:

@@ -15,11 +15,9 @@ from lithowave.rheology import QualityLaw, fit_body
 from lithowave.solvers.finite_difference import (
     COMMON_RATE,
     LAST_CODE,
-    LAWS,
     NODES,
     FiniteDifferenceSolver,
     GridAttenuation,
-    attenuation,
     choose_attenuation,
     code_planes,
     line_weights,
@@ -58,16 +56,6 @@ def fractions(found: GridAttenuation, codes: np.ndarray) -> tuple[np.ndarray, np
     return unit * (codes & LAST_CODE), unit * (codes >> 16)
 
 
-def test_full_fractions_are_the_weights_of_the_body():
-    found, grid, codes = codes_of(described(memory_variables="full"))
-    bulk, shear = fractions(found, codes)
-    z = grid.nodes(2)
-    for values, which in ((bulk, 0), (shear, 1)):
-        for level in (-900.0, -200.0, 0.0):
-            expected = found.anelasticity.weights(0.0, 0.0, level)[which]
-            assert np.abs(values[:, np.abs(z - level).argmin(), 3, 4] - expected).max() < 4e-5 * found.largest
-
-
 def test_a_cell_with_an_interface_has_the_average_of_the_compliances():
     """The interface at -430 m leaves 20 m of the cell around -400 m below it."""
     found, grid, codes = codes_of(described(memory_variables="full"))
@@ -93,34 +81,6 @@ def test_coarse_nodes_have_mechanisms_by_global_parity_and_layers_a_common_one()
     for place in ((level, 8, 4), (level, 2, 9), (3, 8, 9), (level, 8, grid.shape[0] - 1)):
         assert codes[0][place] & COMMON_RATE
         assert shear[0][place] == pytest.approx(found.fraction(NODES, loss), abs=4e-5 * found.largest)
-
-
-def test_a_subdomain_has_the_codes_of_the_grid():
-    simulation = described(memory_variables="coarse")
-    found, grid, codes = codes_of(simulation)
-    part = grid.part([(3, 12), (5, 14), (1, 11)])
-    own = np.stack(list(code_planes(found, simulation, part, 0)), axis=1)
-    assert np.array_equal(own, codes[:, 1:11, 5:14, 3:12])
-
-
-@pytest.mark.parametrize("mode", ["coarse", "full"])
-def test_equal_planes_of_layers_are_made_once(monkeypatch: pytest.MonkeyPatch, mode: str) -> None:
-    simulation = described(memory_variables=mode)
-    made = plan(simulation, make_backend("cpu", "double", 1))
-    found = list(code_planes(made.attenuation, simulation, made.grid, 2))
-    monkeypatch.setattr(attenuation, "PLANES_KEPT", 0)
-    for plane, expected in zip(found, code_planes(made.attenuation, simulation, made.grid, 2), strict=True):
-        assert np.array_equal(plane, expected)
-    # By parity: layer, interior, interface and the layer at the top; of layers alone, inside, outside.
-    assert len({id(plane) for plane in found}) <= 10 < len(found)
-
-
-def test_mechanisms_are_a_permutation_in_every_cube():
-    numbers = [node_mechanism(*index) for index in np.ndindex(2, 2, 2)]
-    assert sorted(numbers) == list(range(NODES))
-    cube = np.reshape(numbers, (2, 2, 2))
-    for axis in range(3):
-        assert np.all(cube.sum(axis=tuple(other for other in range(3) if other != axis)) == 14)
 
 
 def test_gridded_quality_factors_are_those_at_the_nodes():
@@ -169,18 +129,6 @@ def test_coarse_with_strong_attenuation_is_warned_about():
     assert [sum("memory_variables: coarse" in text for text in some) for some in texts] == [1, 0]
 
 
-def test_time_step_and_resolution():
-    """The limit follows from the unrelaxed moduli, points per wavelength from the velocities as described."""
-    backend = make_backend("cpu", "double", 1)
-    elastic, with_loss = (
-        plan(described({"homogeneous": medium}), backend)
-        for medium in ({key: HIGH[key] for key in ("vp", "vs", "rho")}, HIGH)
-    )
-    unrelaxed = with_loss.anelasticity.material.homogeneous.vp
-    assert with_loss.schedule.limit == pytest.approx(elastic.schedule.limit * 4000 / unrelaxed)
-    assert unrelaxed > 4000 and with_loss.extremes.slowest == 2300
-
-
 def test_memory_of_the_plan_is_that_of_the_arrays():
     for mode in ("coarse", "full"):
         simulation = described(memory_variables=mode)
@@ -191,12 +139,6 @@ def test_memory_of_the_plan_is_that_of_the_arrays():
         layers = sum(one.nbytes for kind in solver.step.memory.values() for one in kind)
         assert made.memory_bytes(backend) == sum(array.nbytes for array in arrays) + layers
         assert made.state_bytes() == sum(array.nbytes for array in solver.fields_by_name.values()) + layers
-
-
-def test_traffic_of_a_step():
-    law = LAWS["isotropic"]
-    assert law.step_words() == 30
-    assert law.attenuating(1, True).step_words() == 43 and law.attenuating(3, False).step_words() == 69
 
 
 @pytest.mark.parametrize("position", [20.0, 20.3, 20.5, 23.97])

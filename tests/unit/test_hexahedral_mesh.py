@@ -14,14 +14,13 @@ from lithowave.mesh import (
     FACES,
     HexahedralMesh,
     check_jacobians,
-    corner_jacobians,
     curved,
     exterior_quadrilaterals,
     layered_box,
     number_faces,
     plan_box,
 )
-from lithowave.solvers.spectral_element import bad_elements, gll_points, gll_positions, shape_functions
+from lithowave.solvers.spectral_element import bad_elements, shape_functions
 
 
 def hill(x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -91,25 +90,6 @@ def test_every_face_has_two_elements_or_lies_on_one_side_of_the_box(mesh: Hexahe
     assert len(np.unique(mesh.vertices.round(6), axis=0)) == len(mesh.vertices)
 
 
-def test_all_jacobians_are_positive(mesh: HexahedralMesh) -> None:
-    assert mesh.corner_jacobians().min() > 0
-
-
-def test_sides_are_where_they_are_named(mesh: HexahedralMesh) -> None:
-    for axis, (name, (low, high)) in enumerate((("x", X), ("y", Y))):
-        for end, place in (("min", low), ("max", high)):
-            assert (face_corners(mesh, mesh.boundaries[f"{name}_{end}"])[..., axis] == place).all()
-    bottom = face_corners(mesh, mesh.boundaries["z_min"])[..., 2]
-    assert (bottom == mesh.vertices[:, 2].min()).all()
-
-
-def test_bottom_and_top_cover_the_box_once(mesh: HexahedralMesh) -> None:
-    bottom = face_areas(mesh, mesh.boundaries["z_min"]).sum()
-    flat = HexahedralMesh(mesh.vertices * [1, 1, 0], mesh.elements, mesh.materials, mesh.boundaries)
-    top = face_areas(flat, mesh.boundaries["z_max"]).sum()
-    np.testing.assert_allclose([bottom, top], 800.0 * 800.0, rtol=1e-12)
-
-
 @pytest.mark.parametrize("name", ["straight", "doubled"])
 def test_areas_and_volume_of_a_straight_box(name: str) -> None:
     interfaces, sizes = BOXES[name]
@@ -117,12 +97,6 @@ def test_areas_and_volume_of_a_straight_box(name: str) -> None:
     for side in ("x_min", "x_max", "y_min", "y_max"):
         np.testing.assert_allclose(face_areas(mesh, mesh.boundaries[side]).sum(), -800.0 * interfaces[-1], rtol=1e-12)
     np.testing.assert_allclose(volume(mesh), -800.0 * 800.0 * interfaces[-1], rtol=1e-12)
-
-
-def test_volume_below_a_tilted_surface_with_doublings() -> None:
-    """Trilinear elements represent planes exactly: 800 m x 800 m x the mean height."""
-    mesh = layered_box(X, Y, [lambda x, y: 0.1 * x - 0.2 * y, -400, -1500], [(50, 50), (200, 200)])
-    np.testing.assert_allclose(volume(mesh), 800.0 * 800.0 * (1500 + 0.1 * 300 - 0.2 * 450), rtol=1e-12)
 
 
 def test_faces_follow_the_interfaces() -> None:
@@ -153,32 +127,6 @@ def test_sizes_are_kept_and_coarsened() -> None:
         assert height <= vertical * 1.02  # the thickness is that of a lattice of columns
 
 
-def test_a_fine_layer_at_depth_keeps_the_mesh_above_fine() -> None:
-    mesh = layered_box(X, Y, [0, -200, -400, -800], [(100, 100), (50, 50), (100, 100)])
-    assert [len(mesh.boundaries[name]) for name in ("z_max", "z_min")] == [256, 64]
-
-
-def test_reordering_keeps_materials_and_sides() -> None:
-    mesh = layered_box(X, Y, *BOXES["doubled"])
-    order = np.random.default_rng(4).permutation(mesh.element_count)
-    other = mesh.reordered(order)
-    np.testing.assert_array_equal(other.elements, mesh.elements[order])
-    centre = mesh.vertices[other.elements].mean(axis=1)
-    np.testing.assert_array_equal(other.materials, (centre[:, 2] < -400).astype(int))
-    for name, faces in other.boundaries.items():
-        assert len(faces) == len(mesh.boundaries[name])
-        axis = "xyz".index(name[0])
-        place = face_corners(mesh, mesh.boundaries[name])[0, 0, axis]
-        assert (face_corners(other, faces)[..., axis] == place).all()
-
-
-def test_corner_jacobians_are_volumes_of_a_parallelepiped() -> None:
-    mesh = layered_box((0, 2), (0, 3), [0, -5], [(10, 10)])
-    sheared = mesh.vertices @ np.array([[1, 0.3, 0], [0, 1, 0.2], [0.1, 0, 1]])
-    expected = 30 * np.linalg.det([[1, 0.3, 0], [0, 1, 0.2], [0.1, 0, 1]])
-    np.testing.assert_allclose(corner_jacobians(sheared, mesh.elements), expected)
-
-
 def test_an_element_inside_out_is_named() -> None:
     mesh = layered_box((0, 2), (0, 2), [0, -2], [(1, 1)])
     mesh.elements[5] = mesh.elements[5][[4, 5, 6, 7, 0, 1, 2, 3]]
@@ -202,11 +150,6 @@ def test_boxes_that_cannot_be(interfaces: list, sizes: list, message: str) -> No
         layered_box((0, 4), (0, 4), interfaces, sizes)
 
 
-def test_an_extent_must_have_a_length() -> None:
-    with pytest.raises(InputError, match="mesh: y"):
-        layered_box((0, 4), (4, 4), [0, -1], [(1, 1)])
-
-
 def test_curved_elements_share_their_nodes_and_interpolate_the_displacement() -> None:
     mesh = layered_box(X, Y, *BOXES["doubled in two layers"])
     bent = curved(mesh, bend)
@@ -217,24 +160,6 @@ def test_curved_elements_share_their_nodes_and_interpolate_the_displacement() ->
     assert len(np.unique(bent.nodes)) == len(bent.vertices)
     assert len(np.unique(bent.vertices.round(6), axis=0)) == len(bent.vertices)
     assert not bad_elements(nodes).element.size
-
-
-def test_points_of_curved_elements() -> None:
-    bent = curved(layered_box(X, Y, *BOXES["doubled"]), bend)
-    np.testing.assert_allclose(bent.positions(gll_points(4)), gll_positions(bent.element_nodes(), 4), atol=1e-9)
-
-
-def test_no_displacement_leaves_the_elements_trilinear() -> None:
-    mesh = layered_box(X, Y, *BOXES["curved"])
-    bent = curved(mesh, lambda x, y, z: (0, 0, 0))
-    np.testing.assert_allclose(bent.positions(gll_points(5)), mesh.positions(gll_points(5)), atol=1e-9)
-    np.testing.assert_array_equal(bent.vertices[: len(mesh.vertices)], mesh.vertices)
-
-
-def test_a_curved_mesh_cannot_be_curved_again() -> None:
-    mesh = curved(layered_box(X, Y, *BOXES["straight"]), bend)
-    with pytest.raises(ValueError, match="already have 27 nodes"):
-        curved(mesh, bend)
 
 
 def test_reordering_carries_nodes_numbers_and_groups() -> None:

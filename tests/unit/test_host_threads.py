@@ -6,7 +6,6 @@ import subprocess
 import sys
 import threading
 
-import numpy as np
 import pytest
 
 from lithowave.backends import over_parts
@@ -30,16 +29,6 @@ def test_the_error_of_the_first_part_is_raised(threads: int) -> None:
 
     with pytest.raises(ValueError, match="part 0"):
         over_parts(fail, 5, 1, threads)
-
-
-def test_parts_have_the_floating_point_errors_of_the_caller() -> None:
-    with np.errstate(divide="raise"), pytest.raises(FloatingPointError):
-        over_parts(lambda part: np.ones(1) / np.zeros(1), 2, 1, 2)
-
-
-def test_parts_of_parts_do_not_wait_for_each_other() -> None:
-    inner = over_parts(lambda part: over_parts(lambda some: (part.start, some.start), 3, 1, 2), 4, 1, 2)
-    assert inner == [[(outer, place) for place in range(3)] for outer in range(4)]
 
 
 def test_a_forked_process_has_its_own_threads() -> None:

@@ -77,11 +77,6 @@ def test_sound_motion_is_no_error(motion: Any) -> None:
     assert inspect(motion(t)) == pytest.approx(t[-1])
 
 
-def test_any_growth_is_allowed_while_a_source_acts() -> None:
-    t = times(SOURCE_END)
-    assert inspect(np.exp(20 * t)) == pytest.approx(t[-1])
-
-
 def test_a_window_contains_the_passage_of_the_slowest_wave() -> None:
     simulation = lw.Simulation(
         domain={"x": [0, 300], "y": [0, 400], "z": [-1200, 0]},

@@ -7,11 +7,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-from numba.core.caching import IndexDataCacheFile
-
-from lithowave.backends import VariantFiles, code_digest, njit
-
 PROGRAM = """
 from lithowave.backends.kernel_cache import njit
 
@@ -55,31 +50,6 @@ def test_compilation_is_announced_once_and_only_if_the_cache_lacks_a_kernel(tmp_
         assert done.stdout == ""
         texts.append(done.stderr)
     assert texts[0].count("compiling kernels for this processor, up to a minute") == 1 and texts[1] == ""
-
-
-@pytest.mark.parametrize(("kind", "wrong"), [(VariantFiles, False), (IndexDataCacheFile, True)])
-def test_variants_saved_at_once_are_not_mixed_up(kind: type, wrong: bool, tmp_path: Path) -> None:
-    """A second process has read the index before the first one wrote it, and writes its variant in between. Numba's own
-    files then lead from one variant to the code of the other."""
-    first, second, reader = (kind(str(tmp_path), "kernel", 1.0) for _ in range(3))
-    written = first._save_data
-
-    def interrupted(name: str, data: str) -> None:
-        second.save("order 8", "code of order 8")
-        written(name, data)
-
-    second._load_index = dict
-    first._save_data = interrupted
-    first.save("order 4", "code of order 4")
-    assert (reader.load("order 8") == "code of order 4") == wrong
-    if not wrong:
-        assert reader.load("order 4") == "code of order 4" and reader.load("order 8") == "code of order 8"
-
-
-def test_another_version_of_the_source_is_another_file(tmp_path: Path) -> None:
-    """A variant of an older source file is not read."""
-    VariantFiles(str(tmp_path), "kernel", 1.0).save("order 4", "old")
-    assert VariantFiles(str(tmp_path), "kernel", 2.0).load("order 4") is None
 
 
 def test_a_second_process_finds_all_variants(tmp_path: Path) -> None:
@@ -135,14 +105,6 @@ def test_a_change_of_a_called_function_in_another_file_compiles_the_kernel_again
     assert [printed(CALLED), printed(CALLED + "# a comment")] == ["3.0 0\n", "3.0 1\n"]
     assert printed(CALLED.replace("2.0", "5.0")) == "6.0 0\n"
     assert printed(CALLED.replace("FACTOR * value", "FACTOR * value * value + 1.0")) == "4.0 0\n"
-
-
-def test_other_options_of_a_kernel_are_another_digest() -> None:
-    def total(values):
-        return values[0] + values[1] + values[2]
-
-    exact, again, fast = (njit(**options)(total) for options in ({}, {}, {"fastmath": {"reassoc": True}}))
-    assert code_digest(exact) == code_digest(again) != code_digest(fast)
 
 
 DIGESTS = """

@@ -10,7 +10,6 @@ import pytest
 import lithowave as lw
 from fake_ranks import on_ranks
 from lithowave.errors import InputError
-from lithowave.mesh import LevelMap
 from lithowave.parallel import SINGLE_RANK
 from lithowave.solvers.discontinuous_galerkin import build_local_mesh
 from lithowave.solvers.discontinuous_galerkin import meshing as tetrahedra
@@ -22,7 +21,6 @@ from lithowave.solvers.elements import (
     faces_of_tetrahedra,
     layer_code,
     layer_warnings,
-    layers_of,
     unresolved_interfaces,
     upper_points_of_hexahedra,
     upper_points_of_tetrahedra,
@@ -98,16 +96,6 @@ def test_nodes_lie_on_the_surface_and_no_element_crosses_it(method, gradient):
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_volumes_of_the_layers_below_an_inclined_plane_are_exact(method):
-    mesh = METHODS[method].make_model(two_layers(method, slope, absorption="stacey")).mesh
-    # Hexahedra with vertical edges and planar faces: the mean of the Jacobian at the corners.
-    volumes = mesh.volumes() if method == "discontinuous_galerkin" else mesh.corner_jacobians().mean(axis=1)
-    area = 4000.0 * 3200.0
-    assert volumes[mesh.materials == 0].sum() == pytest.approx(500.0 * area, rel=1e-12)
-    assert volumes[mesh.materials == 1].sum() == pytest.approx(1500.0 * area, rel=1e-12)
-
-
-@pytest.mark.parametrize("method", METHODS)
 def test_elements_have_the_medium_of_their_own_layer(method):
     """The gradient is sampled in the elements of the first layer only, down to the deepest point of the basement."""
     for gradient in (None, GRADIENT):
@@ -159,20 +147,6 @@ def test_ranks_make_the_parts_of_the_mesh(top):
             assert found == pytest.approx(expected, rel=1e-12)
 
 
-def test_elements_follow_the_topography_and_the_basement(tmp_path):
-    x, y = np.linspace(-2100, 2100, 43), np.linspace(-1700, 1700, 35)
-    hill = 150.0 * np.exp(-((x / 800.0) ** 2) - (y[:, None] / 700.0) ** 2)
-    np.savez(tmp_path / "hill.npz", x=x, y=y, elevation=hill, axes=["y", "x"])
-    for method, meshing in METHODS.items():
-        made = two_layers(method, basement, topography=str(tmp_path / "hill.npz"))
-        mesh = meshing.make_model(made).mesh
-        nodes, ground = nodes_of(mesh), made.domain.surface
-        assert (nodes[..., 2] - nearest(ground)(nodes[..., 0], nodes[..., 1])).max() == pytest.approx(0.0, abs=1e-9)
-        above = nodes[..., 2] - nearest(basement)(nodes[..., 0], nodes[..., 1])
-        assert above[mesh.materials == 0].min() == pytest.approx(0.0, abs=1e-9)
-        assert above[mesh.materials == 1].max() == pytest.approx(0.0, abs=1e-9)
-
-
 def test_an_interface_that_reaches_the_ground_is_followed_where_the_layer_is_thick():
     """Below 0.2 elements in height, hexahedra have the effective medium; all others have faces on the interface."""
     method = "spectral_element"
@@ -209,9 +183,7 @@ def test_an_interface_that_reaches_the_ground_is_not_followed_but_reported(metho
 
 
 def test_anisotropic_layers_that_pinch_out_are_refused():
-    made = simulation(
-        "spectral_element", {"top": 0, **SOFT, "anisotropy": {"epsilon": 0.1}}, {"top": outcrop, **ROCK}
-    )
+    made = simulation("spectral_element", {"top": 0, **SOFT, "anisotropy": {"epsilon": 0.1}}, {"top": outcrop, **ROCK})
     with pytest.raises(InputError, match=r"layers\[1\].top: the elements cannot follow this surface"):
         cell_layers(made)
 
@@ -252,20 +224,3 @@ def test_surfaces_that_the_elements_do_not_resolve_are_reported(method):
         found = unresolved_interfaces(made, plan, *functions)
         assert len(found) == (surface is ridge)
     assert "material.layers[1].top: the elements do not resolve it: they differ from it by up to" in found[0]
-
-
-def test_the_map_of_levels_and_its_inverse():
-    made = LevelMap([100.0, -300.0, -1000.0], [lambda x, y: 0.0 * x, slope])
-    rng = np.random.default_rng(2)
-    flat = rng.uniform([-900, -900, -1500], [900, 900, 200], (500, 3))
-    moved = flat.copy()
-    moved[:, 2] += made.displacement(*flat.T)[2]
-    assert made.flattened(moved) == pytest.approx(flat, abs=1e-9)
-    below = flat[:, 2] <= -1000.0
-    assert (moved[below] == flat[below]).all() and moved[:, 2].max() == pytest.approx(flat[:, 2].max() - 100.0)
-
-
-def test_codes_of_layers():
-    assert [layer_code(first, first, 5) for first in range(5)] == list(range(5))
-    codes = np.array([layer_code(1, 3, 5), layer_code(0, 4, 5), 2])
-    assert [part.tolist() for part in layers_of(codes, 5)] == [[1, 0, 2], [3, 4, 2]]

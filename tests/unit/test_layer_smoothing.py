@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
 
 import numpy as np
 import pytest
 
 from finite_difference_plans import plan_on_grid
 from lithowave.backends import make_backend
-from lithowave.solvers.finite_difference import LARGEST, LayerSmoothing, smoothed_boxes, smoothing_of
+from lithowave.solvers.finite_difference import LayerSmoothing, smoothed_boxes, smoothing_of
 
 CELLS, SHAPE, VISCOSITY = 6, (31, 28, 24), 0.0156
-SIDES = {f"{axis}_{side}": "absorbing" for axis in "xyz" for side in ("min", "max")}
 
 
 def plan(wavelengths: float = 8.0, cells: int = CELLS):
@@ -35,30 +33,6 @@ def smoothed(fields: np.ndarray, the_plan=None) -> np.ndarray:
     kernels = backend.kernels("lithowave.solvers.finite_difference", "kernels", order=4)
     LayerSmoothing(the_plan, backend, kernels, None).apply(arrays, 0)
     return np.array([array[inner] for array in arrays.values()])
-
-
-def test_waves_of_a_leapfrog_scheme_decay_if_their_velocity_is_multiplied_after_each_step() -> None:
-    """A wave: v -> f (v - a s), s -> s + a v, for all 0 <= a < 2, 0 <= f < 1; not for f < 0, nor every second step."""
-
-    def largest(a: float, f: float, steps: int = 1) -> float:
-        step = np.array([[1.0, -a], [0.0, 1.0]]) @ np.array([[1.0, 0.0], [a, 1.0]])
-        return np.abs(np.linalg.eigvals(np.diag([f, 1.0]) @ np.linalg.matrix_power(step, steps))).max()
-
-    values = [largest(a, f) for a, f in itertools.product(np.linspace(0, 1.99, 80), np.linspace(0, 0.99, 40))]
-    assert max(values) <= 1 + 1e-12
-    assert largest(1.99, -0.2) > 1.1 and max(largest(a, 0.5, 2) for a in np.linspace(0, 1.99, 80)) > 1.1
-
-
-def test_the_strength() -> None:
-    """nu dt / h^2 of the formula, in as many applications as keep each at most 1/12."""
-    the_plan = plan()
-    rate = VISCOSITY * the_plan.layer.speed * 800.0**2 / (CELLS * 100.0) * the_plan.schedule.time_step / 100.0**2
-    found = smoothing_of(the_plan)
-    assert found.strength * found.times == pytest.approx(rate) and found.strength <= LARGEST == 1 / 12
-    finer = smoothing_of(plan(24.0))
-    assert finer.strength * finer.times == pytest.approx(9 * rate) and finer.strength <= LARGEST < 9 * rate
-    hard = dataclasses.replace(the_plan, layer=dataclasses.replace(the_plan.layer, viscosity=0.0))
-    assert smoothing_of(hard) is None and smoothing_of(plan(cells=0)) is None
 
 
 def test_only_points_in_layers_change() -> None:

@@ -56,17 +56,6 @@ def test_a_sphere_converges_with_the_square_of_the_size(cut: str) -> None:
     assert (ratios > 3.3).all() and (ratios < 4.8).all()
 
 
-def test_uneven_meshes_are_cut_too() -> None:
-    whole = jittered(box(10, "five"), 0.2, seed=2)
-    for level in (sphere(0.6), lambda x, y, z: x**3 + 0.3 * y + 0.4 * np.sin(4 * z) - 0.1):
-        mesh, inside = cut_along(whole, level)
-        check_conforming(mesh)
-        assert mesh.volumes().sum() == pytest.approx(8, rel=1e-12)
-        assert mesh.insphere_radii().min() > 0.1 * whole.insphere_radii().min()
-        middles = mesh.element_vertices().mean(axis=1)
-        assert ((level(*middles.T) < 0) == inside).mean() > 0.995
-
-
 def test_planes_divide_a_box_exactly() -> None:
     whole = box(6)
     for level, volume in (
@@ -128,46 +117,6 @@ def test_moves_turn_no_element_over(seed: int) -> None:
     mesh, _ = cut_along(whole, sphere(0.6), 0.49)
     check_conforming(mesh)
     assert mesh.volumes().sum() == pytest.approx(8, rel=1e-12)
-
-
-def test_an_element_with_all_vertices_on_the_surface() -> None:
-    """The regular tetrahedron in a cube: the level is zero at its vertices, negative only in it."""
-    cube = tetrahedral_box((-1, 1), (-1, 1), (-1, 1), 2, cut="five")
-    largest = cube.volumes().argmax()
-    even = np.sign(cube.element_vertices()[largest, 0].prod())
-    mesh, inside = cut_along(cube, lambda x, y, z: x**2 + y**2 + z**2 - 2 - even * x * y * z)
-    assert mesh.element_count == 5
-    np.testing.assert_array_equal(np.flatnonzero(inside), [largest])
-
-
-def test_a_second_body_leaves_the_first_in_place() -> None:
-    first, inside = cut_along(box(10), sphere(0.5))
-    marked = replace(first, materials=inside.astype(np.int64))
-    second, other = cut_along(marked, sphere(0.5, (0.4, 0.1, 0)))
-    check_conforming(second)
-    assert second.volumes()[second.materials == 1].sum() == pytest.approx(first.volumes()[inside].sum(), rel=1e-12)
-    assert 0 < second.volumes()[other & (second.materials == 1)].sum() < first.volumes()[inside].sum() / 1.5
-
-
-def test_snapping_keeps_elements_round() -> None:
-    whole = box(9)
-    least, counts = [], []
-    for snap in (0, 0.1, 0.25):
-        mesh, _ = cut_along(whole, sphere(0.6, (0.013, 0.02, 0.031)), snap)
-        check_conforming(mesh)
-        least.append(mesh.insphere_radii().min() / whole.insphere_radii().min())
-        counts.append(mesh.element_count)
-    assert least[0] < 0.05 < 0.09 < least[1] < 0.2 < least[2]
-    assert counts[0] > counts[1] > counts[2] > whole.element_count
-
-
-def test_a_body_elsewhere_changes_nothing() -> None:
-    whole = box(4)
-    for value, expected in ((1, False), (-1, True)):
-        mesh, inside = cut_along(whole, lambda x, y, z, value=value: value)
-        np.testing.assert_array_equal(mesh.elements, whole.elements)
-        np.testing.assert_array_equal(mesh.vertices, whole.vertices)
-        assert (inside == expected).all()
 
 
 def test_wrong_input_is_refused() -> None:

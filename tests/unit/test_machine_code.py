@@ -7,7 +7,6 @@ import gc
 import numba
 import numpy as np
 import pytest
-from numba.core import event
 from numba.core.codegen import JITCodeLibrary
 from numba.core.errors import TypingError
 
@@ -64,22 +63,6 @@ def test_functions_of_kernels_have_machine_code_only_for_python(generated, optio
     assert [row(5.0, 3.0) for row in rows for _ in range(2)] == [2.0, 2.0, 15.0, 15.0]
     assert len(generated) == 3
     assert first(5, 3) == 2 and len(generated) == 4, "other types, called from Python only"
-
-
-def test_the_garbage_collector_is_as_before() -> None:
-    enabled: list[bool] = []
-
-    class Listener(event.Listener):
-        def on_start(self, event) -> None:
-            enabled.append(gc.isenabled())
-
-        def on_end(self, event) -> None:
-            pass
-
-    assert gc.isenabled()
-    with event.install_listener("numba:run_pass", Listener()):
-        assert kernel_cache.njit()(lambda x: x + 1)(1) == 2
-    assert len(enabled) > 5 and not any(enabled) and gc.isenabled()
 
 
 def test_a_failed_compilation_leaves_numba_unchanged() -> None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import tracemalloc
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -56,41 +55,24 @@ def test_layers_own_their_top_and_the_outer_ones_go_on():
 
 @pytest.mark.parametrize("kind", ["layers", "homogeneous", "file", "function"])
 def test_results_have_the_broadcast_shape_and_may_be_written(tmp_path, kind):
-    material = {
-        "layers": layered,
-        "homogeneous": lambda: Material(homogeneous={"vp": 4000, "vs": 2000, "rho": 2600}),
-        "file": lambda: gridded(tmp_path),
-        "function": lambda: Material(function=linear),
-    }[kind]()
+    homogeneous = {"homogeneous": {"vp": 4000, "vs": 2000, "rho": 2600}}
+    forms = {"layers": {"layers": LAYERS}, "homogeneous": homogeneous, "function": {"function": linear}}
+    material = gridded(tmp_path) if kind == "file" else Material(**forms[kind])
     assert material.kind == kind
     x, y, z = np.linspace(-1900, 1900, 5), np.linspace(-900, 900, 4), np.linspace(-4000, -1, 3)
     full = np.meshgrid(x, y, z, indexing="ij")
-    for call in (
-        material.sample,
-        material.moduli,
-        lambda *p: material.moduli(*p, spacing=90.0, z_ceiling=0.0),
-    ):
+    cases = [
+        ((x, y[:, None], z[1]), lambda a: a[:, :, 1].T), ((x[:, None, None], y[:, None], z), lambda a: a),
+        ((x, y[:, None], z[:, None, None]), lambda a: a.T), ((x[2], y[1], z), lambda a: a[2, 1]),
+        ((x[2], y[1], z[1]), lambda a: a[2, 1, 1]), ((x[2], y[:, None], z), lambda a: a[2]),
+    ]  # fmt: skip
+    averages = partial(material.moduli, spacing=90.0, z_ceiling=0.0)
+    for call in (material.sample, material.moduli, averages):
         expected = call(*(points.copy() for points in full))
-        shapes = {
-            (4, 5): (x, y[:, None], z[1]),
-            (5, 4, 3): (x[:, None, None], y[:, None], z),
-            (3, 4, 5): (x, y[:, None], z[:, None, None]),
-            (3,): (x[2], y[1], z),
-            (): (x[2], y[1], z[1]),
-            (4, 3): (x[2], y[:, None], z),
-        }
-        picks = {
-            (4, 5): lambda a: a[:, :, 1].T,
-            (5, 4, 3): lambda a: a,
-            (3, 4, 5): lambda a: a.T,
-            (3,): lambda a: a[2, 1],
-            (): lambda a: a[2, 1, 1],
-            (4, 3): lambda a: a[2],
-        }
-        for shape, points in shapes.items():
+        for points, pick in cases:
             for result, whole in zip(call(*points), expected, strict=True):
-                assert result.shape == shape and result.dtype == np.float64
-                np.testing.assert_allclose(result, picks[shape](whole), rtol=1e-12)
+                assert result.shape == np.broadcast_shapes(*map(np.shape, points)) and result.dtype == np.float64
+                np.testing.assert_allclose(result, pick(whole), rtol=1e-12)
                 result[...] = 0.0
         # Asked again, nothing has changed.
         np.testing.assert_array_equal(call(*full)[0], expected[0])
@@ -123,15 +105,6 @@ def test_cell_averages_of_layers_are_exact_integrals(z):
     np.testing.assert_allclose(result, numerical_average(material, 3.0, 4.0, z, 200.0, high=0.0), rtol=1e-12)
 
 
-def test_cell_averages_across_several_thin_layers():
-    tops = [0.0, -10.0, -25.0, -60.0, -75.0]
-    material = Material(
-        layers=[{"top": t, "vp": 3000 - 5 * t, "vs": 1500 - t, "rho": 2000 - t} for t in tops]
-    )
-    result = material.moduli(0, 0, -40.0, spacing=80.0)
-    np.testing.assert_allclose(result, numerical_average(material, 0, 0, -40.0, 80.0, count=1600), rtol=1e-12)
-
-
 def test_cells_are_cut_at_ceiling_and_floor():
     material = layered()
     # The upper half of the cell would lie in the first layer.
@@ -144,14 +117,6 @@ def test_cells_are_cut_at_ceiling_and_floor():
     # Wholly above the ceiling: as the cell at the ceiling.
     above, at = (material.moduli(0, 0, z, spacing=100.0, z_ceiling=-980.0) for z in (500.0, -980.0))
     np.testing.assert_array_equal(above, at)
-
-
-def test_homogeneous_is_exact_everywhere():
-    material = Material(homogeneous={"vp": 4123.4, "vs": 2345.6, "rho": 2678.9})
-    expected = moduli_of(4123.4, 2345.6, 2678.9)
-    for z in (-1e5, -3.0, 0.0, 40.0):
-        result = material.moduli(1.0, 2.0, z, spacing=77.0, z_ceiling=0.0)
-        assert [float(value) for value in result] == [float(value) for value in expected]
 
 
 @pytest.mark.parametrize("z", [-2000.0, -100.0, 0.0])
@@ -179,9 +144,7 @@ def test_cell_averages_vary_along_x_and_y_too():
     axis = centre + h * ((np.arange(200) + 0.5) / 200 - 0.5)
     kappa, mu, rho = moduli_of(*function(axis[:, None], axis, 0.0))
     expected = 1 / np.mean(1 / kappa), 1 / np.mean(1 / mu), np.mean(rho)
-    np.testing.assert_allclose(
-        Material(function=function).moduli(centre, centre, -9.0, spacing=h), expected, rtol=1e-5
-    )
+    np.testing.assert_allclose(Material(function=function).moduli(centre, centre, -9.0, spacing=h), expected, rtol=1e-5)
 
 
 def test_water_has_no_rigidity_and_takes_it_from_the_whole_cell():
@@ -195,18 +158,6 @@ def test_water_has_no_rigidity_and_takes_it_from_the_whole_cell():
     assert extremes["vs_min"] == 0.0 and extremes["slowest"] == 1500.0
     as_function = Material(function=lambda x, y, z: (4000.0, np.where(z > -100, 0.0, 2000.0), 2600.0))
     assert as_function.moduli(0, 0, -100.0, spacing=20.0)[1] == 0.0
-
-
-def test_layers_allocate_no_more_than_the_results():
-    material, x, y = layered(), np.zeros((1, 700)), np.zeros((700, 1))
-    result_bytes = 3 * 8 * 700 * 700
-    material.moduli(x, y, -1000.0, spacing=100.0)
-    tracemalloc.start()
-    kept = material.moduli(x, y, -1000.0, spacing=100.0)
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert sum(values.nbytes for values in kept) == result_bytes
-    assert peak < 1.05 * result_bytes
 
 
 def test_extremes_of_layers_are_cut_to_the_domain():
@@ -239,13 +190,6 @@ def test_extremes_of_a_gridded_model_bound_what_is_sampled_in_the_domain(tmp_pat
     assert places["vs_max"] == "x = 700 m, y = 300 m, z = -2200 m"
 
 
-def test_extremes_of_a_function():
-    material = Material(function=linear)
-    extremes = material.extremes(DOMAIN)
-    assert extremes["vs_min"] == linear(-2000.0, 1000.0, 0.0)[1]
-    assert material.extreme_places(DOMAIN)["vs_min"] == "x = -2000 m, y = 1000 m, z = 0 m"
-
-
 @pytest.mark.parametrize(
     "layers, pattern",
     [
@@ -253,9 +197,6 @@ def test_extremes_of_a_function():
         ([LAYERS[1], LAYERS[0]], r"layers\[1\].top: 0 m is not below the top of the layer before, -1000 m"),
         ([LAYERS[0], {**LAYERS[1], "top": 1000}], r"layers\[1\].top: .*did you mean -1000\?"),
         ([{**LAYERS[0], "vs": 3500}], r"layers\[0\]: vp = 4000 m/s and vs = 3500 m/s.*above 4041.45 m/s"),
-        ([{**LAYERS[0], "vp": 3000, "vs": 1500 * 3**0.5}], r"layers\[0\]: vp = 3000 m/s"),
-        ([{**LAYERS[0], "vs": -1}], r"layers\[0\].vs: -1 m/s is out of range"),
-        ([{**LAYERS[0], "rho": 0}], r"layers\[0\].rho"),
         ([{**LAYERS[0], "vp": float("nan")}], r"layers\[0\].vp: nan is not a finite number"),
         ([{**LAYERS[0], "vp": "4 km"}], r"layers\[0\].vp: '4 km' is a length"),
         ([{**LAYERS[0], "Vp": 4}], r"layers\[0\].Vp: unknown key 'Vp'.*'vp'"),
@@ -265,15 +206,6 @@ def test_extremes_of_a_function():
 def test_refused_layers(layers, pattern):
     with pytest.raises(InputError, match=pattern):
         Material(layers=layers)
-
-
-def test_the_equality_of_the_bulk_modulus_bound_is_refused():
-    # 4/3 vs^2 = vp^2 exactly: vs = 3, vp^2 = 12 has no exact root, so a pair on each side of the bound.
-    vs = 3000.0
-    bound = np.sqrt(4.0 / 3.0) * vs
-    with pytest.raises(InputError, match="4/3"):
-        Material(homogeneous={"vp": bound, "vs": vs, "rho": 2600})
-    assert Material(homogeneous={"vp": bound * (1 + 1e-9), "vs": vs, "rho": 2600}).moduli(0, 0, 0)[0] > 0
 
 
 def test_exactly_one_kind():
@@ -315,11 +247,8 @@ def test_gridded_models_must_cover_the_domain(tmp_path, changes, pattern):
     "name, value, pattern",
     [
         ("vp", -1.0, r"vp = -1 at x = -400 m, y = 300 m, z = -900 m"),
-        ("vp", 0.0, "vp = 0 at"),
         ("vp", np.inf, "vp = inf at"),
-        ("vs", -1.0, "vs = -1 at"),
         ("vs", 5000.0, r"vs = 5000 m/s at x = -400 m, y = 300 m, z = -900 m.*4/3"),
-        ("rho", 0.0, "rho = 0 at"),
         ("rho", np.nan, "rho: has no value at x = -400 m, y = 300 m, z = -900 m"),
     ],
 )
@@ -347,26 +276,3 @@ def test_bad_functions_are_refused(function, pattern):
     material = Material(function=function)
     with pytest.raises(InputError, match=f"(?s)material.function: .*{pattern}"):
         material.validate_domain(DOMAIN)
-
-
-def test_descriptions_are_written_and_read_again(tmp_path):
-    for material in (
-        layered(),
-        Material(homogeneous={"vp": "4 km/s", "vs": 2000, "rho": 2600}),
-        gridded(tmp_path),
-    ):
-        material.extremes(DOMAIN)
-        text = json.dumps(material.model_dump(mode="json"))
-        again = Material(**json.loads(text))
-        assert again == material and list(json.loads(text)) == [material.kind]
-    assert gridded(tmp_path).input_files() == [tmp_path / "model.npz"]
-    with pytest.raises(Exception, match="function"):
-        Material(function=linear).model_dump(mode="json")
-
-
-def test_json_schema_leaves_out_what_only_python_can_say():
-    schema = Material.model_json_schema()
-    kinds = {"layers", "homogeneous", "earth", "file", "section", "groups"}
-    assert set(schema["properties"]) == {*kinds, "attenuation", "allow_implausible", "depth_origin", "extrapolate"}
-    with pytest.raises(InputError, match="function"):
-        Material(function="linear")

@@ -14,7 +14,6 @@ from hexahedra_geometry import reference_nodes
 from lithowave.errors import InputError
 from lithowave.mesh import (
     HexahedralMesh,
-    MeshFaces,
     check_mesh,
     close_pairs,
     components,
@@ -51,46 +50,12 @@ def test_good_meshes_pass(name: str) -> None:
     np.testing.assert_array_equal(check_mesh(mesh).exterior, exterior_quadrilaterals(mesh.elements))
 
 
-def test_no_elements() -> None:
-    assert "no elements" in refusal(HexahedralMesh(np.zeros((0, 3)), np.zeros((0, 8), int), np.zeros(0, int)))
-
-
-def test_a_position_that_is_no_number() -> None:
-    mesh = merged(cubes((2, 1, 1)))
-    mesh.vertices[mesh.elements[1, 6], 1] = np.nan
-    assert "1 vertex has" in refusal(mesh) and "element 1" in refusal(mesh)
-
-
-def test_a_material_without_name() -> None:
-    mesh = replace(merged(cubes((2, 1, 1))), materials=np.array([0, 2]), groups=("rock", "soil"))
-    text = refusal(mesh)
-    assert "material 2 of element 1 (center at x = 1.5 m, y = 0.5 m, z = 0.5 m)" in text and "rock, soil" in text
-
-
 def test_an_inverted_element_is_named_by_its_number_in_the_file() -> None:
     mesh = replace(merged(cubes((2, 2, 1))), ids=np.array([11, 12, 13, 14]))
     mesh.elements[2] = mesh.elements[2][[4, 5, 6, 7, 0, 1, 2, 3]]
     text = refusal(mesh)
     assert "1 element is inverted" in text and "element 13, with Jacobian -0.125 m^3" in text
     assert "(0, 1, 1), (1, 1, 1)" in text
-
-
-def test_a_flat_corner_is_refused() -> None:
-    mesh = merged([cube()])
-    mesh.vertices[mesh.elements[0, 6]] = mesh.vertices[mesh.elements[0, 5]]
-    assert "flat" in refusal(mesh)
-
-
-def test_left_handed_elements_get_a_hint() -> None:
-    mesh = merged(cubes((2, 2, 1)))
-    text = refusal(replace(mesh, vertices=mesh.vertices * [1, 1, -1]))
-    assert "all 4 elements" in text and "Check whether z is positive downwards" in text
-
-
-def test_a_curved_element_folded_by_a_node_between_its_corners() -> None:
-    mesh = curved(merged([cube()]), lambda x, y, z: (0, 0, 0))
-    mesh.vertices[mesh.nodes[0, 8]] += [0, 0, 0.9]
-    assert "element 0, with Jacobian -" in refusal(mesh)
 
 
 def test_folds_between_the_sampled_points_are_found() -> None:
@@ -106,59 +71,6 @@ def test_folds_between_the_sampled_points_are_found() -> None:
     assert (jacobian_range(mesh)[0] < 0).all()
 
 
-@pytest.mark.parametrize("count", [8, 27])
-def test_range_of_jacobians(count: int) -> None:
-    shift = np.random.default_rng(4).normal(0, 0.03, (5000, count, 3))
-    nodes = reference_nodes(count) + shift
-    indices = np.arange(nodes.size // 3).reshape(-1, count)
-    mesh = HexahedralMesh(nodes.reshape(-1, 3), indices[:, :8], np.zeros(5000), nodes=indices if count == 27 else None)
-    expected = geometry.determinant(geometry.jacobian_matrix(nodes, 2)).reshape(5000, -1)
-    low, high = jacobian_range(mesh)
-    gentle = expected.min(axis=1) > 0.6 * expected.max(axis=1)
-    assert gentle.sum() > 100
-    np.testing.assert_allclose(low[gentle], expected.min(axis=1)[gentle], rtol=1e-12)
-    np.testing.assert_allclose(high[gentle], expected.max(axis=1)[gentle], rtol=1e-12)
-
-
-def test_a_face_of_three_elements() -> None:
-    mesh = merged([cube(), cube((1, 0, 0)), cube((1, 0, 0), (1.5, 1, 1))])
-    text = refusal(mesh)
-    assert "1 face belongs to more than two elements" in text and "x = 1 m, y = 0.5 m, z = 0.5 m, to elements 0, 1, 2"
-
-
-def test_every_element_twice() -> None:
-    assert "duplicate elements" in refusal(merged([cube(), cube()]))
-    assert "duplicate elements" in refusal(merged(cubes((2, 1, 1)) * 2))
-
-
-@pytest.mark.parametrize("offset", [0.0, 3e-7])
-def test_vertices_that_were_not_merged(offset: float) -> None:
-    text = refusal(apart(merged(cubes((2, 2, 1))), merged(cubes((2, 2, 1), (0, 0, 1 + offset)))))
-    assert "9 vertices coincide" in text and "z = 1 m" in text
-
-
-def test_a_crack_along_part_of_a_face() -> None:
-    """Two halves that share all vertices but one."""
-    mesh = merged(cubes((2, 2, 2)))
-    mesh = replace(mesh, vertices=np.append(mesh.vertices, [[1.0, 1.0, 0.0]], axis=0))
-    own = mesh.elements[0]
-    own[(mesh.vertices[own] == [1, 1, 0]).all(axis=1)] = len(mesh.vertices) - 1
-    assert "1 vertex coincides" in refusal(mesh) and "x = 1 m, y = 1 m, z = 0 m" in refusal(mesh)
-
-
-@pytest.mark.parametrize("parts", [2, 3])
-def test_hanging_nodes(parts: int) -> None:
-    size = 1 / parts
-    fine = [cube((size * i, size * j, 1), (size, size, 1)) for i in range(parts) for j in range(parts)]
-    text = refusal(merged([cube(), *fine]))
-    assert "hanging nodes" in text and "z = 1 m" in text and "element 0" in text
-
-
-def test_a_hanging_node_in_the_middle_of_a_curved_face() -> None:
-    mesh = curved(merged([cube(), *(cube((i / 2, j / 2, 1), (0.5, 0.5, 1)) for i in (0, 1) for j in (0, 1))]), bend)
-    assert "hanging nodes" in refusal(mesh)
-
-
 def test_curved_faces_that_differ_on_their_two_sides() -> None:
     mesh = curved(merged(cubes((3, 1, 1))), bend)
     node = mesh.nodes[1, 23]  # the face that elements 1 and 2 share
@@ -171,18 +83,67 @@ def test_curved_faces_that_differ_on_their_two_sides() -> None:
     assert "1 curved face differs" in text and "element 1 (" in text and "element 2" in text
 
 
-@pytest.mark.parametrize("low", [(5.0, 0.0, 0.0), (2.0, 1.0, 0.0), (2.0, 1.0, 1.0)], ids=["apart", "edge", "corner"])
-def test_parts_that_share_no_face(low: tuple[float, float, float]) -> None:
-    text = refusal(merged([*cubes((2, 1, 1)), cube(low)]))
-    assert "2 components" in text and "has 1 element," in text and "element 2" in text
-    assert f"x from {low[0]:g} to {low[0] + 1:g} m" in text
+def moved(mesh: HexahedralMesh, vertex: int, place: list[float]) -> HexahedralMesh:
+    mesh.vertices[vertex] = place
+    return mesh
 
 
-def test_a_hole() -> None:
-    mesh = merged([c for n, c in enumerate(cubes((4, 3, 3))) if n not in (17, 18)])
+def cracked() -> HexahedralMesh:
+    """Two halves that share all vertices but one."""
+    mesh = merged(cubes((2, 2, 2)))
+    mesh = replace(mesh, vertices=np.append(mesh.vertices, [[1.0, 1.0, 0.0]], axis=0))
+    own = mesh.elements[0]
+    own[(mesh.vertices[own] == [1, 1, 0]).all(axis=1)] = len(mesh.vertices) - 1
+    return mesh
+
+
+def hanging(parts: int) -> HexahedralMesh:
+    size = 1 / parts
+    fine = [cube((size * i, size * j, 1), (size, size, 1)) for i in range(parts) for j in range(parts)]
+    return merged([cube(), *fine])
+
+
+def folded() -> HexahedralMesh:
+    mesh = curved(merged([cube()]), lambda x, y, z: (0, 0, 0))
+    mesh.vertices[mesh.nodes[0, 8]] += [0, 0, 0.9]
+    return mesh
+
+
+PAIR = merged(cubes((2, 1, 1)))
+NAMED = replace(PAIR, materials=np.array([0, 2]), groups=("rock", "soil"))
+REFUSED = {
+    "no elements": (HexahedralMesh(np.zeros((0, 3)), np.zeros((0, 8), int), np.zeros(0, int)), "no elements"),
+    "no number": (moved(merged([cube()]), 6, [1.0, np.nan, 1.0]), "1 vertex has", "element 0"),
+    "no name": (NAMED, "material 2 of element 1 (center at x = 1.5 m, y = 0.5 m, z = 0.5 m)", "rock, soil"),
+    "flat": (moved(merged([cube()]), 6, merged([cube()]).vertices[7].tolist()), "flat"),
+    "left-handed": (replace(PAIR, vertices=PAIR.vertices * [1, 1, -1]), "all 2 elements", "z is positive downwards"),
+    "folded": (folded(), "element 0, with Jacobian -"),
+    "a face of three": (
+        merged([cube(), cube((1, 0, 0)), cube((1, 0, 0), (1.5, 1, 1))]), "x = 1 m, y = 0.5 m, z = 0.5 m",
+        "1 face belongs to more than two elements", "to elements 0, 1, 2",
+    ),
+    "twice": (merged([cube(), cube()]), "duplicate elements"),
+    "not merged": (apart(merged(cubes((2, 2, 1))), merged(cubes((2, 2, 1), (0, 0, 1)))), "9 vertices coincide"),
+    "nearly merged": (apart(PAIR, merged(cubes((2, 1, 1), (0, 0, 1 + 3e-7)))), "6 vertices coincide", "z = 1 m"),
+    "a crack": (cracked(), "1 vertex coincides", "x = 1 m, y = 1 m, z = 0 m"),
+    "two hanging": (hanging(2), "hanging nodes", "z = 1 m", "element 0"),
+    "three hanging": (hanging(3), "hanging nodes", "z = 1 m", "element 0"),
+    "in a curved face": (curved(hanging(2), bend), "hanging nodes"),
+    "apart": (merged([*cubes((2, 1, 1)), cube((5, 0, 0))]), "2 components", "has 1 element,", "x from 5 to 6 m"),
+    "one edge": (merged([*cubes((2, 1, 1)), cube((2, 1, 0))]), "2 components", "element 2", "x from 2 to 3 m"),
+    "one corner": (merged([*cubes((2, 1, 1)), cube((2, 1, 1))]), "2 components", "element 2", "x from 2 to 3 m"),
+    "a hole": (
+        merged([c for n, c in enumerate(cubes((4, 3, 3))) if n not in (17, 18)]), "1 hole;", "10 faces",
+        "x from 1 to 3 m, y from 1 to 2 m, z from 1 to 2 m",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_meshes_that_cannot_carry_waves(name: str) -> None:
+    mesh, *words = REFUSED[name]
     text = refusal(mesh)
-    assert "1 hole;" in text and "10 faces" in text
-    assert "x from 1 to 3 m, y from 1 to 2 m, z from 1 to 2 m" in text
+    assert all(word in text for word in words), text
 
 
 @pytest.mark.parametrize("count", [40, 1000, 30000])
@@ -196,23 +157,9 @@ def test_components_are_those_of_the_graph(count: int) -> None:
     assert (labels <= np.arange(count)).all()
 
 
-@pytest.mark.parametrize("order", [1, -1, 0])
-def test_a_long_chain_is_one_component(order: int) -> None:
-    chain = np.random.default_rng(1).permutation(5000) if order == 0 else np.arange(5000)[::order]
-    assert (components(5000, chain[:-1], chain[1:]) == 0).all()
-
-
 def test_close_pairs_are_all_found() -> None:
     rng = np.random.default_rng(2)
     points, others = rng.uniform(-1, 1, (400, 3)), rng.uniform(-1.2, 0.9, (500, 3))
     expected = np.argwhere(np.linalg.norm(points[:, None] - others, axis=-1) < 0.1)
     found = np.stack(close_pairs(points, others, 0.1), axis=1)
     assert len(expected) > 50 and sorted(found.tolist()) == expected.tolist()
-
-
-def test_shared_faces_are_paired() -> None:
-    mesh = merged(cubes((3, 3, 3)))
-    faces = MeshFaces.of(mesh.elements)
-    one, two = faces.shared
-    assert len(one) == 54 and (one < two).all()
-    np.testing.assert_array_equal(faces.numbers.reshape(-1)[one], faces.numbers.reshape(-1)[two])

@@ -58,11 +58,6 @@ def test_a_model_that_goes_on_below(kind: str, tmp_path: Path) -> None:
     assert f"vp {4000 if kind == 'layers' else 4600} m/s at the bottom" in text
 
 
-def test_the_remedy_ends_the_warning() -> None:
-    assert "below z = -8000 m, or" in found(LAYERS)[0]
-    assert not found(LAYERS, -8100.0)
-
-
 @pytest.mark.parametrize(("method", "count"), [("finite_difference", 0), ("spectral_element", 1)])
 def test_a_layer_that_begins_at_the_bottom(method: str, count: int) -> None:
     """Finite differences continue this layer, elements the one above it."""
@@ -83,11 +78,6 @@ def test_a_layer_that_begins_at_the_bottom(method: str, count: int) -> None:
 def test_no_wave_that_returns_in_time(changes: dict[str, Any]) -> None:
     """Nor of a gradient that would turn waves only at larger distances or times."""
     assert not found(**changes)
-
-
-@pytest.mark.parametrize("output", [{"peak_motion": True}, {"snapshots": [{"interval": 1.0, "plane": {"z": 0}}]}])
-def test_results_other_than_seismograms(output: dict[str, Any]) -> None:
-    assert found(LAYERS, receivers=[], output=output)
 
 
 def test_the_depth_of_turning_rays_in_a_gradient() -> None:

@@ -6,12 +6,9 @@ import numpy as np
 import pytest
 from matplotlib.image import imread
 from support.model_files import SIMULATION, speed, write_emc
-from typer.testing import CliRunner
 
 import lithowave as lw
 from lithowave.checks import model_report
-from lithowave.cli.app import app
-from lithowave.errors import InputError
 from lithowave.figures import model_figure, model_sections, radial_profile
 from lithowave.run import check_simulation, layer_lines
 
@@ -87,23 +84,6 @@ def test_the_figure_shows_both_layers(tmp_path):
     solid = column[(column.max(axis=1) - column.min(axis=1)) > 0.02]
     colors, counts = np.unique(solid.round(2), axis=0, return_counts=True)
     assert (counts > 0.05 * len(column)).sum() == 2, (colors, counts)
-
-
-def test_the_command_draws_the_model_of_a_file(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "case.yaml").write_text(layered().to_yaml())
-    result = CliRunner().invoke(app, ["plot", "--model", "case.yaml"])
-    assert result.exit_code == 0 and result.output.strip() == "case_model.png"
-    assert (tmp_path / "case_model.png").stat().st_size > 10_000
-    assert CliRunner().invoke(app, ["plot"]).exit_code == 2
-    assert CliRunner().invoke(app, ["plot", "folder", "--model", "case.yaml"]).exit_code == 2
-
-
-def test_groups_have_no_sections():
-    made = layered()
-    groups = made.material.model_copy(update={"layers": None, "groups": {"a": made.material.layers[0]}})
-    with pytest.raises(InputError, match="groups have no positions without the mesh"):
-        model_sections(made.model_copy(update={"material": groups}))
 
 
 def test_radial_models_are_drawn_against_depth(tmp_path):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 
 import numpy as np
@@ -20,8 +19,6 @@ from lithowave.mesh import (
     morton_order,
     number_faces,
     number_points,
-    on_surface,
-    shared_count,
 )
 
 POINTS = {
@@ -77,13 +74,6 @@ def mesh(request: pytest.FixtureRequest) -> HexahedralMesh:
     return MESHES[request.param]()
 
 
-def test_there_are_24_rotations_and_they_reflect_nothing() -> None:
-    turned = box(1, 1, 1)
-    for turn in rotations():
-        assert (replace(turned, elements=turned.elements[:, turn]).corner_jacobians() > 0).all()
-    assert len(rotations()) == 24
-
-
 @pytest.mark.parametrize("degree", [1, 2, 3, 4, 8])
 @pytest.mark.parametrize("mixed", [False, True])
 def test_points_of_a_box(degree: int, mixed: bool) -> None:
@@ -105,27 +95,6 @@ def test_a_point_is_at_one_place_and_a_place_is_one_point(mesh: HexahedralMesh, 
     one[numbers.ravel()] = places
     np.testing.assert_allclose(one[numbers.ravel()], places, atol=1e-12)
     assert len(np.unique((one / 1e-6).round().astype(np.int64), axis=0)) == count
-
-
-def test_i_is_fastest_and_corners_are_in_their_places() -> None:
-    mesh = box(1, 1, 1)
-    numbers, _ = number_points(mesh.elements, 2)
-    expected = np.concatenate([np.arange(13), [26], np.arange(13, 26)])  # the point inside comes last
-    np.testing.assert_array_equal(numbers.ravel(), expected)
-    places = mesh.positions(np.array([-1.0, 0.0, 1.0]))
-    np.testing.assert_array_equal(places[0, 1, 2, 0], [0, 1, -0.5])
-    np.testing.assert_array_equal(places[0, 0, 0, :, 0], [0, 0.5, 1])
-
-
-def test_numbers_rise_as_points_are_first_touched(mesh: HexahedralMesh) -> None:
-    numbers, count = number_points(shuffled(mesh).elements, 4)
-    shared = shared_count(count, mesh.element_count, 4)
-    flat = numbers.reshape(-1, 125)[:, on_surface(4)].ravel()
-    highest = np.maximum.accumulate(np.concatenate([[-1], flat]))
-    new = flat > highest[:-1]
-    np.testing.assert_array_equal(flat[new], np.arange(shared))
-    inside = numbers[:, 1:4, 1:4, 1:4].ravel()
-    np.testing.assert_array_equal(inside, np.arange(shared, count))
 
 
 @pytest.mark.parametrize("threads", [1, 3])
@@ -151,29 +120,11 @@ def test_sets_of_vertices_are_numbered_in_their_order(size: int) -> None:
     np.testing.assert_array_equal(numbers, expected.reshape(-1))
 
 
-def test_vertices_that_no_element_has_get_no_number() -> None:
-    mesh = box(2, 2, 2)
-    assert number_points(mesh.elements * 5 + 3, 2)[1] == 125
-
-
-def test_a_degree_below_one_is_refused() -> None:
-    with pytest.raises(ValueError, match="degree"):
-        number_points(box(1, 1, 1).elements, 0)
-
-
 def test_three_elements_at_one_face_are_refused() -> None:
     mesh = box(2, 1, 1)
     third = np.where(np.isin(mesh.elements[0], mesh.elements[1]), mesh.elements[0], mesh.elements[0] + 100)
     with pytest.raises(ValueError, match="more than two"):
         exterior_quadrilaterals(np.vstack([mesh.elements, third]))
-
-
-def test_a_hanging_node_shows_as_exterior_faces_inside() -> None:
-    """Two elements beside one of twice the height share no face with it."""
-    low = box(1, 1, 2)
-    high = 100 + box(1, 1, 1).elements
-    high[0, [0, 3, 4, 7]] = low.elements[[1, 1, 0, 0], [1, 2, 5, 6]]
-    assert len(exterior_quadrilaterals(np.vstack([low.elements, high]))) == 10 + 6
 
 
 def test_the_morton_curve_fills_octants_one_after_the_other() -> None:
@@ -198,52 +149,9 @@ def test_neighbours_differ_in_colour(mesh: HexahedralMesh) -> None:
                 assert len(np.unique(corners)) == len(corners) > 0
 
 
-def test_a_regular_box_needs_eight_colours_in_any_order() -> None:
-    elements = box(9, 8, 7).elements
-    order = np.random.default_rng(3).permutation(len(elements))
-    assert color_elements(elements).max() == 7
-    assert color_elements(elements[order]).max() == 7
-
-
-def test_doublings_need_few_colours_more() -> None:
-    """Eight hold nearly everything; the bricks of the doublings need some more."""
-    mesh = layered_box((0, 32), (0, 32), [0, -6, -40], [(1, 1), (4, 4)])
-    colors = color_elements(mesh.local().elements)
-    assert colors.max() < 16
-    assert np.bincount(colors)[:8].sum() > 0.8 * mesh.element_count
-
-
-def test_colours_are_the_same_every_time_and_passes_add_none() -> None:
-    elements = shuffled(doubled()).elements
-    np.testing.assert_array_equal(color_elements(elements), color_elements(elements.copy()))
-    assert color_elements(elements, passes=6).max() <= first_colors(elements).max()
-
-
-def test_a_ring_of_elements_is_coloured() -> None:
-    """A row that closes in itself, of odd length."""
-    around = np.arange(9)
-    ring = np.stack([around, (around + 1) % 9], axis=1)
-    elements = np.stack([ring[:, 0], ring[:, 1], ring[:, 1] + 9, ring[:, 0] + 9], axis=1)
-    elements = np.hstack([elements, elements + 18])
-    colors = color_elements(elements)
-    assert (colors != np.roll(colors, 1)).all()
-    assert colors.max() == 2
-
-
 def test_more_colours_than_a_word_has_bits_are_refused() -> None:
     fan = np.arange(65 * 8).reshape(65, 8)
     fan[:, 0] = 0
     assert color_elements(fan[:64]).max() == 63
     with pytest.raises(ValueError, match="64 colors"):
         color_elements(fan)
-
-
-def test_a_hundred_thousand_elements_take_seconds() -> None:
-    """Some one and a half seconds on one core; the bound allows for a slow machine."""
-    start = time.process_time()
-    mesh = box(50, 50, 40).local()
-    _, count = number_points(mesh.elements, 4)
-    colors = color_elements(mesh.elements)
-    assert time.process_time() - start < 15
-    assert count == 201 * 201 * 161
-    assert colors.max() == 7

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -96,15 +95,6 @@ def test_only_absorbing_faces_count():
     assert ": 100% (median), 100% at XX.C, 20 m from z_min" in text
 
 
-def test_all_outputs_tell_the_reflections(tmp_path: Path):
-    simulation = described(duration=1.5, solver={"max_frequency": 1.0, "degree": 2}, size=3000.0)
-    assert any("boundaries.absorption" in text for text in simulation.check().warnings)
-    with pytest.warns(lw.LithowaveWarning, match="boundaries.absorption: stacey"):
-        result = simulation.run(output=tmp_path / "out")
-    assert any("boundaries.absorption" in text for text in result.report["warnings"])
-    assert "warning: boundaries.absorption: stacey" in (tmp_path / "out" / "log.txt").read_text()
-
-
 # --- layers
 
 
@@ -183,6 +173,7 @@ def test_elements_across_a_sea_floor_are_reported():
     [text] = about(warnings_of(described(DG, material=lw.Material(function=sea))), "material")
     assert "vs changes by up to 100% inside an element" in text
     # Two kinds of water: the speed of a fluid is vp.
+
     def waters(x, y, z):
         return np.where(z > -700.0, 1500.0, 2100.0), 0.0 * z, np.full_like(z, 1000.0)
 

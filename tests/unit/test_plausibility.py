@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import lithowave as lw
+from box_runs import boxed
 from lithowave.mesh import tetrahedral_box, write_gmsh
 
 ROCK = {"vp": 5000, "vs": 2900, "rho": 2600}
@@ -17,17 +18,8 @@ SOURCE = {
 
 
 def described(material, **changes):
-    return lw.Simulation(
-        **{
-            "domain": {"x": [-1000, 1000], "y": [-1000, 1000], "z": [-1000, 0]},
-            "material": material,
-            "sources": [SOURCE],
-            "receivers": [{"name": "A", "position": [0, 0, 0]}],
-            "duration": 1.0,
-            "solver": {"max_frequency": 1.0, "method": "discontinuous_galerkin"},
-            **changes,
-        }
-    )
+    solver = {"max_frequency": 1.0, "method": "discontinuous_galerkin"}
+    return boxed(**{"material": material, "sources": [SOURCE], "duration": 1.0, "solver": solver, **changes})
 
 
 def refused(material, **changes):

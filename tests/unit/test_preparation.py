@@ -8,24 +8,17 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from hexahedra_geometry import reference_nodes
 from lithowave import Simulation
 from lithowave.backends import make_backend
-from lithowave.mesh import around, distinct, refined, tetrahedral_box
+from lithowave.mesh import around, refined, tetrahedral_box
 from lithowave.mesh.tetrahedra import face_neighbors
 from lithowave.solvers import load_method
 from lithowave.solvers.spectral_element import (
     SpectralElementPlan,
     carried_moduli,
     choose_sets,
-    determinant,
-    device_layout,
     distinct_moduli,
-    gll_weights,
-    is_affine,
-    jacobian_matrix,
     layer_points,
-    map_coefficients,
 )
 
 
@@ -47,56 +40,6 @@ def layered_plan(quality: bool = False, half: float = 3000.0, **solver: float) -
     })  # fmt: skip
     found: SpectralElementPlan = load_method("spectral_element").plan(simulation, make_backend("cpu", "single"))
     return found
-
-
-@pytest.mark.parametrize("degree", [3, 4])
-def test_filters_where_layers_begin_are_means_over_their_elements(degree: int) -> None:
-    plan = layered_plan(degree=degree)
-    members = np.flatnonzero(plan.layer_masks)
-    numbers, own = plan.numbers[members], plan.stretching.filters(members)
-    volume = determinant(jacobian_matrix(plan.mesh.element_nodes(members), degree))
-    weights, rho = gll_weights(degree), plan.materials.density(members)[..., None, None]
-    mass = rho * volume * np.einsum("k,j,i->kji", weights, weights, weights)
-    begins = plan.stretching.begins(members)
-    expected = np.zeros((plan.total_points, 3, 3))
-    for entry, values in ((0, own[..., 0] - 1), (2, own[..., 2])):
-        np.add.at(expected[..., entry], numbers, mass[..., None] * values * begins)
-    expected /= plan.element_statistics.mass[:, None, None]
-    np.maximum.at(expected[..., 1], numbers, own[..., 1] * begins)
-    expected[..., 0] += 1
-    active = expected[..., 2] > 0
-    assert active.any()
-    for axes, found in enumerate(layer_points(plan), 1):
-        np.testing.assert_array_equal(found.point, np.flatnonzero(active.sum(axis=1) == axes))
-        chosen = expected[found.point][active[found.point]].reshape(len(found.point), axes, 3)
-        np.testing.assert_allclose(found.filters, chosen, rtol=1e-12, atol=1e-14)
-
-
-def test_few_elements_of_a_layer_represent_the_others() -> None:
-    plan = layered_plan()
-    members = np.flatnonzero(plan.layer_masks)
-    chosen, place = plan.stretching.representatives(members)
-    assert len(chosen) < len(members) / 10
-    np.testing.assert_array_equal(plan.stretching.filters(chosen)[place], plan.stretching.filters(members))
-    np.testing.assert_allclose(
-        plan.stretching.friction(chosen)[place], plan.stretching.friction(members), rtol=1e-14, atol=1e-14
-    )
-
-
-def test_moduli_of_one_parallelepiped_are_those_of_all() -> None:
-    plan = layered_plan(quality=True)
-    for number in np.unique(plan.relaxation_sets).tolist():
-        members = np.flatnonzero(plan.relaxation_sets == number)
-        kappa, mu = np.moveaxis(carried_moduli(plan.mesh, plan.materials, 4, members, number)[0], (1, 0), (0, 3))
-        expected = np.stack([kappa - 2 / 3 * mu, mu], axis=-1).reshape(len(members), kappa.shape[1], -1)
-        moduli, place = distinct_moduli(plan.mesh, plan.materials, 4, members, number, float)
-        np.testing.assert_allclose(moduli[place], expected, rtol=1e-12, atol=1e-12 * expected.max())
-
-
-def test_distinct_rows() -> None:
-    rows = np.array([[2.0, 1.0], [0.0, 3.0], [2.0, 1.0], [0.0, -0.0], [0.0, 3.0], [0.0, 0.0]])
-    first, place = distinct(rows)
-    assert first.tolist() == [0, 1, 3] and place.tolist() == [0, 1, 0, 2, 1, 2]
 
 
 @pytest.mark.parametrize("times", [1, 2])
@@ -139,21 +82,3 @@ def test_cost_of_attenuation() -> None:
     all_elements = processor_time(lambda: carried_moduli(plan.mesh, plan.materials, 4, every, 1))
     # Measured: 0.1; at least 2 with the moduli of each element, once for the choice and once for the tables.
     assert processor_time(prepare) < 0.5 * all_elements
-
-
-@pytest.mark.parametrize("device", ["cpu", "cuda"])
-def test_points_are_arranged_as_components(device: str) -> None:
-    layout, random = device_layout(device, 3), np.random.default_rng(1)
-    values = random.integers(0, 2**31, (50, 4, 4, 4), np.int32)
-    slots = random.permutation(np.append(np.arange(50), np.full(9, -1)))
-    found = layout.of_points(values, slots, 2**31 - 1)
-    assert (found == layout.of_components(values[:, None], slots, 2**31 - 1).squeeze(layout.component_axis)).all()
-
-
-@pytest.mark.parametrize("nodes", [8, 27])
-def test_parallelepipeds_have_no_higher_powers(nodes: int) -> None:
-    corners = reference_nodes(nodes)
-    maps = np.random.default_rng(2).normal(size=(6, 3, 3))
-    positions = np.einsum("ecd,nd->enc", maps, corners) + 1e3
-    positions[3:, 6] += 1e-6
-    assert is_affine(map_coefficients(positions)).tolist() == [True] * 3 + [False] * 3

@@ -7,11 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hexahedra_boxes import bend, cubes, merged
+from hexahedra_boxes import cubes, merged
 from hexahedra_geometry import quality
-from lithowave.mesh import HexahedralMesh, curved, gll_points, layered_box
+from lithowave.mesh import HexahedralMesh, curved, layered_box
 from lithowave.mesh.hexahedral_checks import described, element_measures
-from lithowave.solvers.spectral_element import gll
 
 
 def hill(x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -24,11 +23,6 @@ def mesh(request: pytest.FixtureRequest) -> HexahedralMesh:
     if request.param == "trilinear":
         return mesh
     return curved(mesh, lambda x, y, z: (8 * np.sin(x / 90 + y / 70), 0, 9 * np.cos(z / 120 + x / 80)))
-
-
-@pytest.mark.parametrize("degree", [1, 2, 3, 4, 5, 8])
-def test_points_are_those_of_the_elements(degree: int) -> None:
-    np.testing.assert_allclose(gll_points(degree), gll.gll_points(degree), atol=1e-14)
 
 
 def test_measures_agree_with_the_geometry(mesh: HexahedralMesh) -> None:
@@ -59,8 +53,3 @@ def test_an_element_is_described() -> None:
     found = described(replace(mesh, ids=np.array([101, 102, 103])), 2)
     assert (found["element"], found["id"]) == (2, 103)
     np.testing.assert_allclose(found["centre"], np.array([2.5, 0.5, 0.5]) - np.array([0.5, 0.3, 0.2]) / 8)
-
-
-def test_degree_must_be_positive() -> None:
-    with pytest.raises(ValueError, match="degree 1 or higher"):
-        element_measures(curved(merged(cubes((1, 1, 1))), bend), 0)

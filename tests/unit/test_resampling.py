@@ -38,8 +38,6 @@ def oscillator(step: float, count: int, omega: float, shift: Resampling | None) 
     return np.array(values)
 
 
-
-
 def exact(time: np.ndarray, omega: float) -> np.ndarray:
     """Return v: the convolution of the pulse with cos(omega t)."""
     return np.array(
@@ -106,14 +104,6 @@ def test_runs_too_long_for_the_correction_are_not_corrected_with_a_warning() -> 
     assert "599,998 steps; waves of 5 Hz arrive early by 0.41%" in correction_warnings(simulation, schedule)[0]
 
 
-def test_samples_on_steps_are_the_values() -> None:
-    schedule = Schedule(0.005, 0.005, 0.02, 26)
-    values = np.random.default_rng(1).standard_normal((schedule.steps + 1, 2, 3))
-    sampling = Sampling(schedule, False, {"motion": (2, 3)})
-    np.testing.assert_array_equal(sampling.samples({"motion": values}, schedule.steps, 1)["motion"], values[::4])
-    assert not len(sampling.remaining()["motion"])
-
-
 @pytest.mark.parametrize("phase", [0.05, 0.3, 0.55])
 def test_waves_between_steps_are_interpolated_to_rounding(phase: float) -> None:
     """Without a correction; near the end, where there are fewer steps, less exactly."""
@@ -125,38 +115,6 @@ def test_waves_between_steps_are_interpolated_to_rounding(phase: float) -> None:
     error = np.abs(found - np.cos(phase * places))
     assert error[places < 180].max() < 1e-6 and error.max() < 1e-4
     assert np.abs(weights.sum(axis=1) - 1.0).max() < 1e-14
-
-
-@pytest.mark.parametrize("mapping", ["sources", "records"])
-def test_constants_are_exact(mapping: str) -> None:
-    """The moment of a source after its end does not vary, in long runs either: it would be a source of noise."""
-    resampling = Resampling(STEP, 5000 * STEP, FREQUENCY, mapping)
-    _, weights = resampling.weights(np.linspace(4000.0, 4800.7, 50))
-    assert np.abs(weights.sum(axis=1) - 1.0).max() < 1e-13
-
-
-def test_means_of_half_steps_are_made_good() -> None:
-    """The mean of the values half a step before and after has the amplitude cos(theta / 2)."""
-    theta, places = 0.25, np.linspace(100.0, 400.0, 50)
-    errors = {}
-    for averaged in (False, True):
-        resampling = Resampling(STEP, 4.5, FREQUENCY, averaged=averaged)
-        first, weights = resampling.weights(places)
-        numbers = first[:, None] + np.arange(resampling.length)
-        values = np.cos(theta * numbers) * (np.cos(0.5 * theta) if averaged else 1.0)
-        truth = np.cos(0.5 * theta) * np.cos(2.0 * np.sin(0.5 * theta) * places)
-        errors[averaged] = np.abs((weights * values).sum(axis=1) - truth).max()
-    assert max(errors.values()) < 1e-4, errors
-
-
-def test_the_last_samples_do_not_amplify_rounding_errors() -> None:
-    """The steps after the last sample keep the sum of squares of the weights small: 1.2, and 100^2 without them."""
-    schedule = Schedule(STEP, STEP, 0.0173, 346, corrected_frequency=FREQUENCY)
-    resampling = Resampling(STEP, schedule.end, FREQUENCY)
-    place = np.array([schedule.end / STEP])
-    for last, bounds in ((schedule.steps, (0.3, 2.0)), (schedule.last_step, (1e3, np.inf))):
-        _, weights = resampling.weights(place, last=last)
-        assert bounds[0] < (weights**2).sum() < bounds[1]
 
 
 @pytest.mark.parametrize(("interval", "steps"), [(0.01, 40), (0.025, 40), (0.013, 101), (0.001, 30), (0.0999, 57)])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import numpy as np
 import pytest
 
@@ -11,31 +9,13 @@ from fake_ranks import on_ranks
 from lithowave.backends import CpuBackend
 from lithowave.errors import InputError
 from lithowave.parallel import Ranks
-from lithowave.solvers.common import (
-    BLOCK,
-    AmplitudeRow,
-    AmplitudeTable,
-    PartialMaxima,
-    Programs,
-    Records,
-    captured,
-    count_step,
-    named_arguments,
-    upload_entries,
-)
+from lithowave.solvers.common import BLOCK, AmplitudeRow, AmplitudeTable, count_step
 from lithowave.solvers.elements import PointLocations, require_located, resolve_owners
 
 
 @pytest.fixture
 def backend() -> CpuBackend:
     return CpuBackend("double", 1)
-
-
-def test_arguments_are_named_by_the_table_of_a_method() -> None:
-    table = {"add": ("a", "b")}
-    assert named_arguments(table, "add", (1, 2)) == {"a": 1, "b": 2}
-    with pytest.raises(TypeError, match=r"add takes 2 arguments \(a, b\), not 1"):
-        named_arguments(table, "add", (1,))
 
 
 class Steps:
@@ -62,52 +42,6 @@ def test_the_row_of_a_step_has_its_amplitudes(backend: CpuBackend, count: int) -
                 assert table.array[row.array[0], 0] == step + n
                 count_step(row.array)
     assert amplitudes.loaded == [0, BLOCK, 3 * BLOCK // 2, 2 * BLOCK, 3 * BLOCK]
-
-
-def test_entries_are_sorted_by_target_and_owner(backend: CpuBackend) -> None:
-    lists = upload_entries(backend, np.array([7, 3, 7, 3, 9]), np.arange(5.0), np.array([1, 1, 0, 0, 0]))
-    for found, expected in zip(lists, ([3, 7, 9], [0, 2, 4, 5], [3, 1, 2, 0, 4], [0, 1, 0, 1, 0]), strict=True):
-        np.testing.assert_array_equal(found, expected)
-
-
-def test_records_that_are_fetched_are_not_overwritten(backend: CpuBackend) -> None:
-    records = Records(backend)
-    records.start((4, 1))
-
-    def write(slot: int, value: float) -> None:
-        records.seek(slot)
-        records.array[records.slot[0]] = value
-        count_step(records.slot)
-
-    for slot in range(3):
-        write(slot, 1.0 + slot)
-    full, before = records.fetch(3), records.filling
-    write(0, 10.0)
-    write(2, 30.0)
-    np.testing.assert_array_equal(full.wait(), [[1.0], [2.0], [3.0]])
-    np.testing.assert_array_equal(records.fetch(3).wait(), [[10.0], [0.0], [30.0]])
-    assert records.filling != before
-
-
-def test_a_list_of_launches_is_made_once_for_a_key(backend: CpuBackend) -> None:
-    calls: list[int] = []
-    programs = Programs(backend)
-    for value in (1, 2):
-        programs.run("first", lambda value=value: [partial(calls.append, value), partial(calls.append, -value)])
-    programs.run("second", lambda: [partial(calls.append, 5)])
-    programs.clear()
-    programs.run("first", lambda: [partial(calls.append, 9)])
-    assert calls == [1, -1, 1, -1, 5, 9]
-    captured(backend, [])()
-
-
-def test_the_largest_value_is_infinite_where_a_part_is_not_finite(backend: CpuBackend) -> None:
-    maxima = PartialMaxima(backend)
-    maxima.parts[7] = 3.0
-    assert maxima.largest() == 3.0
-    for value in (np.inf, np.nan):
-        maxima.parts[9] = value
-        assert maxima.largest() == np.inf
 
 
 def test_points_count_in_elements_of_all_ranks_or_in_the_nearest_one() -> None:

@@ -8,17 +8,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from jittered_boxes import jittered, periodic_box
+from jittered_boxes import jittered
 from lithowave.errors import InputError
-from lithowave.mesh import (
-    TETRAHEDRON_FACES,
-    TetrahedralMesh,
-    face_vertices,
-    make_mesh,
-    tetrahedra,
-    tetrahedral_box,
-    triple_keys,
-)
+from lithowave.mesh import TETRAHEDRON_FACES, TetrahedralMesh, face_vertices, make_mesh, tetrahedral_box
 from tetrahedra_plans import check_conforming
 
 
@@ -46,36 +38,6 @@ def test_neighbours_are_those_found_one_by_one(mesh: TetrahedralMesh) -> None:
     np.testing.assert_array_equal(mesh.neighbors.ravel(), expected)
     assert mesh.neighbors is mesh.neighbors
     check_conforming(mesh)
-
-
-def test_keys_of_faces_with_many_vertices(mesh: TetrahedralMesh, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Three numbers no longer fit into one key."""
-    spread = np.sort(np.random.default_rng(1).choice(2**30, len(mesh.vertices), replace=False))
-    faces = mesh.elements[:, TETRAHEDRON_FACES].reshape(-1, 3)
-    expected = np.unique(faces, axis=0, return_inverse=True)[1]
-    np.testing.assert_array_equal(np.unique(triple_keys(spread[faces]), return_inverse=True)[1], expected)
-    monkeypatch.setattr(tetrahedra, "PACKED", 10)
-    np.testing.assert_array_equal(np.unique(triple_keys(faces), return_inverse=True)[1], expected)
-
-
-def test_any_order_of_vertices_makes_the_same_mesh(mesh: TetrahedralMesh) -> None:
-    mixed = np.random.default_rng(2).permuted(mesh.elements, axis=1)
-    triples = {name: face_vertices(mesh, faces)[:, [2, 0, 1]] for name, faces in mesh.boundaries.items()}
-    again = make_mesh(mesh.vertices, mixed, mesh.materials, triples)
-    np.testing.assert_array_equal(again.elements, mesh.elements)
-    assert list(again.boundaries) == list(mesh.boundaries)
-    for name, faces in mesh.boundaries.items():
-        np.testing.assert_array_equal(again.boundaries[name], faces)
-
-
-def test_planes_name_the_boundaries_if_nothing_does(mesh: TetrahedralMesh) -> None:
-    bent = mesh.vertices + [0, 0, 0.2] * (mesh.vertices[:, :1] * (mesh.vertices[:, 2:] == 0))  # the top is uneven
-    named = make_mesh(bent, mesh.elements)
-    assert {name: len(faces) for name, faces in named.boundaries.items()} == {
-        name: len(faces) for name, faces in mesh.boundaries.items()
-    }
-    for name, axis, value in (("x_max", 0, 3), ("y_min", 1, 0), ("z_min", 2, -4)):
-        assert (mesh.vertices[face_vertices(named, named.boundaries[name])][:, :, axis] == value).all()
 
 
 def test_reordered_and_local_meshes_are_the_same_body(mesh: TetrahedralMesh) -> None:
@@ -118,25 +80,6 @@ def test_volumes_and_inspheres() -> None:
     assert flat.volumes() == flat.insphere_radii() == 0
 
 
-def test_the_insphere_touches_all_faces() -> None:
-    corners = np.random.default_rng(6).normal(size=(4, 3))
-    radius = make_mesh(corners, [[0, 1, 2, 3]]).insphere_radii()[0]
-    normals, offsets = [], []
-    for face in range(4):
-        a, b, c, inner = corners[[*TETRAHEDRON_FACES[face], 3 - face]]
-        normal = np.cross(b - a, c - a)
-        normal *= np.sign(normal @ (inner - a)) / np.linalg.norm(normal)
-        normals.append([*normal, -1])
-        offsets.append(normal @ a)
-    assert np.linalg.solve(normals, offsets)[3] == pytest.approx(radius)
-
-
-def test_parts_make_no_difference(mesh: TetrahedralMesh, monkeypatch: pytest.MonkeyPatch) -> None:
-    expected = mesh.volumes(), mesh.insphere_radii()
-    monkeypatch.setattr(tetrahedra, "PART", 7)
-    np.testing.assert_array_equal((mesh.volumes(), mesh.insphere_radii()), expected)
-
-
 def test_wrong_elements_are_refused() -> None:
     vertices = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1, 1], [1, 1, 2.0]])
     with pytest.raises(InputError, match=r"elements 0, 1, 2.*\[1, 2, 3\]"):
@@ -160,34 +103,6 @@ def test_wrong_boundaries_are_refused() -> None:
             make_mesh(vertices, elements, boundaries=boundaries)
 
 
-@pytest.mark.parametrize("cut", ["five", "six"])
-@pytest.mark.parametrize("local", [False, True])
-def test_periodic_boxes_have_no_sides(cut: str, local: bool) -> None:
-    mesh = periodic_box((4, 6, 4), (2, 3, 4), jitter=0.15, seed=1, cut=cut)
-    mesh = mesh.local() if local else mesh
-    assert mesh.neighbors.min() >= 0 and not mesh.boundaries
-    assert mesh.volumes().sum() == pytest.approx(24)
-    assert np.unique(mesh.volumes().round(9)).size > 100
-    np.testing.assert_array_equal(mesh.same[mesh.same], mesh.same)
-    rows = mesh.same[mesh.elements]
-    assert (np.diff(rows, axis=1) > 0).all()
-    faces = np.unique(rows[:, TETRAHEDRON_FACES].reshape(-1, 3), axis=0)
-    edges = np.unique(rows[:, [[0, 1], [0, 2], [0, 3], [1, 2], [1, 3], [2, 3]]].reshape(-1, 2), axis=0)
-    assert len(np.unique(rows)) - len(edges) + len(faces) - len(rows) == 0  # a torus
-    one = mesh.vertices[mesh.elements[:, TETRAHEDRON_FACES]].reshape(-1, 3, 3)
-    shift = (one - one[mesh.neighbors.ravel()]) / [2, 3, 4]  # corner by corner: they are seen in one order
-    np.testing.assert_allclose(shift, shift.round(), atol=1e-12)
-    assert (np.ptp(shift.round(), axis=1) == 0).all() and np.abs(shift).max() > 0.5
-
-
-@pytest.mark.parametrize("counts, cut", [((2, 4, 4), "five"), ((4, 4, 5), "five"), ((3, 2, 3), "six")])
-def test_periodic_boxes_that_do_not_close_are_refused(counts: tuple[int, int, int], cut: str) -> None:
-    with pytest.raises(ValueError, match="counts"):
-        periodic_box(counts, cut=cut)
-    with pytest.raises(ValueError, match="'twelve'"):
-        periodic_box((4, 4, 4), cut="twelve")
-
-
 def test_a_quarter_million_elements_take_seconds() -> None:
     """About half a second on one core; the bound allows for a slow machine."""
     start = time.process_time()
@@ -195,10 +110,3 @@ def test_a_quarter_million_elements_take_seconds() -> None:
     assert mesh.volumes().sum() == pytest.approx(28**3)
     assert mesh.neighbors.shape == (12 * 28**3, 4)
     assert time.process_time() - start < 10
-
-
-def test_neighbours_follow_a_new_order(mesh: TetrahedralMesh) -> None:
-    order = np.random.default_rng(3).permutation(mesh.element_count)
-    expected = replace(mesh).reordered(order).neighbors
-    assert mesh.neighbors.max() >= 0  # known from here on
-    np.testing.assert_array_equal(mesh.reordered(order).neighbors, expected)

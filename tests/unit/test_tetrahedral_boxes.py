@@ -7,18 +7,14 @@ import re
 import numpy as np
 import pytest
 
-from jittered_boxes import jittered
 from lithowave.errors import InputError
 from lithowave.mesh import (
     CUTS,
     HexahedralMesh,
     TetrahedralMesh,
-    cornered_elements,
-    curved,
     deformed,
     face_vertices,
     layered_box,
-    make_mesh,
     split_hexahedra,
     tetrahedral_box,
 )
@@ -66,21 +62,6 @@ def test_pieces_fit_together_and_fill_the_box(hexahedra: HexahedralMesh, cut: st
     assert mesh.volumes()[bottom].sum() == pytest.approx(x * y * thickness)
 
 
-def test_random_ranks_cut_into_five_or_six() -> None:
-    """Whatever corners come first, neighbours agree; of 512 elements both kinds are there."""
-    box = layered_box((0, 8), (0, 8), [0, -8], [(1, 1)])
-    rank = np.random.default_rng(1).permutation(len(box.vertices))
-    elements, owners = cornered_elements(box.elements, rank)
-    mesh = make_mesh(box.vertices, elements)
-    check_conforming(mesh)
-    np.testing.assert_allclose(np.bincount(owners, mesh.volumes()), 1)
-    kinds, counts = np.unique(np.bincount(owners), return_counts=True)
-    assert kinds.tolist() == [5, 6] and counts.min() > 20
-    low = box.vertices[box.elements].min(axis=1)[owners][:, None]
-    places = mesh.element_vertices() - low
-    assert places.min() == 0 and places.max() == 1  # each piece lies within its hexahedron
-
-
 @pytest.mark.parametrize("cut, count, inner, side, edge", [
     ("twelve", 12, 1 / np.sqrt(32), 0.16019, 1.0),
     ("five", 5, 0.21132, 0.21132, np.sqrt(2)),
@@ -94,22 +75,6 @@ def test_the_shapes_in_a_box_are_those_stated(cut: str, count: int, inner: float
     assert radii[inside].min() == pytest.approx(inner, rel=1e-4) and radii.min() == pytest.approx(side, rel=1e-4)
     edges = np.linalg.norm(corners[inside][:, :, None] - corners[inside][:, None], axis=3)
     assert edges.max() == pytest.approx(edge)
-
-
-@pytest.mark.parametrize("cut", CUTS)
-def test_doublings_have_round_elements_too(cut: str) -> None:
-    """Slanted faces there are cut in the better of two ways by 'twelve'."""
-    mesh = split_hexahedra(layered_box((0, 8), (0, 8), [0, -3, -12], [(1, 1), (4, 3)]), cut)
-    assert mesh.insphere_radii().min() > 0.12
-
-
-def test_only_corners_count_of_27_nodes() -> None:
-    box = layered_box((0, 3), (0, 3), [0, -3], [(1, 1)])
-    smooth = curved(box, lambda x, y, z: (0, 0, 0.1 * np.sin(x)))
-    straight = split_hexahedra(smooth, "five")
-    assert len(straight.vertices) == 64
-    np.testing.assert_array_equal(straight.vertices[:, 2], box.vertices[:, 2] + 0.1 * np.sin(box.vertices[:, 0]))
-    check_conforming(straight)
 
 
 def test_a_ring_of_three_has_no_two_colours() -> None:
@@ -129,11 +94,6 @@ def test_a_ring_of_three_has_no_two_colours() -> None:
         assert split.volumes().sum() == pytest.approx(9 * np.sqrt(3) / 4)
 
 
-def test_an_unknown_cut_is_refused() -> None:
-    with pytest.raises(ValueError, match="'seven'; allowed: twelve, five, six"):
-        tetrahedral_box((0, 1), (0, 1), (-1, 0), 1, cut="seven")
-
-
 def test_hexahedra_turned_over_are_refused() -> None:
     box = layered_box((0, 3), (0, 3), [0, -3], [(1, 1)])
     middle = np.flatnonzero((box.vertices == [1, 1, -1]).all(axis=1))
@@ -141,22 +101,6 @@ def test_hexahedra_turned_over_are_refused() -> None:
     for cut in CUTS:
         with pytest.raises(InputError, match=r"element \d+.*inverted.*\(1, 1, 0.6\)"):
             split_hexahedra(box, cut)
-
-
-@pytest.mark.parametrize("cut", CUTS)
-def test_jitter_moves_the_inside_only(cut: str) -> None:
-    mesh = tetrahedral_box((0, 6), (0, 6), (-6, 0), 1, (-2.0,), cut)
-    shaken = jittered(mesh, 0.15, seed=3)
-    moves = np.abs(shaken.vertices - mesh.vertices)
-    fixed = (np.abs(mesh.vertices - [3, 3, -3]) == 3).any(axis=1) | (mesh.vertices[:, 2] == -2)
-    assert moves[fixed].max() == 0 and (moves[~fixed].max(axis=1) > 0).all() and moves.max() <= 0.15
-    assert np.median(moves[~fixed]) > 0.05
-    check_conforming(shaken)
-    volumes = np.bincount(shaken.materials, shaken.volumes())
-    np.testing.assert_allclose(volumes, [72, 144])
-    np.testing.assert_array_equal(jittered(mesh, 0.15, seed=3).vertices, shaken.vertices)
-    with pytest.raises(InputError, match="inverted"):
-        jittered(mesh, 0.9)
 
 
 def test_deformed_meshes_get_the_topography() -> None:

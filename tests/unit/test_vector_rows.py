@@ -31,8 +31,7 @@ def compiled(matrix: np.ndarray, lanes: int, stride: int, together: int, adding:
 
 
 @pytest.mark.parametrize(
-    "dtype, lanes, together, adding",
-    [(np.float64, 8, 9, False), (np.float32, 16, 3, True), (np.float64, 4, 1, True)],
+    "dtype, lanes, together, adding", [(np.float64, 8, 9, False), (np.float32, 16, 3, True), (np.float64, 4, 1, True)]
 )
 def test_a_matrix_acts_on_rows(dtype: type, lanes: int, together: int, adding: bool) -> None:
     matrix, random = sparse(7, 5), np.random.default_rng(1)
@@ -68,11 +67,3 @@ def test_matrices_in_one_function_do_not_take_the_place_of_each_other() -> None:
     call(out, x)
     expected = np.concatenate([2 * one, two]) @ x.reshape(4, 4)
     np.testing.assert_allclose(out.reshape(8, 4), expected, rtol=0, atol=1e-14)
-
-
-def test_a_number_that_is_none_is_seen() -> None:
-    call = compiled(np.array([[1.0, 2.0]]), 4, 4, 1, False)
-    out, x = np.zeros(4), np.arange(8.0)
-    x[5] = np.nan
-    call(out, 0, x, 0)
-    np.testing.assert_array_equal(np.isnan(out), [False, True, False, False])
