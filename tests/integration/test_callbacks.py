@@ -108,15 +108,6 @@ def test_values_are_those_of_the_files(tmp_path: Path, method: str) -> None:
             assert reader.largest[number] > 0.5 * np.abs(plane["velocity"]).max() > 0  # which is between nodes, too
 
 
-def test_a_plane_that_does_not_exist_is_refused(tmp_path: Path) -> None:
-    class Wrong(lw.Callback):
-        def __call__(self, solver: GatheredSolver, clock: Clock) -> None:
-            solver.plane("w", 0.0)
-
-    with pytest.raises(lw.InputError, match="axis 'w'.*axis x, y or z"):
-        simulation().run(output=tmp_path / "out", callbacks=[Wrong()])
-
-
 @pytest.mark.parametrize("quantity", ["velocity", "acceleration"])
 def test_a_stopped_run_is_complete_and_shorter(whole: lw.Result, tmp_path: Path, quantity: str) -> None:
     reader, after = Reader(5, end=45), Reader(5)

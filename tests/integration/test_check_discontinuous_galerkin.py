@@ -15,16 +15,14 @@ import pytest
 import lithowave as lw
 from cuda_devices import DEVICES, make_device
 from lithowave.backends import make_backend
-from lithowave.errors import InstabilityError
 from lithowave.mesh import tetrahedral_box, write_gmsh
-from lithowave.run import InstabilityWatch, memory_needed
-from lithowave.solvers import Clock, load_method
+from lithowave.run import memory_needed
+from lithowave.solvers import load_method
 from lithowave.solvers.discontinuous_galerkin import KINDS as KINDS_OF_FACES
 from lithowave.solvers.discontinuous_galerkin import (
     DiscontinuousGalerkinPlan,
     DiscontinuousGalerkinSolver,
     LayerRates,
-    fill_with_noise,
 )
 from reference_backend import CPU
 from small_run import lithowave, report_of, settings
@@ -147,25 +145,6 @@ def test_a_run_is_that_which_was_told(tmp_path: Path) -> None:
     assert {name: report["plan"][name] for name in ("steps", "element_count", "clusters")} == {
         name: plan[name] for name in ("steps", "element_count", "clusters")
     }
-
-
-def test_an_instability_is_told() -> None:
-    made = described_plan((3, 3, 3), 2, "single")
-    schedule = replace(made.schedule, time_step=2.5 * made.schedule.limit)
-    clustering = replace(made.clustering, schedule=schedule, shortest=schedule.time_step)
-    made = replace(made, clustering=clustering)
-    solver = make_solver(made)
-    fill_with_noise(solver)
-    clock = Clock(made.schedule.time_step, 400)
-    watch = InstabilityWatch(made.schedule, [])
-    with pytest.raises(InstabilityError) as found:
-        while not clock.finished:
-            solver.advance(clock.step)
-            clock.tick()
-            if watch.due(clock):
-                watch(solver, clock)
-    text = str(found.value)
-    assert "250% of the stability limit" in text and "insphere radius" in text and "in element" in text
 
 
 # --- memory

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import json
 import tracemalloc
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +15,9 @@ import lithowave as lw
 from cuda_devices import DEVICES, make_device
 from element_kinds import kind_materials, kind_plan, quiet_solver
 from lithowave.backends import make_backend
-from lithowave.errors import InstabilityError
 from lithowave.mesh import curved, layered_box
-from lithowave.run import InstabilityWatch, memory_needed
-from lithowave.solvers import Clock, Schedule, load_method
+from lithowave.run import memory_needed
+from lithowave.solvers import Schedule, load_method
 from lithowave.solvers.spectral_element import (
     ElementKind,
     MeshedModel,
@@ -116,23 +114,6 @@ def test_a_run_counts_elements(tmp_path: Path) -> None:
     report = report_of(tmp_path / "out")
     assert report["unit"] == "elements" and report["rate_elements_per_s"] > 0
     assert "108 elements" in (tmp_path / "out" / "log.txt").read_text()
-
-
-def test_an_instability_names_causes_of_this_method() -> None:
-    made = kind_plan((4, 4, 4), 4, "single", KINDS[0])
-    made = replace(made, schedule=replace(made.schedule, time_step=1.5 * made.schedule.limit))
-    solver = quiet_solver(made, make_backend("cpu", "single", 1))
-    fill_with_noise(solver)
-    clock = Clock(made.schedule.time_step, 400)
-    watch = InstabilityWatch(made.schedule, [])
-    with pytest.raises(InstabilityError) as found:
-        while not clock.finished:
-            solver.advance(clock.step)
-            clock.tick()
-            if watch.due(clock):
-                watch(solver, clock)
-    text = str(found.value)
-    assert "150% of the stability limit" in text and "boundaries.absorption: layer" in text and "kappa" not in text
 
 
 # --- memory

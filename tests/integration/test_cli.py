@@ -22,8 +22,6 @@ from lithowave import doctor
 from lithowave.cli import json_text, printing, progress
 from small_run import lithowave, report_of, settings, spawn, write_small
 
-COMMANDS = ("init", "check", "run", "restart", "plot", "compare", "agree", "bench", "doctor")
-
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
@@ -38,13 +36,6 @@ def python(code: str) -> str:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stderr
     return done.stdout
-
-
-def test_help_names_every_command():
-    text = lithowave("--help")
-    assert all(f" {name} " in text for name in COMMANDS)
-    for name in COMMANDS:
-        assert "Usage: lithowave " + name in lithowave(name, "--help")
 
 
 def test_help_is_quick_and_loads_nothing_heavy():
@@ -345,20 +336,6 @@ def test_bench_passes_its_options_on_and_prints_a_table(tmp_path, monkeypatch):
     }  # fmt: skip
 
 
-def test_bench_tells_what_local_time_steps_bring(monkeypatch):
-    record = {
-        "case": "global", "size": [16, 16, 16], "order": 5, "precision": "single", "threads": 2, "rate": 1.25e6,
-        "device": "a processor", "method": "discontinuous_galerkin", "unit": "elements/s", "bytes_per_element": 6240.0,
-        "limit": 4e6, "limit_fraction": 0.3125, "bandwidth": {"copy": 2e10},
-    }  # fmt: skip
-    local = record | {"case": "local", "time_gain": 4.5, "update_gain": 5.0}
-    monkeypatch.setattr("lithowave.bench.run_benchmarks", lambda **_: [record, local])
-    rows = lithowave("bench", "--method", "discontinuous_galerkin", "--order", 5).splitlines()
-    assert rows[0].split()[-4:] == ["of", "limit", "LTS", "gain"]
-    assert rows[1].split() == ["global", "16x16x16", "5", "single", "2", "1.250", "6240", "4.000", "31%"]
-    assert rows[2].split()[-3:] == ["4.50", "of", "5.00"]
-
-
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -481,26 +458,6 @@ def test_doctor_asks_the_mpi_library_in_a_process_of_its_own(monkeypatch):
     assert doctor.mpi_kind(told) and loaded == "False"
     monkeypatch.setattr(doctor.sys, "executable", "/no/such/python")
     assert doctor.mpi_library() == (None, "FileNotFoundError: [Errno 2] No such file or directory: '/no/such/python'")
-
-
-def test_doctor_tells_how_devices_would_exchange_messages(monkeypatch):
-    def told(count, peer_copies=False):
-        gpu = {"cupy": {"device_count": count}, "kernels": {"peer_copies": peer_copies}}
-        return doctor._transport_text(doctor.available_transports(gpu))
-
-    nccl = SimpleNamespace(available=True, get_version=lambda: 22804)
-    monkeypatch.setitem(sys.modules, "cupy", SimpleNamespace(cuda=SimpleNamespace(nccl=nccl)))
-    monkeypatch.setitem(sys.modules, "cupy.cuda", SimpleNamespace(nccl=nccl))
-    assert told(2, True) == (
-        "2 devices, one per rank of a machine; communication by peer copies within a machine, else NCCL 2.28.4, else "
-        "main memory and MPI (compute.transport: peer, nccl, host)"
-    )
-    nccl.get_version = lambda: 2708
-    assert "communication by NCCL 2.7.8, else" in told(1)
-    nccl.available = False
-    assert "communication by main memory and MPI; CuPy has no NCCL (compute.transport: host)" in told(2)
-    assert told(0).startswith("no CUDA device")
-    assert doctor.available_transports({"cupy": None, "kernels": None})["ways"] == []
 
 
 def test_check_takes_device_and_precision_as_run_does(tmp_path) -> None:

@@ -83,19 +83,6 @@ def plan_of(simulation: lw.Simulation) -> Any:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("material", [pytest.param(GROUPS, id="groups"), pytest.param(LAYERS, id="sampled")])
-def test_a_box_gives_the_seismograms_of_the_generated_box(tmp_path: Path, material: dict[str, Any]) -> None:
-    """Measured: 3e-12 with groups."""
-    expected = velocities(built())[1]
-    assert np.abs(expected).max() > 0
-    found = imported(tmp_path, material=material)
-    counts = [plan_of(one).mesh_statistics.layer_elements for one in (found, built())]
-    assert counts == [7 * 7 * 4 - 18] * 2
-    assert relative_l2(velocities(found)[1], expected) < 1e-9
-    assert relative_l2(velocities(imported(tmp_path, boundaries={"absorption": "stacey"}))[1], expected) > 0.1
-
-
-@pytest.mark.slow
 def test_a_hill_continues_as_in_the_generated_mesh(tmp_path: Path) -> None:
     """Elements of 27 nodes; the hill reaches the western side."""
     x = np.linspace(-600, 600, 25)  # beyond these ends the surface is constant also in the generated mesh

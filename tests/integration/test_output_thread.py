@@ -22,7 +22,6 @@ from lithowave.output import (
     FILE_NAME,
     MAX_PENDING,
     CheckpointWriter,
-    Deliveries,
     PartWriter,
     SnapshotWriter,
     WriterThread,
@@ -110,25 +109,6 @@ def test_the_number_of_buffers_is_bounded(tmp_path: Path, monkeypatch: pytest.Mo
     assert asked == [0, 5, 10, 15, 20] and len(written) == 5
 
 
-def test_each_recorder_has_its_own_buffers() -> None:
-    """A recorder whose jobs wait does not stop another one; jobs are executed in the order of submission."""
-    gate, done, jobs = threading.Event(), [], WriterThread()
-
-    def write(values: dict, name: str) -> None:
-        assert gate.wait(PATIENCE)
-        done.append(name)
-
-    first, second = Deliveries(jobs, write), Deliveries(jobs, write)
-    for number in range(MAX_PENDING):
-        for name, recorder in (("first", first), ("second", second)):
-            recorder.make_room()
-            recorder.add(PendingFields({}, lambda _: {}), f"{name}{number}")
-    gate.set()
-    jobs.wait()
-    jobs.close()
-    assert done == ["first0", "second0", "first1", "second1"]
-
-
 @pytest.mark.parametrize("ranks", [1, 3])
 def test_files_are_the_same_with_and_without_the_thread(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ranks: int
@@ -143,26 +123,6 @@ def test_files_are_the_same_with_and_without_the_thread(
     assert {path.name for path in files} >= {"seismograms.h5", "plane_z_0.vtkhdf", "volume.vtkhdf"}
     for path in files:
         assert (tmp_path / "thread" / path).read_bytes() == (tmp_path / "loop" / path).read_bytes(), path
-
-
-def test_jobs_after_an_error_are_discarded() -> None:
-    jobs, done, gate = WriterThread(), [], threading.Event()
-
-    def fail() -> None:
-        gate.wait(PATIENCE)
-        raise OutputError("volume.vtkhdf: the disk or quota is full.")
-
-    jobs.submit("one", lambda: done.append(1))
-    jobs.submit("one", fail)
-    jobs.submit("other", lambda: done.append(2))
-    gate.set()
-    with pytest.raises(OutputError, match="full"):
-        jobs.wait()
-    for call in (jobs.check, jobs.wait, lambda: jobs.make_room("other"), lambda: jobs.submit("new", fail)):
-        with pytest.raises(OutputError, match="full"):
-            call()
-    jobs.close()
-    assert done == [1]
 
 
 @pytest.mark.parametrize("rank", [0, 2])

@@ -20,7 +20,7 @@ from lithowave.run import restart_run, run_simulation
 from lithowave.solvers.spectral_element import SpectralElementSolver
 from slow_variants import slow_except
 from small_run import assert_same_results, lithowave, result_of
-from verification_tools import make, record, relative_l2, velocities
+from verification_tools import make, relative_l2, velocities
 
 DATA = Path(__file__).parents[1] / "data" / "hexahedra"
 SOFT, ROCK = {"vp": 2400, "vs": 1200, "rho": 2000}, {"vp": 5000, "vs": 2900, "rho": 2600}
@@ -117,10 +117,6 @@ def inverted(mesh: HexahedralMesh) -> HexahedralMesh:
     return replace(mesh, elements=elements)
 
 
-def without_sides(mesh: HexahedralMesh) -> HexahedralMesh:
-    return replace(mesh, boundaries={})
-
-
 def holed() -> HexahedralMesh:
     whole = cubes((3, 3, 3))
     return merged(whole[:13] + whole[14:])
@@ -172,16 +168,6 @@ def refused(folder: Path, mesh: Path, *words: str, **changes: object) -> None:
 def test_groups_must_be_those_of_the_mesh(tmp_path: Path, groups: dict, words: list) -> None:
     path = write_gmsh(tmp_path / "layers.msh", layers_mesh(), ["soft", "rock"], SURFACES)
     refused(tmp_path, path, *words, material={"groups": groups})
-
-
-@pytest.mark.parametrize("what", ["receivers", "sources"])
-def test_places_in_no_element_are_refused(tmp_path: Path, what: str) -> None:
-    """Within the domain, but not within the mesh, which is smaller."""
-    mesh = layered_box((-300, 600), (-600, 600), [0.0, -400.0, -800.0], [(400, 400), (400, 400)])
-    path = write_gmsh(tmp_path / "layers.msh", mesh, ["soft", "rock"], SURFACES)
-    entry = {**content()[what][0], "position": [-450, 0, -100]}
-    others = {} if what == "receivers" else {"receivers": content()["receivers"][:1]}
-    refused(tmp_path, path, what, "x = -450 m is outside the mesh (x from -300 to 600 m)", **{what: [entry]}, **others)
 
 
 # --- topography
@@ -312,16 +298,3 @@ def test_snapshots_and_peaks_are_finite_where_there_is_ground(tmp_path: Path) ->
     # Planes from the bottom to the highest point of the hill: all ground below, little of it on top.
     finite = np.isfinite(pressure).mean(axis=(1, 2))
     assert finite[0] == 1 and finite[len(finite) // 2] == 1 and finite[-1] < 0.5
-
-
-def test_threads_change_nothing() -> None:
-    found = [velocities(small(compute={"precision": "single", "threads": n}))[1] for n in (1, 2)]
-    np.testing.assert_array_equal(*found)
-    record("element_threads", equal=True)
-
-
-def test_a_time_step_above_the_limit_is_refused() -> None:
-    plan, _ = make(small())
-    step = 1.01 * plan.schedule.limit
-    with pytest.raises(InputError, match="above the stability limit"):
-        make(small(solver={**content()["solver"], "time_step": step}))

@@ -90,17 +90,6 @@ def test_launchers_and_lines_before(tmp_path):
     assert "srun" not in script_of(file, *HOUR)
 
 
-def test_the_time_is_predicted_from_cores(tmp_path, monkeypatch):
-    report = submit.check_simulation(submit.Simulation.from_file(write_small(tmp_path)), measure=False)
-    slow = submit.replace(report, loop_s=36_000.0, threads=2, problems=[])
-    request = submit.JobRequest(ranks=4)
-    assert submit._predicted_time(slow, request, 5) == "1:40:00"  # 36000 s * 2 / 20 * 1.5 + 600 s
-    with pytest.raises(submit.InputError, match="no GPU to measure"):
-        submit._predicted_time(slow, submit.JobRequest(gpus=2), 4)
-    on_device = submit.replace(slow, backend="cuda", threads=None)
-    assert submit._predicted_time(on_device, submit.JobRequest(gpus=2), 4) == "7:40:00"
-
-
 def test_an_array_for_a_survey(tmp_path):
     file, folder = write_survey(tmp_path, more="  at_once: 2\n"), tmp_path / "out"
     script = script_of(file, "--output", folder, *HOUR)
@@ -176,13 +165,6 @@ def test_a_canceled_job_is_not_requeued(tmp_path, launcher):
     assert status == 128 + signal.SIGTERM and "scontrol" not in output, output
     assert report_of(folder)["stopped_by"] == "SIGTERM"
     assert not (tmp_path / "calls.txt").exists() or "scontrol" not in calls(tmp_path)
-
-
-@pytest.mark.slow
-def test_a_job_canceled_after_the_announcement_is_not_requeued(tmp_path):
-    _, _, status, output = stopped_job(tmp_path, "srun", signal.SIGUSR1, signal.SIGTERM)
-    assert status in (RESUME_STATUS, 128 + signal.SIGTERM), output
-    assert "scontrol" not in calls(tmp_path)
 
 
 def test_requeues_end(tmp_path):

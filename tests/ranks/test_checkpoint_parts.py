@@ -119,32 +119,6 @@ def test_one_checkpoint_takes_the_place_of_another(tmp_path):
     assert steps_kept(tmp_path) == ["checkpoint.h5", "step_000000150_2"]
 
 
-def test_only_what_is_wanted_is_read(tmp_path, monkeypatch):
-    """Of the box of 11 columns two, of the rows those in blocks that have some of them."""
-    write(tmp_path, 1)
-    taken = []
-    read = h5py.Dataset.read_direct
-    monkeypatch.setattr(
-        h5py.Dataset, "read_direct", lambda data, values, *parts: taken.append(parts[0]) or read(data, values, *parts)
-    )
-    place = Hyperslab((1, 0, 3), (2, 6, 2), WHOLE)
-    values = open_checkpoint(tmp_path, "identity").pieces({"field/velocity": place})["field/velocity"]
-    assert np.array_equal(values, FIELD[1:3, :, 3:5])
-    assert taken == [(slice(1, 3), slice(0, 6), slice(3, 5))]
-
-
-def test_files_without_a_part_of_it_are_passed_by(tmp_path, monkeypatch):
-    """A rank with the parts that it had before opens no file behind its own."""
-    write(tmp_path, 3)
-    opened = []
-    original = module.open_file
-    monkeypatch.setattr(module, "open_file", lambda path: opened.append(path) or original(path))
-    own = {name: piece.selection for name, piece in state_of(0, 3).items()}
-    values = open_checkpoint(tmp_path, "identity").pieces(own)
-    assert np.array_equal(values["field/velocity"], FIELD[:, :, :3])
-    assert [path.name for path in opened] == ["checkpoint.h5", "rank_0000.h5"]
-
-
 def test_nothing_wanted_is_nothing_found(tmp_path):
     write(tmp_path, 3)
     found = open_checkpoint(tmp_path, "identity")
@@ -263,27 +237,6 @@ def test_ranks_share_the_verification_and_all_learn_of_damage(tmp_path, readers)
         return str(caught.value)
 
     assert all("rank_0002.h5: is damaged" in text for text in on_ranks(readers, attempt))
-
-
-def test_a_manifest_with_wrong_entries_is_damaged(tmp_path):
-    """Entries of wrong types with a valid checksum."""
-    write(tmp_path, 1)
-    path = tmp_path / FILE_NAME
-    content = path.read_bytes()[: -module.SEAL_BYTES]
-    changes = (
-        lambda file: file.__delitem__("common/clock/step"),
-        lambda file: file.attrs.create("folder", 3),
-        lambda file: file.attrs.create("format_version", "4"),
-        lambda file: file.__delitem__("sizes"),
-        lambda file: file.attrs.__delitem__("folder"),
-    )
-    for change in changes:
-        path.write_bytes(content)
-        with h5py.File(path, "r+") as file:
-            change(file)
-        module.seal(path)
-        with pytest.raises(OutputError, match=r"checkpoint|rank_0000"):
-            open_checkpoint(tmp_path, "identity")
 
 
 def full_on(rank: int, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ from fake_ranks import on_ranks
 from jittered_boxes import jittered
 from lithowave.backends import make_backend
 from lithowave.errors import InputError
-from lithowave.mesh import balanced_parts, find_shared_faces, merged, tetrahedral_box, write_gmsh
+from lithowave.mesh import balanced_parts, find_shared_faces, tetrahedral_box, write_gmsh
 from lithowave.parallel import SINGLE_RANK, Ranks
 from lithowave.solvers.discontinuous_galerkin import (
     LAYER_WORK,
@@ -228,17 +228,6 @@ def test_elements_of_any_work_are_divided_equally(parts: int) -> None:
         assert sums.max() - sums.min() < 5
 
 
-def test_a_mesh_of_merged_parts_is_the_mesh() -> None:
-    mesh = replace(tetrahedral_box((0, 3), (0, 2), (-2, 0), 1.0, interfaces=(-1.0,)), groups=("a", "b"))
-    turn = np.arange(mesh.element_count) % 3
-    found = merged([mesh.part(np.flatnonzero(turn == part)) for part in range(3)])
-    found, mesh = (one.reordered(np.argsort(one.element_keys)) for one in (found, mesh))
-    for name in ("vertices", "elements", "materials", "neighbors"):
-        np.testing.assert_array_equal(getattr(found, name), getattr(mesh, name))
-    for name, faces in mesh.boundaries.items():
-        np.testing.assert_array_equal(found.boundaries[name], faces)
-
-
 def test_a_point_counts_in_the_elements_of_all_ranks() -> None:
     mesh, size = whole_plan().mesh, 3
     near = mesh.vertices[np.abs(mesh.vertices[:, :2]).max(axis=1) < 250]  # where ranks meet
@@ -305,23 +294,6 @@ def test_the_division_that_costs_least_is_taken() -> None:
     parts = [partition_elements(model, cluster, 7, name) for name in ("cuda", "cpu")]
     costs = [step_cost(model, cluster, part, 7, "cuda") for part in parts]
     assert costs[0] <= costs[1]
-
-
-def test_one_rank_has_one_part_in_a_step() -> None:
-    """One graph on a device; on several ranks messages stand between the parts."""
-    backend = make_backend("cpu", "double", 1)
-    assert len(Solver(whole_plan(), simulation(), backend)._step_launches(0, True)) == 1
-    exchange = Exchange()
-    lengths = run_on_ranks(
-        3, lambda ranks, common: make_solver(ranks, common, backend, {}),
-        lambda solver: len(solver._step_launches(0, True)), exchange,
-    )  # fmt: skip
-    assert min(lengths) > 3
-
-
-def test_too_many_ranks_are_refused() -> None:
-    with pytest.raises(InputError, match="columns that can be parted.*start fewer ranks"):
-        on_ranks(40, lambda ranks: plan(simulation(boundaries__absorption="stacey"), CPU, ranks))
 
 
 # ------------------------------------------------------------------------------------------- solvers on threads

@@ -13,7 +13,6 @@ import pytest
 
 from lithowave.backends import make_backend
 from lithowave.description import Simulation
-from lithowave.errors import InputError
 from lithowave.mesh import BlockPartition, Grid, best_blocks, cut_grid, layer_line
 from lithowave.solvers.finite_difference import plan
 from mpi_runs import largest_difference, on_ranks, write_description
@@ -214,15 +213,3 @@ def test_a_rank_of_eight_needs_an_eighth_of_the_memory() -> None:
         ranks = SimpleNamespace(rank=rank, size=8)
         own = plan(simulation, backend, ranks)
         assert own.memory_bytes(backend) <= 1.3 / 8 * alone and own.plan_bytes() == 0
-
-
-def test_what_only_grids_know_is_refused_with_elements() -> None:
-    with pytest.raises(InputError, match="compute.parts: spectral_element"):
-        Simulation(
-            **BASIN
-            | {
-                "compute": {"parts": [2, 1, 1]},
-                "boundaries": {},
-                "solver": {"method": "spectral_element", "max_frequency": 2.0},
-            }
-        )

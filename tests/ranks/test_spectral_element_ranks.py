@@ -127,13 +127,6 @@ def test_rectangles_cover_the_columns_once_and_evenly(shape: tuple[int, int], pa
     assert max(np.prod(window.shape) for window in windows) <= np.ceil(mean) + np.sqrt(mean)
 
 
-def test_heavy_columns_get_smaller_rectangles() -> None:
-    weights = np.ones((20, 1))
-    weights[:4] = 4.0
-    sizes = [window.shape[0] for window in bisect_grid(weights, 4)]
-    assert sizes == [2, 2, 8, 8]
-
-
 @pytest.mark.parametrize("how", ["columns", "graph"])
 @pytest.mark.parametrize(("parts", "degree"), [(2, 4), (3, 2), (4, 3), (7, 4)])
 def test_shared_points_are_the_same_on_both_sides(parts: int, degree: int, how: str) -> None:
@@ -197,14 +190,6 @@ def test_plans_of_parts_tell_of_the_whole(parts: int) -> None:
     np.testing.assert_allclose(mass, whole.element_statistics.mass, rtol=1e-12)
 
 
-def test_a_part_may_have_no_elements_of_the_layer() -> None:
-    layer = {"absorption": "layer", "sides": "rigid", "bottom": "rigid", "x_min": "absorbing"}
-    described = simulation(boundaries=layer)
-    plans = on_threads(4, lambda ranks: make_plan(described, CPU, ranks))
-    counts = on_threads(4, lambda ranks: sum(len(one.point) for one in plans[ranks.rank].layer_points))
-    assert min(plan.layer_masks.any() for plan in plans) == 0 and 0 in counts and max(counts) > 0
-
-
 def test_a_part_takes_its_part_of_the_memory() -> None:
     described = simulation(domain={**BASIN["domain"], "x": [-2400, 2400]}, solver={**BASIN["solver"], "degree": 4})
     whole = make_plan(described, CPU)
@@ -224,19 +209,6 @@ def test_the_report_is_what_the_ranks_have(tmp_path: Path, read: bool) -> None:
             plan.element_count, len(plan.border.with_rank), sent,
         )  # fmt: skip
         assert share.work >= share.units
-
-
-def test_too_many_ranks_are_refused_on_all() -> None:
-    small = simulation(solver={**BASIN["solver"], "max_frequency": 1.0})
-    told = []
-
-    def work(ranks: Any) -> None:
-        with pytest.raises(InputError, match="start fewer ranks"):
-            make_plan(small, CPU, ranks)
-        told.append(ranks.rank)
-
-    on_threads(64, work)
-    assert len(told) == 64
 
 
 # --- steps without MPI, on both devices

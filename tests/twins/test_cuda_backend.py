@@ -9,7 +9,6 @@ import sys
 import threading
 import weakref
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -17,14 +16,12 @@ import pytest
 from fake_cupy import PROPERTIES, fake_cupy
 from lithowave import forks
 from lithowave.backends import (
-    MOST_BUFFERS,
     STAGED_BYTES,
     CpuBackend,
     CudaBackend,
     cuda_driver,
     make_backend,
     map_geometry,
-    merged_axes,
 )
 from lithowave.backends import cuda as cuda_program
 from lithowave.errors import InputError, KernelBuildError, MissingPackageError, ResourceError, SelfCheckError
@@ -100,15 +97,6 @@ def test_facts_name_the_device_and_all_versions(backend):
     assert set(facts["cuda"]) == {"capability", "driver", "driver_cuda", "runtime", "cupy", "nvrtc"}
     assert all(value for name, value in facts["cuda"].items() if name != "driver")
     assert CpuBackend("double", 1).facts()["threads"] == 1
-
-
-def test_the_memory_of_a_field_is_known_before(any_backend, monkeypatch):
-    asked = []
-    if any_backend.name == "cuda":
-        zeroed = any_backend._zeroed
-        monkeypatch.setattr(any_backend, "_zeroed", lambda size: asked.append(size) or zeroed(size))
-    field = any_backend.field(SHAPE, HALO)
-    assert any_backend.field_bytes(SHAPE, HALO) == (asked[0] if asked else field.nbytes)
 
 
 # --- arrays
@@ -236,15 +224,6 @@ def test_pieces_that_do_not_arrive_are_noticed(cupy, monkeypatch) -> None:
         next(pending.pieces())
 
 
-def test_buffers_are_used_again(cupy) -> None:
-    backend = CudaBackend()
-    array = backend.zeros(10)
-    for number in range(3 * MOST_BUFFERS):
-        backend.assign(array, number)
-    assert cupy.state["pinned"] == MOST_BUFFERS
-    assert (backend.download(array) == 3 * MOST_BUFFERS - 1).all()
-
-
 @pytest.mark.parametrize("precision", ["single", "double"])
 @pytest.mark.parametrize("halo", [0, 1, 4, 8, 32])
 @pytest.mark.parametrize("name", ["fake", pytest.param("device", marks=pytest.mark.gpu)])
@@ -256,16 +235,6 @@ def test_rows_of_fields_are_aligned(request, name, halo, precision) -> None:
     assert first % 128 == 0 and field.strides[0] % 128 == 0 and field.strides[1] % 128 == 0
     assert field.strides[2] == field.itemsize and field.strides[0] == SHAPE[1] * field.strides[1]
     assert field.data.ptr - field.data.mem.ptr >= field.itemsize * max(1, 128 // field.itemsize - halo)
-
-
-def test_axes_are_merged() -> None:
-    assert merged_axes((2, 3, 4), (48, 16, 4), 4) == (96, [])
-    assert merged_axes((2, 3, 4), (384, 128, 4), 4) == (16, [(6, 128)])
-    assert merged_axes((2, 3, 4), (512, 128, 4), 4) == (16, [(2, 512), (3, 128)])
-    assert merged_axes((3, 4), (64, 8), 4) == (4, [(3, 64), (4, 8)])
-    assert merged_axes((), (), 8) == (8, []) and merged_axes((1, 1), (99, 99), 8) == (8, [])
-    with pytest.raises(ValueError, match="reversed or repeated"):
-        merged_axes((3,), (-8,), 8)
 
 
 # --- launches
@@ -303,16 +272,6 @@ def test_a_launch_hands_over_the_values(cupy, monkeypatch) -> None:
         program.launch("tell", (1,), (1,), {"told": told, "number": 1})
     with pytest.raises(KernelBuildError, match=r"has no kernel say; it has: add_one, tell, fail"):
         program.launch("say", (1,), (1,), {})
-
-
-def test_structs_of_the_wrong_size_are_refused(cupy, monkeypatch) -> None:
-    monkeypatch.setattr(cuda_program, "parameter_sizes", lambda function: [8, 4, 4, 16])
-    backend = CudaBackend()
-    arguments = {"told": backend.zeros(5, np.float64), "number": 0.5, "whole": 1, "pair": bytes(12)}
-    program = backend.program("sample_kernels", "add_one.cu", {})
-    with pytest.raises(TypeError, match=r"kernel tell: .*\[8, 4, 4, 16\] bytes.*Pair pair: 12"):
-        program.launch("tell", (1,), (1,), arguments)
-    program.launch("tell", (1,), (1,), arguments | {"pair": bytes(16)})
 
 
 def test_repeated_calls_run_capture_and_replay(cupy) -> None:
@@ -354,26 +313,6 @@ def test_a_graph_without_all_kernels_is_refused(cupy, monkeypatch) -> None:
             continue
         with pytest.raises(SelfCheckError, match=f"CUDA graph has {captured} kernels; its function launched 2"):
             step()
-
-
-def test_kernels_of_a_graph_are_counted(monkeypatch) -> None:
-    def get_nodes(_graph, nodes, count) -> int:
-        count._obj.value = 3
-        if nodes is not None:
-            nodes[:] = [1, 2, 3]
-        return 0
-
-    def get_type(node, kind) -> int:
-        kind._obj.value = {1: 0, 2: 1, 3: 0}[node.value]
-        return 0
-
-    monkeypatch.setattr(cuda_driver, "driver_library", lambda: None)
-    assert cuda_driver.kernel_nodes(5) is None
-    library = SimpleNamespace(cuGraphGetNodes=get_nodes, cuGraphNodeGetType=get_type)
-    monkeypatch.setattr(cuda_driver, "driver_library", lambda: library)
-    assert cuda_driver.kernel_nodes(5) == 2 and cuda_driver.kernel_nodes(0) is None
-    library.cuGraphGetNodes = lambda *_: 1
-    assert cuda_driver.kernel_nodes(5) is None
 
 
 def test_nothing_is_collected_in_a_capture(cupy) -> None:
@@ -424,12 +363,6 @@ def test_buffers_stay_until_their_copies_are_done(cupy, monkeypatch) -> None:
     assert not events
 
 
-def test_the_cpu_repeats_without_capture() -> None:
-    def step() -> None: ...
-
-    assert CpuBackend().capture_graph(step) is step
-
-
 # --- maps for the copy engine
 
 
@@ -466,13 +399,6 @@ def test_the_fastest_backend_is_taken(cupy, monkeypatch) -> None:
     assert make_backend("auto", "single").name == "cpu"
     with pytest.raises(InputError, match="compute.backend: gpu is not a backend. Allowed: auto, cpu, cuda"):
         make_backend("gpu", "single")
-
-
-def test_what_the_device_offers(cupy) -> None:
-    backend = make_backend("cuda", "double")
-    assert (backend.device, backend.capability, backend.multiprocessors) == ("Paper GPU", (9, 0), 4)
-    assert backend.dtype == np.float64 and backend.threads == 1 and backend.scalar(1).dtype == np.float64
-    assert 2.5e9 < backend.free_memory() < 3e9
 
 
 def test_cupy_is_missing(monkeypatch) -> None:

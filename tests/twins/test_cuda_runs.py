@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
 import subprocess
@@ -17,11 +16,9 @@ import pytest
 
 import lithowave as lw
 from cuda_devices import DEVICES, emulate
-from lithowave.backends import make_backend
 from lithowave.errors import ResourceError
 from lithowave.output import DESCRIPTION, FOLDER, fingerprint, load_snapshots, open_checkpoint
 from lithowave.run import restart_run, run_simulation
-from lithowave.solvers.interface import Schedule
 from slow_variants import slow_except
 from small_run import (
     after_steps,
@@ -36,7 +33,6 @@ from small_run import (
 )
 from verification_tools import relative_l2
 
-plan_module = importlib.import_module("lithowave.solvers.finite_difference.plan")
 CHINO_HILLS = Path(__file__).parents[2] / "examples" / "chino_hills" / "chino_hills.yaml"
 LIMITS = {"single": 1e-5, "double": 1e-12}
 ACCELERATION = 5  # times the limit: it is the difference of two velocities, and so of their rounding
@@ -197,18 +193,6 @@ def test_a_run_with_attenuation_goes_on_on_another_device(
     assert_close(tmp_path / "run", tmp_path / "whole", LIMITS["single"])
 
 
-def test_a_restart_on_no_device_at_all_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    stop_at(monkeypatch, 60)
-    result_of(run_simulation, small(tmp_path), tmp_path / "run")
-    assert "compute.backend" in lithowave("restart", tmp_path / "run", "--backend", "gpu", status=2)
-    assert report_of(tmp_path / "run")["exit_state"] == "stopped"
-
-
-def test_a_checkpoint_belongs_to_a_description_on_any_device() -> None:
-    on_cpu, on_cuda = "compute: {backend: cpu, threads: 2}", "compute: {backend: cuda}"
-    assert fingerprint(on_cpu) == fingerprint(on_cuda) != fingerprint("compute: {backend: cuda, precision: double}")
-
-
 @pytest.mark.slow
 def test_one_pass_over_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, device: str) -> None:
     """A step in one pass where the grid has room for it: close to the CPU, and stopped and gone on with to the bit."""
@@ -304,18 +288,6 @@ def test_what_does_not_fit_is_refused_with_figures(tmp_path: Path, monkeypatch: 
     assert not folder.exists()
 
 
-def test_an_instability_is_told_with_its_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, device: str) -> None:
-    def too_long(stable: float, *_: Any) -> Schedule:
-        return Schedule(1.5 * stable, stable, sampling_interval=1.5 * stable, sample_count=400)
-
-    monkeypatch.setattr(plan_module, "make_schedule", too_long)
-    folder = tmp_path / "run"
-    text = lithowave("run", write_small(tmp_path), "--output", folder, "--backend", "cuda", status=1)
-    assert "error: unstable at step" in text and " m/s near (" in text and "vp = 5000 m/s" in text
-    report = report_of(folder)
-    assert report["exit_state"] == "failed" and "unstable" in report["error"] and report["failed_at_step"] < 400
-
-
 # --- check
 
 
@@ -331,17 +303,6 @@ def test_check_tells_both_memories(tmp_path: Path, device: str) -> None:
         "output.checkpoint=null", "output.snapshots=[]"
     )))  # fmt: skip
     assert without["memory_bytes"] < report["memory_bytes"], "a checkpoint passes through main memory"
-
-
-def test_check_tells_what_is_missing_for_a_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def make(name: str, precision: str, threads: int | None = None, *_ranks: Any) -> Any:
-        if name == "cuda":
-            raise ResourceError("no NVIDIA driver was found.")
-        return make_backend(name, precision, threads)
-
-    monkeypatch.setattr("lithowave.run.check.make_backend", make)
-    text = lithowave("check", write_small(tmp_path), *settings("compute.backend=cuda"), status=1)
-    assert "23 x 23 x 14 = 7,406 points" in text and "PROBLEM  no NVIDIA driver was found." in text
 
 
 # --- on a device

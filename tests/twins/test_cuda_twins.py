@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import inspect
 import itertools
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,10 +12,9 @@ import pytest
 import lithowave as lw
 from cuda_devices import DEVICES, closeness, make_device, rounding
 from finite_difference_plans import plan_on_grid, uniform_solver
-from lithowave.backends import kernel_signatures, make_backend
+from lithowave.backends import make_backend
 from lithowave.errors import InputError
 from lithowave.solvers.finite_difference import (
-    ARGUMENTS,
     FIELDS,
     LAWS,
     PACKAGE,
@@ -26,12 +23,9 @@ from lithowave.solvers.finite_difference import (
     axis_layers,
     bricks_of,
     choose_attenuation,
-    kernels,
     smoothing_of,
     uniform_simulation,
 )
-from lithowave.solvers.finite_difference import kernels as boundary_kernels
-from lithowave.solvers.finite_difference import kernels as point_kernels
 from lithowave.solvers.finite_difference.plan import plan
 from slow_variants import slow_except
 
@@ -464,25 +458,3 @@ def test_largest_magnitude(twins: Any, value: float) -> None:
             assert found.max() == np.float32(7.5)
         else:
             assert not np.isfinite(found).all()
-
-
-def test_argument_lists_are_those_of_the_twins() -> None:
-    """The lists in `arguments.py` are the parameters of the CPU kernels, and every CUDA kernel has its place there."""
-    known = vars(kernels) | vars(boundary_kernels) | vars(point_kernels)
-    for name, arguments in ARGUMENTS.items():
-        assert tuple(inspect.signature(known[name].py_func).parameters) == arguments, name
-    folder = Path(inspect.getfile(kernels)).parent
-    found = {name for path in folder.glob("*.cu") for name in kernel_signatures(path.read_text())}
-    assert found == {*ARGUMENTS, "one_pass", "clear_counts"}
-
-
-def test_wrong_calls_are_refused() -> None:
-    device = make_device("emulated", "single")
-    kernel = device.kernels(PACKAGE, order=4)
-    with pytest.raises(TypeError, match="takes 13 arguments"):
-        kernel.surface_peaks(1, 2, 3)
-    the_plan = dataclasses.replace(case_plan("interior", 4, "single"), passes="two")
-    solver = uniform_solver(the_plan, device)
-    solver.fields_by_name["vy"] = device.field(the_plan.padded_shape(), 2, np.float64)
-    with pytest.raises(TypeError, match="vy"):
-        solver.update_velocity()

@@ -132,15 +132,6 @@ ANISOTROPIC = {
 
 
 @pytest.mark.slow
-def test_waves_leave_layers_of_anisotropic_media() -> None:
-    """Of three kinds in one box: measured 1.0e-3 of the largest velocity after 1,500 steps, 2.8e-5 after 3,000."""
-    layers = [{"top": -450.0 * n, **ANISOTROPIC[name]} for n, name in enumerate(ANISOTROPIC)]
-    found = speeds(thin_box((900, 450, -1350), {"layers": layers}), 3_000)
-    assert found[len(found) // 2 :].max() < 2e-3
-    assert found[-1] < 6e-5
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("medium", ANISOTROPIC)
 def test_waves_leave_an_anisotropic_medium_for_ever(medium: str) -> None:
     """Measured after 20,000 steps: 3.7e-10 (vti), 5.1e-10 (hti), 2.4e-10 (orthorhombic)."""

@@ -12,7 +12,6 @@ import pytest
 
 import lithowave as lw
 from lithowave.mesh import face_vertices, write_gmsh
-from lithowave.run import check_simulation
 from water_waves import explosion_velocities
 
 FOLDER = Path(__file__).parents[2] / "examples" / "salt"
@@ -60,23 +59,6 @@ def volumes_of_formulas(geometry) -> np.ndarray:
     return np.bincount(material.ravel(), minlength=6) * whole / material.size
 
 
-def test_the_ground(scripts):
-    geometry, _ = scripts
-    x, y = np.meshgrid(np.linspace(*geometry.X, 91), np.linspace(*geometry.Y, 91))
-    depths = np.array([geometry.interface(number, x, y) for number in range(len(geometry.LEVELS))])
-    assert (depths[0] == 0).all() and depths[-1] == pytest.approx(geometry.BOTTOM)
-    assert (np.diff(depths, axis=0) < -300).all()
-    z = np.linspace(geometry.BOTTOM, 0, 211)[:, None, None]
-    inside = geometry.salt(x, y, z) < 0
-    assert not inside[:, [0, -1]].any() and not inside[:, :, [0, -1]].any() and not inside[[0, -1]].any()
-    assert not (inside & (z > depths[1] - 300)).any()
-    # It overhangs: below salt there is ground, in more places than salt all the way down to the foot.
-    top = np.where(inside, z, -np.inf).max(axis=0)
-    foot = np.where(inside, z, np.inf).min(axis=0)
-    there = inside.any(axis=0)
-    assert (foot[there] > -3000).mean() > 0.5 and top.max() > -1300 and foot.min() < -3800
-
-
 def test_the_mesh_has_the_shape_of_the_formulas(scripts):
     geometry, make_mesh = scripts
     mesh = make_mesh.sized(60_000)
@@ -105,21 +87,6 @@ def test_the_example_is_accepted_without_a_warning(scripts, tmp_path):
     assert places.shape == (192, 3) and np.diff(places[:, 0]) == pytest.approx(50.0) and (places[:, 2] == -5).all()
     assert sum(places[:, 0]) == pytest.approx(0.0, abs=1e-6)
     assert simulation.shortest_wavelength == pytest.approx(1500 / 3.1)
-
-
-@pytest.mark.slow
-def test_the_readme_has_the_numbers_of_the_mesh(scripts, tmp_path):
-    _, make_mesh = scripts
-    mesh = make_mesh.sized(make_mesh.ELEMENTS)
-    text = " ".join((FOLDER / "README.md").read_text(encoding="utf-8").split())
-    for name, count in zip(mesh.groups, np.bincount(mesh.materials), strict=True):
-        assert re.search(rf"\| `{name}` \|.* {count:,} \|", (FOLDER / "README.md").read_text(encoding="utf-8"))
-    path = write_gmsh(tmp_path / "salt.msh", mesh)
-    report = check_simulation(lw.Simulation.from_file(FILE, {"solver.mesh": str(path)}), measure=False)
-    assert f"{report.plan['element_count']:,} tetrahedra" in text
-    *first, last = (cluster["elements"] for cluster in report.plan["clusters"])
-    assert f"four clusters, of {', '.join(f'{count:,}' for count in first)} and {last:,} elements" in text
-    assert f"by a factor of {report.plan['local_time_step_gain']:.1f}" in text
 
 
 @pytest.mark.slow

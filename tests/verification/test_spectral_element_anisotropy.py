@@ -7,13 +7,9 @@ import pytest
 
 from exact_solutions.christoffel import AnisotropicWave, christoffel_waves
 from lithowave.media import rotated_stiffness, rotation_to, thomsen_stiffness
-from lithowave.physics import isotropic_stiffness, lame_moduli
 from slow_variants import slow_except
 from spectral_element_boxes import (
     RHO,
-    ROCK,
-    VP,
-    VS,
     box_mesh,
     drive,
     harmonic,
@@ -90,21 +86,6 @@ def test_speeds_and_polarizations(name: str) -> None:
     assert max(speed_errors) <= 1e-4
     assert max(angles) <= 1e-4
     assert max(errors) <= 1e-3
-
-
-def test_christoffel_waves_of_isotropic_and_tilted_media() -> None:
-    slow, fast, compressional = christoffel_waves(ROCK, RHO, (1, 2, -2))
-    assert (slow.speed, fast.speed, compressional.speed) == pytest.approx((VS, VS, VP), rel=1e-12)
-    assert abs(compressional.polarization @ (1, 2, -2)) == pytest.approx(3.0)
-    waves = christoffel_waves(TILTED, 2500.0, (0.4, -0.5, 0.75))
-    assert [wave.speed for wave in waves] == pytest.approx([2200.0, 2200.0, 4000.0])
-    across = christoffel_waves(TILTED, 2500.0, np.cross((0.4, -0.5, 0.75), (0, 0, 1)))
-    expected = [2200.0, 2200.0 * np.sqrt(1.3), 4000.0 * np.sqrt(1.44)]
-    assert [wave.speed for wave in across] == pytest.approx(expected)
-    with pytest.raises(ValueError, match="direction"):
-        christoffel_waves(TILTED, 2500.0, (0, 0, 0))
-    with pytest.raises(ValueError, match="squared speed"):
-        christoffel_waves(isotropic_stiffness(*lame_moduli(VP, VS, RHO)) - 4e10 * np.eye(6), RHO, (1, 0, 0))
 
 
 @pytest.mark.parametrize("shape", slow_except(["triquadratic"], ["affine", "triquadratic"]))

@@ -200,14 +200,3 @@ def test_no_axis_is_special(kind: str, turn: int) -> None:
     back = np.stack([other[:, (n - turn) % 3] for n in range(3)], axis=1)
     assert np.abs(straight).max() > 0
     assert relative_l2(back, straight) < 1e-11
-
-
-@pytest.mark.slow
-def test_single_and_double_precision_agree() -> None:
-    source = {"position": [-310.0, 190.0, -440.0], "moment_tensor": {"xz": 1e13}, "time_function": PULSE}
-    receivers = [[420.0, -260.0, 0.0], [100.0, 300.0, -900.0]]
-    double, single = (
-        velocities(box([source], receivers, compute={"precision": precision, "threads": 1}))[1]
-        for precision in ("double", "single")
-    )
-    assert 0 < relative_l2(single, double) < 1e-4
