@@ -9,12 +9,11 @@ import numpy as np
 import pytest
 
 import lithowave as lw
-from lithowave.description import Checkpoint
 from lithowave.errors import InputError
 from lithowave.figures import plot_run, style
 from lithowave.globe_coordinates import RADIUS, angular_distance, azimuths, propagation_azimuths
 from lithowave.output import load_peak_motion, load_seismograms, load_snapshots
-from lithowave.run import check_simulation, restart_run
+from lithowave.run import check_simulation
 from small_chunk import CENTER, SOURCE, STATIONS, small_chunk
 
 pytestmark = pytest.mark.filterwarnings("ignore::lithowave.LithowaveWarning")
@@ -170,27 +169,6 @@ def test_the_report_names_the_chunk_and_its_distances(run):
     for words in ("center at longitude 179, latitude -18", "Longitude (°)", "Epicentral distance (°)"):
         assert words in text
     assert "Epicentral distance (km)" not in text and "x = y = 0" not in text
-
-
-class Failing(lw.Callback):
-    """A run that fails after a checkpoint."""
-
-    def __call__(self, solver, clock):
-        if clock.time > 60.0:
-            raise RuntimeError("stopped here")
-
-
-def test_a_restarted_run_writes_the_same_snapshots(run, tmp_path):
-    simulation = small_chunk(tmp_path / "out")
-    output = simulation.output.model_copy(update={"checkpoint": Checkpoint(interval=40.0), "formats": []})
-    with pytest.raises(RuntimeError, match="stopped here"):
-        simulation.model_copy(update={"output": output}).run(callbacks=[Failing()])
-    restart_run(tmp_path / "out")
-    for path in (run / "snapshots").iterdir():
-        with load_snapshots(path) as whole, load_snapshots(tmp_path / "out" / "snapshots" / path.name) as resumed:
-            assert np.array_equal(whole.times, resumed.times)
-            for step in range(len(whole)):
-                assert np.array_equal(whole.read(step, "velocity"), resumed.read(step, "velocity"))
 
 
 PROBLEMS = [

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,11 +13,10 @@ import lithowave as lw
 from gmsh_files import write_gmsh as write_hexahedra
 from lithowave.errors import InputError
 from lithowave.mesh import HexahedralMesh, layered_box, split_hexahedra, write_gmsh
-from lithowave.run import check_simulation, restart_run, run_simulation
+from lithowave.run import check_simulation
 from lithowave.solvers import load_method
 from lithowave.solvers.spectral_element import built_box, built_mesh
 from reference_backend import CPU
-from small_run import assert_same_results, result_of
 from verification_tools import relative_l2, velocities
 
 SE, DG = "spectral_element", "discontinuous_galerkin"
@@ -204,25 +201,3 @@ def test_without_a_frequency_that_of_the_sources_counts(tmp_path: Path) -> None:
     found = imported(tmp_path, solver={"max_frequency": None})
     highest = found.sources[0].time_function.maximum_frequency()
     assert plan_of(found).layer.frequency == pytest.approx(0.5 * highest)
-
-
-@pytest.mark.parametrize("method", [SE, pytest.param(DG, marks=pytest.mark.slow)])
-def test_a_restart_gives_the_same_bits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str) -> None:
-    """The checkpoint has the memory variables of the layer."""
-    mesh, sides = (box(), {"surfaces": EACH, "boundaries": ONE_SIDE}) if method == SE else (split_hexahedra(box()), {})
-    output = {"sampling_interval": 0.02, "snapshots": {"interval": 0.2, "volume": True}, "peak_motion": True}
-    compute = content()["compute"] if method == SE else SINGLE  # compiled by other tests
-    simulation = imported(tmp_path, mesh, method, compute=compute, duration=0.6, output=output, **sides)
-    run_simulation(simulation, tmp_path / "whole")
-    kind = load_method(method).Solver
-    advance, last = kind.advance, 2 * plan_of(simulation).schedule.steps // 3
-
-    def advance_and_signal(solver: Any, step: int) -> None:
-        advance(solver, step)
-        if step == last:
-            os.kill(os.getpid(), signal.SIGTERM)
-
-    monkeypatch.setattr(kind, "advance", advance_and_signal)
-    assert not result_of(run_simulation, simulation, tmp_path / "run").complete
-    assert restart_run(tmp_path / "run").complete
-    assert_same_results(tmp_path / "run", tmp_path / "whole")

@@ -168,21 +168,6 @@ def test_a_signal_from_outside(tmp_path):
     assert (folder / CHECKPOINT).exists() and "by SIGTERM" in output
 
 
-@pytest.mark.parametrize("quantity", ["displacement", "velocity"])
-def test_stopped_again_and_again(tmp_path, monkeypatch, quantity):
-    simulation = lw.Simulation.from_file(write_small(tmp_path), {"output.quantity": quantity})
-    run_simulation(simulation, tmp_path / "whole")
-    stop_at(monkeypatch, 1, 2, 50, 79)
-    folder = tmp_path / "run"
-    result = result_of(run_simulation, simulation, folder)
-    parts = 0
-    while not result.complete:
-        parts += 1
-        result = result_of(restart_run, folder)
-    assert parts == 4
-    assert_same_results(folder, tmp_path / "whole")
-
-
 def test_ctrl_c_is_told_apart(tmp_path, monkeypatch):
     before = signal.getsignal(signal.SIGINT)
     stop_at(monkeypatch, 30, number=signal.SIGINT)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,10 +14,8 @@ from hexahedra_boxes import apart, cubes, merged
 from lithowave.errors import InputError
 from lithowave.mesh import HexahedralMesh, layered_box
 from lithowave.output import load_snapshots
-from lithowave.run import restart_run, run_simulation
-from lithowave.solvers.spectral_element import SpectralElementSolver
-from slow_variants import slow_except
-from small_run import assert_same_results, lithowave, result_of
+from lithowave.run import run_simulation
+from small_run import lithowave
 from verification_tools import make, relative_l2, velocities
 
 DATA = Path(__file__).parents[1] / "data" / "hexahedra"
@@ -264,27 +260,6 @@ def everything(folder: Path, **changes: object) -> lw.Simulation:
     }  # fmt: skip
     domain = {**content()["domain"], "topography": hill(folder)}
     return small(domain=domain, output=output, receivers=[{"name": "A", "position": [330, 250]}], **changes)
-
-
-@pytest.mark.parametrize("absorption", slow_except(["stacey"], ["stacey", "layer"]))
-def test_restart_gives_the_same_bits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, absorption: str) -> None:
-    boundaries = {"absorption": absorption} | ({"layer": {"elements": 2}} if absorption == "layer" else {})
-    simulation = everything(tmp_path, boundaries=boundaries)
-    run_simulation(simulation, tmp_path / "whole")
-    advance = SpectralElementSolver.advance
-
-    def advance_and_signal(solver: SpectralElementSolver, step: int) -> None:
-        advance(solver, step)
-        if step + 1 in (1, 2, 30, 71):
-            os.kill(os.getpid(), signal.SIGTERM)
-
-    monkeypatch.setattr(SpectralElementSolver, "advance", advance_and_signal)
-    result, parts = result_of(run_simulation, simulation, tmp_path / "run"), 0
-    while not result.complete:
-        parts += 1
-        result = result_of(restart_run, tmp_path / "run")
-    assert parts == 4
-    assert_same_results(tmp_path / "run", tmp_path / "whole")
 
 
 def test_snapshots_and_peaks_are_finite_where_there_is_ground(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import lithowave as lw
+from fake_ranks import on_ranks
 from lithowave.errors import InputError
 from lithowave.run import (
     TRANSPORTS,
@@ -181,6 +182,20 @@ def test_a_survey_has_no_ranks(tmp_path: Path) -> None:
 def test_more_ranks_than_can_have_something_are_refused(method: str) -> None:
     with pytest.raises(InputError, match=r"5000"):
         check_simulation(simulation(method), measure=False, ranks=5000)
+
+
+FINER = {"finite_difference": 40.0, "spectral_element": 180.0, "discontinuous_galerkin": 200.0}  # spacing, m
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_rank_of_eight_takes_an_eighth_of_the_memory(method: str) -> None:
+    """That of the arrays, and that of the plan itself."""
+    case = simulation(method, solver={"method": method, **SOLVERS[method], "spacing": FINER[method]})
+    package = load_method(method)
+    whole = package.plan(case, CPU)
+    for part in on_ranks(8, lambda ranks: package.plan(case, CPU, ranks)):
+        assert part.memory_bytes(CPU) <= 1.4 / 8 * whole.memory_bytes(CPU)
+        assert part.plan_bytes() <= 1.4 / 8 * whole.plan_bytes()
 
 
 def test_memory_is_that_of_a_rank(monkeypatch: pytest.MonkeyPatch) -> None:

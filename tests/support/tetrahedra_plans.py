@@ -91,12 +91,6 @@ def random_clusters(mesh: TetrahedralMesh, most: int = 2, seed: int = 0) -> np.n
     return np.minimum(found, most)
 
 
-def layered_clusters(mesh: TetrahedralMesh, width: float, most: int = 2) -> np.ndarray:
-    """Clusters that rise with depth, one in each `width`, m."""
-    depth = -mesh.element_vertices()[..., 2].max(axis=1)
-    return limit_cluster_jumps(np.clip(depth / width, 0, most).astype(np.int64), element_neighbors(mesh))
-
-
 def element_neighbors(mesh: TetrahedralMesh) -> np.ndarray:
     """(elements, 4): -1 for none."""
     return np.where(mesh.neighbors >= 0, mesh.neighbors // 4, -1)

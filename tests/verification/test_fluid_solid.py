@@ -7,29 +7,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from exact_solutions.fluid_solid import (
-    COMPONENTS,
-    AnalyticPulse,
-    Harmonic,
-    InterfaceField,
-    Medium,
-    scattered_field,
-)
-from exact_solutions.interface_waves import (
-    guided_wave,
-    rayleigh_speed,
-    rayleigh_wave,
-    scholte_speed,
-    scholte_wave,
-    stoneley_speed,
-    stoneley_wave,
-)
+from exact_solutions.fluid_solid import COMPONENTS, Harmonic, InterfaceField, Medium, scattered_field
+from exact_solutions.interface_waves import rayleigh_speed, rayleigh_wave, scholte_speed, scholte_wave
 
 WATER = Medium(1500.0, 0.0, 1000.0)
 ROCK = Medium(5000.0, 2900.0, 2600.0)
 SEDIMENT = Medium(1700.0, 300.0, 1800.0)
 SALT = Medium(4500.0, 2500.0, 2100.0)
-HEAVY, LIGHT = Medium(0.9**0.5, 0.3**0.5, 10.0), Medium(3.0**0.5, 1.0, 1.0)
+LIGHT = Medium(3.0**0.5, 1.0, 1.0)
 # An inclined plane of incidence: rotations about z, then y, then x.
 TURNED = np.array([[0.36, 0.48, -0.8], [-0.8, 0.6, 0.0], [0.48, 0.64, 0.6]])
 PLACE = (30.0, -20.0, 50.0)
@@ -51,9 +36,6 @@ FIELDS = {
     "P beyond both angles": (
         scattered_field(np.sin(1.0) / 1500, WATER, ROCK, Harmonic(60.0), origin=PLACE, axes=TURNED), WATER, ROCK,
     ),
-    "P beyond both angles, pulse": (
-        scattered_field(np.sin(1.0) / 1500, WATER, ROCK, AnalyticPulse(0.05)), WATER, ROCK,
-    ),
     "SV beyond the P angle": (
         scattered_field(np.sin(0.8) / 2900, WATER, ROCK, Harmonic(60.0), "lower SV"), WATER, ROCK,
     ),
@@ -62,13 +44,7 @@ FIELDS = {
                    replace(ROCK, vs=0.0)),
     "free surface": (scattered_field(np.sin(0.5) / 5000, None, ROCK, ricker, "lower P"), None, ROCK),
     "Scholte": (scholte_wave(WATER, SEDIMENT, 40.0), WATER, SEDIMENT),
-    "Scholte pulse, fluid below": (
-        guided_wave(scholte_speed(WATER, ROCK), WATER, ROCK, AnalyticPulse(0.05), origin=PLACE,
-                    axes=((1, 0, 0), (0, -1, 0), (0, 0, -1))), WATER, ROCK,
-    ),
     "Rayleigh": (rayleigh_wave(ROCK, 300.0), None, ROCK),
-    "Stoneley": (stoneley_wave(Medium(948.7, 547.7, 10000.0), Medium(1732.1, 1000.0, 1000.0), 60.0),
-                 Medium(948.7, 547.7, 10000.0), Medium(1732.1, 1000.0, 1000.0)),
 }  # fmt: skip
 
 
@@ -145,8 +121,6 @@ def test_speeds_of_interface_waves_are_the_known_ones():
     assert rayleigh_speed(3.0**0.5, 1.0) == pytest.approx(np.sqrt(2.0 - 2.0 / 3.0**0.5), rel=1e-15)
     # Wilcox, Stadler, Burstedde & Ghattas 2010 (Journal of Computational Physics 229, 9373), to their accuracy.
     assert scholte_speed(Medium(1.0, 0.0, 1.0), LIGHT) == pytest.approx(0.7110017230197, rel=3e-12)
-    assert stoneley_speed(HEAVY, LIGHT) == pytest.approx(0.546981324213884, rel=2e-15)
-    assert stoneley_speed(LIGHT, HEAVY) == pytest.approx(0.546981324213884, rel=2e-15)
     # Roots of γ_f (4 γ_α γ_β − (2 − ξ)²) = (ρ_f/ρ_s) ξ² γ_α, bisected with 40 decimals.
     assert scholte_speed(Medium(1.0, 0.0, 1.0), LIGHT) == pytest.approx(0.71100172301858125236, rel=1e-14)
     assert scholte_speed(WATER, ROCK) == pytest.approx(1492.76040146862238122, rel=1e-14)
