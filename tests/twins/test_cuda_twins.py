@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -44,8 +45,8 @@ CASES = {
 RANGES = {"density": (1800.0, 3000.0), "c11": (6e10, 9e10), "c22": (6e10, 9e10), "c33": (6e10, 9e10)}
 
 
-def case_plan(case: str, order: int, precision: str) -> Any:
-    shape, closed, cells = CASES[case]
+def case_plan(case: str, order: int, precision: str, cases: Mapping[str, Any] = CASES) -> Any:
+    shape, closed, cells = cases[case]
     faces = dict.fromkeys(ALL, "absorbing") | closed
     layers = tuple(
         tuple(cells if faces[f"{axis}_{side}"] == "absorbing" else 0 for side in ("min", "max")) for axis in "xyz"
@@ -210,20 +211,18 @@ PASS_CASES = {
         itertools.product(PASS_CASES, [2, 4], LAWS),
     ),
 )
-def test_one_pass(kind: str, case: str, order: int, law: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_pass(kind: str, case: str, order: int, law: str) -> None:
     """Steps in one pass over memory are those of the CPU, and can be stopped and gone on with; in the layers of soft
     ground, too."""
-    monkeypatch.setitem(CASES, case, PASS_CASES[case])
-    plan = case_plan(case, order, "single")
+    plan = case_plan(case, order, "single", PASS_CASES)
     compare_one_pass(kind, in_soft_ground(plan) if case == "surface" else plan, law)
 
 
 @pytest.mark.parametrize("kind", DEVICES)
 @pytest.mark.parametrize("passes", ["one", "two"])
-def test_material_of_equal_columns(kind: str, passes: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_material_of_equal_columns(kind: str, passes: str) -> None:
     """In a layered medium all tiles but those at the far ends read the material of one column of tiles."""
-    monkeypatch.setitem(CASES, "surface", PASS_CASES["surface"])
-    the_plan = dataclasses.replace(case_plan("surface", 4, "single"), law="transverse")
+    the_plan = dataclasses.replace(case_plan("surface", 4, "single", PASS_CASES), law="transverse")
     device = make_device(kind, "single")
     cuda = uniform_solver(dataclasses.replace(the_plan, passes=passes), device)
     cuda.step.kernels = device.kernels(PACKAGE, order=4, law=the_plan.law_fields, equal_columns=True)
@@ -250,11 +249,8 @@ def test_material_of_equal_columns(kind: str, passes: str, monkeypatch: pytest.M
     ("case", "order", "law"),
     slow_except([("whole", 4, "isotropic")], itertools.product(["whole", "surface"], [2, 4], LAWS)),
 )
-def test_one_pass_with_attenuation(
-    kind: str, case: str, order: int, law: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(CASES, case, PASS_CASES[case])
-    compare_one_pass(kind, attenuating(case_plan(case, order, "single"), "coarse"), law)
+def test_one_pass_with_attenuation(kind: str, case: str, order: int, law: str) -> None:
+    compare_one_pass(kind, attenuating(case_plan(case, order, "single", PASS_CASES), "coarse"), law)
 
 
 def compare_one_pass(kind: str, case: Any, law: str) -> None:
