@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import signal
 from pathlib import Path
 
 import numpy as np
@@ -13,24 +11,11 @@ import pytest
 import lithowave as lw
 from growing_motion import SOLVERS, closed_box, grow
 from lithowave.errors import InstabilityError
-from lithowave.run import restart_run
-from lithowave.solvers import Clock
+from lithowave.run import check_simulation, restart_run
 from mpi_runs import on_ranks, write_description
-from small_run import log_of, report_of, result_of
+from small_run import StopAt, log_of, report_of, result_of
 
 BEGIN = 1.5  # s
-
-
-def stop_at(monkeypatch: pytest.MonkeyPatch, time: float) -> None:
-    """From now on runs in this process get SIGTERM at this time, s."""
-    tick = Clock.tick
-
-    def tick_and_stop(clock: Clock) -> None:
-        tick(clock)
-        if clock.time - clock.time_step < time <= clock.time:
-            os.kill(os.getpid(), signal.SIGTERM)
-
-    monkeypatch.setattr(Clock, "tick", tick_and_stop)
 
 
 def assert_reported(text: str) -> None:
@@ -84,11 +69,11 @@ def test_growth_that_began_before_a_restart_is_found(
     middle, end = BEGIN + np.log(5) / 3, BEGIN + np.log(25) / 3
     simulation = lw.Simulation(**closed_box(method))
     grow(BEGIN, end, replace=monkeypatch.setattr)
-    with monkeypatch.context() as stopping:
-        stop_at(stopping, middle)
-        assert not result_of(simulation.run, output=tmp_path / "run").complete
+    plan = check_simulation(simulation, measure=False).plan
+    stop = StopAt({round(middle / plan.get("largest_time_step_s", plan["time_step_s"]))})
+    assert not result_of(simulation.run, output=tmp_path / "run", callbacks=[stop]).complete
     with pytest.raises(InstabilityError) as caught:
-        restart_run(tmp_path / "run")
+        restart_run(tmp_path / "run", callbacks=[stop])
     assert_reported(str(caught.value))
     assert_failed(tmp_path / "run")
     assert report_of(tmp_path / "run")["failed_at_step"] > report_of(tmp_path / "run")["restarts"][0]["step"]

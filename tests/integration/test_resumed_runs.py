@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import signal
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from test_fluid_runs import SEA
@@ -20,22 +17,10 @@ from lithowave.mesh import split_hexahedra
 from lithowave.run import restart_run, run_simulation
 from slow_variants import slow_except
 from small_chunk import small_chunk
-from small_run import assert_same_results, result_of, write_small
+from small_run import StopAt, assert_same_results, result_of, write_small
 
 ALL = {"sampling_interval": 0.02, "snapshots": {"interval": 0.2, "volume": True}, "peak_motion": True}
 LAYER = {"absorption": "layer", "layer": {"elements": 2}}
-
-
-class StopAt(lw.Callback):
-    """The process gets a signal after some steps."""
-
-    def __init__(self, steps: set[int]) -> None:
-        self.steps = steps
-
-    def __call__(self, solver: Any, clock: Any) -> None:
-        if clock.step in self.steps:
-            self.steps.remove(clock.step)
-            os.kill(os.getpid(), signal.SIGTERM)
 
 
 def hexahedra_of_a_file(folder: Path) -> lw.Simulation:

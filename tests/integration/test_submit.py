@@ -189,11 +189,12 @@ def test_an_element_of_an_array_requeues_itself_alone(tmp_path):
     assert calls(tmp_path) == "scontrol requeue 17_1\n"
 
 
-def test_the_announcement_leaves_time_for_a_checkpoint_and_for_the_run():
-    seconds = {"1": 60, "90": 5400, "1:30": 90, "2:00:00": 7200, "2-00": 172_800, "1-2:30:10": 95_410}
-    assert {time: submit._seconds(time) for time in seconds} == seconds
-    assert [submit._lead(1e9, time) for time in ("1", "4", "1:00:00")] == [15, 60, 120]
-    assert [submit._lead(size, "1:00:00") for size in (6e10, 1e12)] == [300, 600]
+@pytest.mark.parametrize(
+    ("time", "lead"),
+    [("1", 15), ("4", 60), ("4:00", 60), ("0:04:00", 60), ("0-0:04", 60), ("1:00:00", 120), ("1-2:30:10", 120)],
+)
+def test_the_announcement_leaves_time_for_a_checkpoint_and_for_the_run(tmp_path, time, lead):
+    assert asked(script_of(write_small(tmp_path), "--time", time))["signal"] == f"B:USR1@{lead}"
 
 
 def test_a_run_that_fails_is_not_tried_again(tmp_path):
@@ -210,7 +211,7 @@ def test_a_run_that_fails_is_not_tried_again(tmp_path):
 
 def test_submitting(tmp_path, monkeypatch):
     file = write_small(tmp_path)
-    monkeypatch.setattr(submit.shutil, "which", lambda name: None)
+    monkeypatch.setenv("PATH", str(tmp_path))
     assert "sbatch was not found" in lithowave("submit", file, *HOUR, status=1)
     monkeypatch.undo()
     stand_in(tmp_path, "sbatch", f"cat > {tmp_path}/submitted.sh; echo 'Submitted batch job 17'")
