@@ -152,9 +152,7 @@ def test_a_killed_run_is_incomplete(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("last", [False, True])
-def test_a_failed_run_is_incomplete_even_with_all_samples(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole: Path, last: bool
-) -> None:
+def test_a_failed_run_is_incomplete_even_with_all_samples(tmp_path: Path, whole: Path, last: bool) -> None:
     """An error after the last step also means that nothing has vouched for the samples."""
     steps = report_of(whole)["plan"]["steps"]
 

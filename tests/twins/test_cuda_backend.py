@@ -219,7 +219,7 @@ def test_pieces_that_do_not_arrive_are_noticed(cupy, monkeypatch) -> None:
     monkeypatch.setattr("lithowave.backends.cuda.WHOLE_BYTES", 0)
     backend = CudaBackend()
     pending = backend.fetch(backend.upload(np.ones((50, 3))), temporary=True)
-    monkeypatch.setattr(cupy.cuda.runtime, "memcpyAsync", lambda *_: None)
+    cupy.cuda.runtime.memcpyAsync = lambda *_: None
     with pytest.raises(SelfCheckError, match="from the device did not arrive"):
         next(pending.pieces())
 
@@ -240,7 +240,7 @@ def test_rows_of_fields_are_aligned(request, name, halo, precision) -> None:
 # --- launches
 
 
-def test_a_launch_hands_over_the_values(cupy, monkeypatch) -> None:
+def test_a_launch_hands_over_the_values(cupy) -> None:
     passed = []
 
     def launch(function: str, *rest: int) -> None:
@@ -252,7 +252,7 @@ def test_a_launch_hands_over_the_values(cupy, monkeypatch) -> None:
         passed.append((function, shape, stream, extra, pair, whole, number))
         passed.append(ctypes.c_uint64.from_address(addresses[0]).value)
 
-    monkeypatch.setattr(cupy.cuda.driver, "launchKernel", launch)
+    cupy.cuda.driver.launchKernel = launch
     backend = CudaBackend()
     told = backend.zeros(5, np.float64)
     arguments = {"told": told, "number": 0.5, "whole": -7, "pair": np.arange(16, dtype=np.uint8), "more": 1}
@@ -339,22 +339,22 @@ def test_the_driver_counts_the_kernels_of_a_graph() -> None:
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_copies_that_do_not_arrive_are_noticed(cupy, monkeypatch, dtype) -> None:
+def test_copies_that_do_not_arrive_are_noticed(cupy, dtype) -> None:
     backend = CudaBackend()
     array = backend.upload(np.full(5000, np.nan), dtype)
     assert np.isnan(backend.fetch(array).wait()).all() and np.isnan(backend.download(array)).all()
     move = cupy.cuda.runtime.memcpyAsync
     for change in (lambda *_: None, lambda to, origin, size, *rest: move(to, origin, size - 8, *rest)):
-        monkeypatch.setattr(cupy.cuda.runtime, "memcpyAsync", change)
+        cupy.cuda.runtime.memcpyAsync = change
         with pytest.raises(SelfCheckError, match="from the device did not arrive"):
             backend.fetch(array).wait()
         with pytest.raises(SelfCheckError, match="from the device did not arrive"):
             backend.download(array)
 
 
-def test_buffers_stay_until_their_copies_are_done(cupy, monkeypatch) -> None:
+def test_buffers_stay_until_their_copies_are_done(cupy) -> None:
     backend, done = CudaBackend(), []
-    monkeypatch.setattr(cupy.cuda.Event, "done", property(lambda event: event in done))
+    cupy.cuda.Event.done = property(lambda event: event in done)
     first = weakref.ref(backend.fetch(backend.zeros(10)).wait().base)
     events = backend._unfinished._copies
     backend.fetch(backend.zeros(10))
@@ -548,8 +548,8 @@ for call in (backend.synchronize, lambda: backend.download(array), lambda: backe
 
 @pytest.mark.parametrize(("major", "shared", "expected"), [(9, 232448, True), (8, 166912, False), (12, 101376, False)])
 def test_the_copy_engine_is_used_where_its_boxes_have_room(
-    cupy: object, monkeypatch: pytest.MonkeyPatch, major: int, shared: int, expected: bool
+    cupy: object, major: int, shared: int, expected: bool
 ) -> None:
-    monkeypatch.setitem(PROPERTIES, "major", major)
-    monkeypatch.setitem(PROPERTIES, "sharedMemPerBlockOptin", shared)
+    properties = PROPERTIES | {"major": major, "sharedMemPerBlockOptin": shared}
+    cupy.cuda.runtime.getDeviceProperties = lambda _: properties
     assert CudaBackend().copy_engine is expected

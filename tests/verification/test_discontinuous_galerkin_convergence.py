@@ -13,11 +13,10 @@ import pytest
 from exact_solutions.christoffel import christoffel_waves
 from exact_solutions.plane_waves import VOIGT_PAIRS, pressure_wave, shear_wave
 from jittered_boxes import periodic_box
-from lithowave.media import rotated_stiffness, rotation_to
 from lithowave.mesh import TetrahedralMesh
 from lithowave.solvers.discontinuous_galerkin import ORDERS, ElementMaterials
 from tetrahedral_waves import begin, make_solver, observed_order, relative_error, run
-from verification_tools import draw, record
+from verification_tools import draw, general_stiffness, record
 
 SIZE = 1000.0
 VP, VS, RHO = 6000.0, 3464.0, 2700.0
@@ -122,16 +121,6 @@ def draw_convergence(figure: Any) -> None:
 
 
 # ---------------------------------------------------------------------------------------------------- anisotropy
-
-
-def general_stiffness() -> np.ndarray:
-    """21 moduli, none of them zero or equal to another: an orthorhombic rock turned, with a little of anything."""
-    stiffness = np.diag([60e9, 72e9, 55e9, 17e9, 20e9, 23e9])
-    stiffness[0, 1] = stiffness[1, 0] = 19e9
-    stiffness[0, 2] = stiffness[2, 0] = 16e9
-    stiffness[1, 2] = stiffness[2, 1] = 21e9
-    noise = np.random.default_rng(3).normal(scale=1.2e9, size=(6, 6))
-    return rotated_stiffness(stiffness, rotation_to((0.6, 0.3, 0.5))) + 0.5 * (noise + noise.T)
 
 
 def christoffel_patterns(stiffness: np.ndarray) -> list[Harmonic]:

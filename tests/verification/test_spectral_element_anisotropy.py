@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from exact_solutions.christoffel import AnisotropicWave, christoffel_waves
-from lithowave.media import rotated_stiffness, rotation_to, thomsen_stiffness
+from lithowave.media import thomsen_stiffness
 from slow_variants import slow_except
 from spectral_element_boxes import (
     RHO,
@@ -19,20 +19,10 @@ from spectral_element_boxes import (
     point_positions,
     side_points,
 )
-from verification_tools import record, relative_l2
+from verification_tools import general_stiffness, record, relative_l2
 
 SIZE, DEGREE = 1000.0, 6
 TILTED = thomsen_stiffness(4000.0, 2200.0, 2500.0, epsilon=0.22, delta=0.08, gamma=0.15, axis=(0.4, -0.5, 0.75))
-
-
-def general_stiffness() -> np.ndarray:
-    """21 moduli, none of them zero or equal to another: an orthorhombic rock turned, with a little of anything."""
-    stiffness = np.diag([60e9, 72e9, 55e9, 17e9, 20e9, 23e9])
-    stiffness[0, 1] = stiffness[1, 0] = 19e9
-    stiffness[0, 2] = stiffness[2, 0] = 16e9
-    stiffness[1, 2] = stiffness[2, 1] = 21e9
-    noise = np.random.default_rng(3).normal(scale=1.2e9, size=(6, 6))
-    return rotated_stiffness(stiffness, rotation_to((0.6, 0.3, 0.5))) + 0.5 * (noise + noise.T)
 
 
 MEDIA = {"tilted axis": TILTED, "21 moduli": general_stiffness()}
