@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -150,14 +146,3 @@ def test_prepared_runs_can_be_computed_separately(tmp_path) -> None:
         lithowave("run", target / f"{name}.yaml")
     text = agree(file, target, "--tolerance", "90%", status=0)
     assert text.count("finished earlier, used again") == 2
-
-
-@pytest.mark.mpi
-def test_several_ranks_are_refused(tmp_path) -> None:
-    launcher = shutil.which("mpiexec", path=os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]))
-    if launcher is None:
-        pytest.skip("there is no mpiexec")
-    command = [launcher, "-n", "2", sys.executable, "-m", "lithowave", "agree", str(small_file(tmp_path))]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120, check=False)
-    assert done.returncode == 2 and "2 ranks were started" in done.stderr + done.stdout

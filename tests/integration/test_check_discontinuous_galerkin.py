@@ -2,33 +2,20 @@
 
 from __future__ import annotations
 
-import gc
 import json
-import tracemalloc
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 import lithowave as lw
-from cuda_devices import DEVICES, make_device
-from lithowave.backends import make_backend
-from lithowave.errors import InstabilityError
 from lithowave.mesh import tetrahedral_box, write_gmsh
-from lithowave.run import InstabilityWatch, memory_needed
-from lithowave.solvers import Clock, load_method
+from lithowave.solvers import load_method
 from lithowave.solvers.discontinuous_galerkin import KINDS as KINDS_OF_FACES
-from lithowave.solvers.discontinuous_galerkin import (
-    DiscontinuousGalerkinPlan,
-    DiscontinuousGalerkinSolver,
-    LayerRates,
-    fill_with_noise,
-)
 from reference_backend import CPU
 from small_run import lithowave, report_of, settings
-from tetrahedra_plans import described_plan, make_solver, noise
+from tetrahedra_plans import make_solver, noise
 
 SMALL = """\
 title: small
@@ -66,8 +53,6 @@ solver: {method: discontinuous_galerkin, mesh: box.msh, max_frequency: 3, order:
 compute: {backend: cpu, threads: 1}
 output: {directory: out, sampling_interval: 0.02, checkpoint: null}
 """
-# Order, anisotropic, with local time steps.
-KINDS = [(2, False, False), (5, False, False), (3, True, False), (4, False, True)]
 
 
 def write(folder: Path, text: str = SMALL) -> Path:
@@ -147,117 +132,6 @@ def test_a_run_is_that_which_was_told(tmp_path: Path) -> None:
     assert {name: report["plan"][name] for name in ("steps", "element_count", "clusters")} == {
         name: plan[name] for name in ("steps", "element_count", "clusters")
     }
-
-
-def test_an_instability_is_told() -> None:
-    made = described_plan((3, 3, 3), 2, "single")
-    schedule = replace(made.schedule, time_step=2.5 * made.schedule.limit)
-    clustering = replace(made.clustering, schedule=schedule, shortest=schedule.time_step)
-    made = replace(made, clustering=clustering)
-    solver = make_solver(made)
-    fill_with_noise(solver)
-    clock = Clock(made.schedule.time_step, 400)
-    watch = InstabilityWatch(made.schedule, [])
-    with pytest.raises(InstabilityError) as found:
-        while not clock.finished:
-            solver.advance(clock.step)
-            clock.tick()
-            if watch.due(clock):
-                watch(solver, clock)
-    text = str(found.value)
-    assert "250% of the stability limit" in text and "insphere radius" in text and "in element" in text
-
-
-# --- memory
-
-
-def device_bytes(solver: DiscontinuousGalerkinSolver) -> int:
-    arrays = [solver.coefficients, solver.own, solver.even, solver.odd, solver.tables.neighbor, solver.tables.second]
-    for kind in solver.tables.kinds.values():
-        arrays += [kind.elastic, kind.faces, kind.memory, kind.relaxation]
-    return sum(array.nbytes for array in arrays)
-
-
-@pytest.mark.parametrize("device", ["cpu", *DEVICES])
-@pytest.mark.parametrize("precision", ["single", "double"])
-@pytest.mark.parametrize(("order", "anisotropic", "local"), KINDS)
-def test_planned_memory_is_what_the_solver_holds(
-    order: int, anisotropic: bool, local: bool, precision: str, device: str
-) -> None:
-    backend = make_backend("cpu", precision, 1) if device == "cpu" else make_device(device, precision)
-    made = described_plan((6, 5, 5), order, precision, "local" if local else "anisotropic" if anisotropic else "global")
-    assert made.clustering.count > 1 or not local
-    solver = make_solver(made, backend)
-    assert made.memory_bytes(backend) == pytest.approx(device_bytes(solver), rel=0.01)
-    if device == "cpu":
-        assert made.memory_bytes() <= made.memory_bytes(backend) < 1.1 * made.memory_bytes()
-    if order == 2:  # for the others kernels would have to be compiled
-        assert sum(piece.values.nbytes for piece in solver.state().values()) == made.state_bytes()
-
-
-def test_planned_memory_contains_that_of_layers() -> None:
-    backend = make_backend("cpu", "double", 1)
-    made = described_plan((6, 5, 5), 2, "double")
-    inside = made.mesh.element_vertices()[..., 0].mean(axis=1) > made.bounds[0][1] / 2
-    rate = np.where(inside, 1.0, 0.0)
-    made = replace(made, layer=LayerRates(inside, np.repeat(rate[:, None], 3, axis=1), rate, 0 * rate))
-    made.__dict__.pop("_mesh_statistics", None)
-    solver = make_solver(made, backend)
-    assert made.memory_bytes(backend) == pytest.approx(device_bytes(solver), rel=0.01)
-    assert sum(piece.values.nbytes for piece in solver.state().values()) == made.state_bytes()
-    bare = described_plan((6, 5, 5), 2, "double")
-    assert made.memory_bytes() - bare.memory_bytes() == 8 * inside.sum() * (9 * 1 + 5)
-
-
-@pytest.mark.parametrize("device", ["cpu", *DEVICES])
-def test_planned_memory_contains_that_of_attenuation(device: str) -> None:
-    backend = make_backend("cpu", "double", 1) if device == "cpu" else make_device(device, "double")
-    made, bare = (described_plan((6, 5, 5), 2, "double", case) for case in ("attenuating", "global"))
-    solver = make_solver(made, backend)
-    assert made.memory_bytes(backend) == pytest.approx(device_bytes(solver), rel=0.01)
-    assert sum(piece.values.nbytes for piece in solver.state().values()) == made.state_bytes()
-    assert made.memory_bytes() - bare.memory_bytes() == 8 * made.element_count * (6 * 3 * 1 + 2 * 3)
-    text = dict(made.lines())["memory variables"]
-    assert text == f"of 1,800 elements, {8 * 1800 * 18 / 1e6:.3g} MB of 3 mechanisms"
-
-
-def traced(function: Any) -> tuple[Any, int]:
-    """What a function gives, and the bytes that it has taken and not given back."""
-    gc.collect()
-    tracemalloc.start()
-    try:
-        result = function()
-        gc.collect()
-        return result, tracemalloc.get_traced_memory()[0]
-    finally:
-        tracemalloc.stop()
-
-
-@pytest.mark.parametrize("changes", [{"local_time_steps": False}, {"local_time_steps": True, "order": 4}], ids=str)
-def test_a_run_takes_what_was_predicted(tmp_path: Path, changes: dict[str, Any]) -> None:
-    solver = {"method": "discontinuous_galerkin", "spacing": 110, "order": 3, **changes}
-    simulation = lw.Simulation.from_text(SMALL, tmp_path).with_overrides({"solver": solver})
-    backend = make_backend("cpu", "single", 1)
-    method = load_method("discontinuous_galerkin")
-
-    def arrays() -> tuple[DiscontinuousGalerkinPlan, DiscontinuousGalerkinSolver]:
-        made = method.plan(simulation, CPU)
-        return made, DiscontinuousGalerkinSolver(made, simulation, backend)
-
-    arrays()
-    (made, _), taken = traced(arrays)
-    assert made.element_count > 5000
-    assert memory_needed(simulation, made, backend).main == pytest.approx(taken, rel=0.1)
-
-
-def test_snapshots_and_peaks_count(tmp_path: Path) -> None:
-    backend = make_backend("cpu", "single", 1)
-    bare = lw.Simulation.from_text(SMALL, tmp_path)
-    changes = {"output.snapshots": {"interval": 0.1, "plane": {"z": 0}}, "output.peak_motion": True}
-    full = bare.with_overrides(changes)
-    made = load_method("discontinuous_galerkin").plan(full, CPU)
-    needs = [memory_needed(one, made, backend).main for one in (bare, full)]
-    assert needs[1] > needs[0] + 100 * made.snapshot_point_count(full.output.snapshots[0])
 
 
 # --- what is refused

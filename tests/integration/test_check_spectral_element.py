@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import gc
 import json
-import tracemalloc
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,17 +10,13 @@ import numpy as np
 import pytest
 
 import lithowave as lw
-from cuda_devices import DEVICES, make_device
-from element_kinds import kind_materials, kind_plan, quiet_solver
+from element_kinds import kind_materials, quiet_solver
 from lithowave.backends import make_backend
-from lithowave.errors import InstabilityError
 from lithowave.mesh import curved, layered_box
-from lithowave.run import InstabilityWatch, memory_needed
-from lithowave.solvers import Clock, Schedule, load_method
+from lithowave.solvers import Schedule, load_method
 from lithowave.solvers.spectral_element import (
     ElementKind,
     MeshedModel,
-    SpectralElementPlan,
     SpectralElementSolver,
     fill_with_noise,
     first_of_each_kind,
@@ -51,10 +44,6 @@ solver: {method: spectral_element, max_frequency: 4, degree: 4}
 compute: {backend: cpu, threads: 1}
 output: {directory: out, sampling_interval: 0.02, checkpoint: null}
 """
-KINDS = [
-    ElementKind("affine", False, False), ElementKind("trilinear", False, True),
-    ElementKind("triquadratic", False, True), ElementKind("triquadratic", True, False),
-]  # fmt: skip
 
 
 def write(folder: Path, text: str = SMALL) -> Path:
@@ -116,85 +105,6 @@ def test_a_run_counts_elements(tmp_path: Path) -> None:
     report = report_of(tmp_path / "out")
     assert report["unit"] == "elements" and report["rate_elements_per_s"] > 0
     assert "108 elements" in (tmp_path / "out" / "log.txt").read_text()
-
-
-def test_an_instability_names_causes_of_this_method() -> None:
-    made = kind_plan((4, 4, 4), 4, "single", KINDS[0])
-    made = replace(made, schedule=replace(made.schedule, time_step=1.5 * made.schedule.limit))
-    solver = quiet_solver(made, make_backend("cpu", "single", 1))
-    fill_with_noise(solver)
-    clock = Clock(made.schedule.time_step, 400)
-    watch = InstabilityWatch(made.schedule, [])
-    with pytest.raises(InstabilityError) as found:
-        while not clock.finished:
-            solver.advance(clock.step)
-            clock.tick()
-            if watch.due(clock):
-                watch(solver, clock)
-    text = str(found.value)
-    assert "150% of the stability limit" in text and "boundaries.absorption: layer" in text and "kappa" not in text
-
-
-# --- memory
-
-
-def device_bytes(solver: SpectralElementSolver) -> int:
-    arrays = [solver.displacement, solver.momentum, solver.points, solver.history, *solver.damping]
-    for group in solver.tables.groups:
-        arrays += [group.moduli, group.geometry, group.order]
-    return sum(array.nbytes for array in arrays)
-
-
-@pytest.mark.parametrize("device", ["cpu", *DEVICES])
-@pytest.mark.parametrize("precision", ["single", "double"])
-@pytest.mark.parametrize("kind", KINDS, ids=str)
-def test_planned_memory_is_what_the_solver_holds(kind: ElementKind, precision: str, device: str) -> None:
-    backend = make_backend("cpu", precision, 1) if device == "cpu" else make_device(device, precision)
-    made = kind_plan((5, 6, 7), 3, precision, kind)
-    solver = quiet_solver(made, backend)
-    assert device_bytes(solver) == made.memory_bytes(backend)
-    if device == "cpu":
-        assert made.memory_bytes() <= made.memory_bytes(backend) < 1.2 * made.memory_bytes()
-    state = sum(piece.values.nbytes + piece.selection.keys.nbytes for piece in solver.state().values())
-    assert state == made.state_bytes()
-
-
-def traced(function: Any) -> tuple[Any, int]:
-    """What a function gives, and the bytes that it has taken and not given back."""
-    gc.collect()
-    tracemalloc.start()
-    try:
-        result = function()
-        gc.collect()
-        return result, tracemalloc.get_traced_memory()[0]
-    finally:
-        tracemalloc.stop()
-
-
-def test_a_run_takes_what_was_predicted(tmp_path: Path) -> None:
-    sizes = {"solver": {"method": "spectral_element", "spacing": 60, "degree": 4}}
-    simulation = lw.Simulation.from_text(SMALL, tmp_path).with_overrides({"solver": sizes["solver"]})
-    backend = make_backend("cpu", "single", 1)
-    method = load_method("spectral_element")
-
-    def arrays() -> tuple[SpectralElementPlan, SpectralElementSolver]:
-        made = method.plan(simulation, CPU)
-        return made, SpectralElementSolver(made, simulation, backend)
-
-    arrays()
-    (made, _), taken = traced(arrays)
-    assert made.element_count > 5000
-    assert memory_needed(simulation, made, backend).main == pytest.approx(taken, rel=0.1)
-
-
-def test_snapshots_and_peaks_count(tmp_path: Path) -> None:
-    backend = make_backend("cpu", "single", 1)
-    bare = lw.Simulation.from_text(SMALL, tmp_path)
-    changes = {"output.snapshots": {"interval": 0.1, "plane": {"z": 0}}, "output.peak_motion": True}
-    full = bare.with_overrides(changes)
-    made = load_method("spectral_element").plan(full, CPU)
-    needs = [memory_needed(one, made, backend).main for one in (bare, full)]
-    assert needs[1] > needs[0] + 400 * made.snapshot_point_count(full.output.snapshots[0])
 
 
 # --- meshes of 27 nodes

@@ -22,8 +22,6 @@ from lithowave import doctor
 from lithowave.cli import json_text, printing, progress
 from small_run import lithowave, report_of, settings, spawn, write_small
 
-COMMANDS = ("init", "check", "run", "restart", "plot", "compare", "agree", "bench", "doctor")
-
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
@@ -38,13 +36,6 @@ def python(code: str) -> str:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stderr
     return done.stdout
-
-
-def test_help_names_every_command():
-    text = lithowave("--help")
-    assert all(f" {name} " in text for name in COMMANDS)
-    for name in COMMANDS:
-        assert "Usage: lithowave " + name in lithowave(name, "--help")
 
 
 def test_help_is_quick_and_loads_nothing_heavy():
@@ -300,63 +291,20 @@ def test_json_has_no_values_that_json_does_not_know():
     assert json.loads(text) == {"a": None, "b": [None, 1.5], "c": {"1": None}}
 
 
-def test_bench_passes_its_options_on_and_prints_a_table(tmp_path, monkeypatch):
-    called = []
+def test_bench_prints_a_table(monkeypatch):
     record = {
         "case": "full", "size": [60, 50, 40], "order": 8, "precision": "single", "threads": 2, "rate": 1.5e8,
         "device": "a processor", "method": "finite_difference", "unit": "points/s",
         "bytes_per_point": 120.0, "limit": 3e8, "limit_fraction": 0.5,
         "bandwidth": {"copy": 2e10, "update": 2.5e10},
     }  # fmt: skip
-
-    def fake(**keywords):
-        called.append(keywords)
-        return [record, record | {"case": "run", "fraction_of_bare_kernels": 0.91}]
-
-    monkeypatch.setattr("lithowave.bench.run_benchmarks", fake)
-    text = lithowave(
-        "bench", "--size", "60x50x40,64", "--size", 48, "--order", 8, "--case", "full", "--case", "run",
-        "--threads", 2, "--json", tmp_path / "records.json",
-    )  # fmt: skip
-    assert callable(called[0].pop("report"))
-    assert called[0] == {
-        "sizes": [(60, 50, 40), (64, 64, 64), (48, 48, 48)],
-        "orders": [8],
-        "cases": ["full", "run"],
-        "threads": 2,
-        "json_path": tmp_path / "records.json",
-    }
-    lithowave(
-        "bench", "--method", "finite_difference,discontinuous_galerkin", "--order", "4, 5", "--order", "6",
-        "--precision", "single,double", "--case", "full,local",
-    )  # fmt: skip
-    assert {name: called[-1][name] for name in called[-1] if name not in ("report", "json_path")} == {
-        "methods": ["finite_difference", "discontinuous_galerkin"], "orders": [4, 5, 6], "cases": ["full", "local"],
-        "precisions": ["single", "double"],
-    }  # fmt: skip
-    lithowave("bench", "--degree", "3,4", "--degree", 5)
-    assert called[-1]["degrees"] == [3, 4, 5]
-    rows = text.splitlines()
+    records = [record, record | {"case": "run", "fraction_of_bare_kernels": 0.91}]
+    called = []
+    monkeypatch.setattr("lithowave.bench.run_benchmarks", lambda **keywords: called.append(keywords) or records)
+    rows = lithowave("bench", "--size", "60x50x40,64", "--size", 48, "--order", "4, 5", "--order", 6).splitlines()
     assert rows[1].split() == ["full", "60x50x40", "8", "single", "2", "150.0", "120", "300.0", "50%"]
     assert rows[2].split()[-1] == "91%" and "(a processor, single): copy 20 GB/s, update 25 GB/s" in rows[3]
-    lithowave("bench", "--backend", "cuda", "--layer-cells", 20, "--receivers", 5, "--passes", "two")
-    assert {name: called[-1][name] for name in called[-1] if name != "report"} == {
-        "backend": "cuda", "layer_cells": 20, "receivers": 5, "passes": "two", "json_path": None
-    }  # fmt: skip
-
-
-def test_bench_tells_what_local_time_steps_bring(monkeypatch):
-    record = {
-        "case": "global", "size": [16, 16, 16], "order": 5, "precision": "single", "threads": 2, "rate": 1.25e6,
-        "device": "a processor", "method": "discontinuous_galerkin", "unit": "elements/s", "bytes_per_element": 6240.0,
-        "limit": 4e6, "limit_fraction": 0.3125, "bandwidth": {"copy": 2e10},
-    }  # fmt: skip
-    local = record | {"case": "local", "time_gain": 4.5, "update_gain": 5.0}
-    monkeypatch.setattr("lithowave.bench.run_benchmarks", lambda **_: [record, local])
-    rows = lithowave("bench", "--method", "discontinuous_galerkin", "--order", 5).splitlines()
-    assert rows[0].split()[-4:] == ["of", "limit", "LTS", "gain"]
-    assert rows[1].split() == ["global", "16x16x16", "5", "single", "2", "1.250", "6240", "4.000", "31%"]
-    assert rows[2].split()[-3:] == ["4.50", "of", "5.00"]
+    assert called[0]["sizes"] == [(60, 50, 40), (64, 64, 64), (48, 48, 48)] and called[0]["orders"] == [4, 5, 6]
 
 
 @pytest.mark.parametrize(
@@ -392,7 +340,7 @@ def test_bench_refuses_what_it_does_not_know(arguments, words):
 
 
 def test_doctor_answers_on_any_machine(tmp_path, monkeypatch):
-    monkeypatch.setattr(doctor.shutil, "which", lambda name: None)
+    monkeypatch.setenv("PATH", str(tmp_path))
     found = json.loads(lithowave("doctor", "--json"))
     assert found["gpu"]["devices"] == [] and found["mpi"]["mpiexec"] is None and found["problems"] == []
     assert (
@@ -435,7 +383,7 @@ def test_doctor_lists_all_packages_of_pyproject():
     assert all(re.search(rf"^ *{name}  ", shown, re.MULTILINE) for name in doctor.OPTIONAL)
 
 
-def test_doctor_tells_devices_mpi_and_what_is_wrong(tmp_path, monkeypatch):
+def test_doctor_tells_devices_and_mpi(tmp_path, monkeypatch):
     programs = {
         "nvidia-smi": "echo 'NVIDIA H200, 570.1, 143771 MiB, 143000 MiB'",
         "mpiexec": "echo 'mpiexec (OpenRTE) 4.1'; echo more",
@@ -444,10 +392,8 @@ def test_doctor_tells_devices_mpi_and_what_is_wrong(tmp_path, monkeypatch):
         (tmp_path / name).write_text(f"#!/bin/sh\n{command}\n")
         (tmp_path / name).chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
-    monkeypatch.setattr(doctor, "examine_compiler", lambda: 1 / 0)
-    text = lithowave("doctor", status=1)
+    text = lithowave("doctor")
     assert "NVIDIA H200, driver 570.1, 143771 MiB" in text and "mpiexec (OpenRTE) 4.1" in text
-    assert "PROBLEM  Numba cannot compile kernels: ZeroDivisionError" in text
     (tmp_path / "nvidia-smi").write_text("#!/bin/sh\necho 'no devices were found'; exit 9\n")
     assert doctor.driver_devices() == []
 
@@ -474,33 +420,11 @@ def test_doctor_knows_launchers_of_another_mpi(tmp_path, monkeypatch):
     ]  # fmt: skip
 
 
-def test_doctor_asks_the_mpi_library_in_a_process_of_its_own(monkeypatch):
+def test_doctor_asks_the_mpi_library_in_a_process_of_its_own():
     pytest.importorskip("mpi4py")
     code = "import sys; from lithowave import doctor; print(doctor.mpi_library()); print('mpi4py.MPI' in sys.modules)"
     told, loaded = python(code).splitlines()
     assert doctor.mpi_kind(told) and loaded == "False"
-    monkeypatch.setattr(doctor.sys, "executable", "/no/such/python")
-    assert doctor.mpi_library() == (None, "FileNotFoundError: [Errno 2] No such file or directory: '/no/such/python'")
-
-
-def test_doctor_tells_how_devices_would_exchange_messages(monkeypatch):
-    def told(count, peer_copies=False):
-        gpu = {"cupy": {"device_count": count}, "kernels": {"peer_copies": peer_copies}}
-        return doctor._transport_text(doctor.available_transports(gpu))
-
-    nccl = SimpleNamespace(available=True, get_version=lambda: 22804)
-    monkeypatch.setitem(sys.modules, "cupy", SimpleNamespace(cuda=SimpleNamespace(nccl=nccl)))
-    monkeypatch.setitem(sys.modules, "cupy.cuda", SimpleNamespace(nccl=nccl))
-    assert told(2, True) == (
-        "2 devices, one per rank of a machine; communication by peer copies within a machine, else NCCL 2.28.4, else "
-        "main memory and MPI (compute.transport: peer, nccl, host)"
-    )
-    nccl.get_version = lambda: 2708
-    assert "communication by NCCL 2.7.8, else" in told(1)
-    nccl.available = False
-    assert "communication by main memory and MPI; CuPy has no NCCL (compute.transport: host)" in told(2)
-    assert told(0).startswith("no CUDA device")
-    assert doctor.available_transports({"cupy": None, "kernels": None})["ways"] == []
 
 
 def test_check_takes_device_and_precision_as_run_does(tmp_path) -> None:

@@ -21,21 +21,6 @@ def test_every_command_has_short_help(command) -> None:
     assert lithowave(command, "-h") == lithowave(command, "--help")
 
 
-def test_output_has_the_same_short_option_everywhere() -> None:
-    commands = typer.main.get_command(app).commands.values()
-    options = {name: parameter.opts for c in commands for parameter in c.params
-               for name in [f"{c.name} {parameter.name}"] if "--output" in parameter.opts}  # fmt: skip
-    assert {name.split()[0] for name in options} == {"agree", "check", "plot", "report", "run", "submit"}
-    assert all("-o" in names for names in options.values())
-
-
-def test_descriptions_take_the_same_overrides() -> None:
-    """`check` accepts every option of `run` that changes the description."""
-    commands = typer.main.get_command(app).commands
-    names = {command: {option for p in commands[command].params for option in p.opts} for command in ("check", "run")}
-    assert {"--backend", "--precision", "--threads", "--set", "--output", "-o"} <= names["check"] & names["run"]
-
-
 def test_a_dry_run_is_a_check(tmp_path) -> None:
     file = write_small(tmp_path)
     options = ("-o", tmp_path / "out", *settings("solver.order=8"))

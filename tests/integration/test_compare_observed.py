@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 import h5py
 import numpy as np
 import pytest
 
 import lithowave as lw
-from lithowave.compare import find_defect
 from lithowave.output import write_asdf
 from sample_run import SOURCE, ground_velocity, make_run_folder, sample_receivers
 from small_run import lithowave
@@ -251,16 +249,6 @@ def test_a_truncated_file_is_refused_or_has_fewer_samples(run, tmp_path):
     assert len(found.stations[0].components) < 3
 
 
-def test_a_constant_or_clipped_record():
-    time = np.arange(2000) * 0.01
-    wave = np.sin(2 * np.pi * time / 3.7) * np.exp(-0.1 * time)
-    assert find_defect(wave, 0.01) == "" and find_defect(np.round(20 * wave), 0.01) == ""
-    assert find_defect(np.concatenate([np.zeros(900), wave, np.zeros(500)]), 0.01) == ""
-    assert "constant for 5 s before" in find_defect(np.concatenate([np.full(500, 0.2), wave]), 0.01)
-    assert "clipped at 0.5" in find_defect(np.clip(wave, -0.5, 0.5), 0.01)
-    assert "clipped at -0.3" in find_defect(np.maximum(wave, -0.3), 0.01)
-
-
 def test_the_command_compares_with_data(run, tmp_path):
     observed().write(str(tmp_path / "data.mseed"), format="MSEED")
     figure = tmp_path / "figure.png"
@@ -274,15 +262,6 @@ def test_the_command_compares_with_data(run, tmp_path):
     assert result["window"] == [2.0, 15.0] and result["band"][0] == 0.1 and len(result["stations"]) == 12
     assert result["stations"][0]["time_shift"] == pytest.approx(1.5, abs=5e-3)
     assert "--max-shift: does not apply to" in lithowave("compare", run, run, "--max-shift", 1, status=2)
-
-
-def test_results_as_a_table(run):
-    pandas = pytest.importorskip("pandas")
-    found = lw.compare_data(run, observed(), max_frequency=1.0)
-    table = found.to_pandas()
-    assert isinstance(table, pandas.DataFrame) and list(table.index) == found.names
-    assert table.loc["CI.CHN", "time_shift"] == found.stations[0].time_shift
-    assert len(repr(found)) < 200 and replace(found, notes=[]).notes == []
 
 
 def specfem_files(run, folder, suffix="semv", letters="XYZ", change=None):

@@ -13,9 +13,8 @@ import pytest
 import lithowave as lw
 from finite_difference_plans import plan_on_grid
 from lithowave.errors import InputError
-from lithowave.mesh import build_grid
 from lithowave.solvers import make_schedule
-from lithowave.solvers.finite_difference import line_weights, tiling
+from lithowave.solvers.finite_difference import line_weights
 from lithowave.solvers.finite_difference.plan import plan
 from reference_backend import CPU
 from verification_tools import make, record, relative_l2, velocities
@@ -45,13 +44,6 @@ def test_memory_of_a_point() -> None:
     assert plan_on_grid((200, 200, 200), 8, "single").memory_bytes() / 200**3 <= 56
 
 
-def test_planned_memory_is_what_the_solver_holds() -> None:
-    the_plan, solver = make(half_space(50.0, [0, 0, -400], []))
-    arrays = [*solver.fields_by_name.values(), *solver.material.arrays.values()]
-    arrays += [array for kind in solver.step.memory.values() for array in kind]
-    assert sum(array.nbytes for array in arrays) == the_plan.memory_bytes()
-
-
 def line_of(position: float, last: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the indices and weights of a position."""
     lines = line_weights(np.array([position]), last)
@@ -64,34 +56,6 @@ def test_weights_reproduce_polynomials(position: float) -> None:
     assert index.min() >= 0 and index.max() <= 20
     for power in range(4):
         assert weight @ (index - 10.0) ** power == pytest.approx((position - 10.0) ** power, rel=1e-9, abs=1e-9)
-
-
-@pytest.mark.parametrize("position", [7.5, 9.27, 11.81])
-def test_weights_interpolate_waves(position: float) -> None:
-    """Five points per wavelength, to a tenth of a percent of the amplitude."""
-    index, weight = line_of(position, 20)
-    for phase in np.linspace(0, np.pi, 5):
-        wave = np.cos(2 * np.pi * index / 5 + phase)
-        assert weight @ wave == pytest.approx(np.cos(2 * np.pi * position / 5 + phase), abs=5e-3)
-        assert weight @ np.cos(2 * np.pi * index / 10 + phase) == pytest.approx(
-            np.cos(2 * np.pi * position / 10 + phase), abs=5e-4
-        )
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("depth", [10.0, 60.0])
-def test_sources_just_below_the_surface(depth: float) -> None:
-    """A source a sixth of a cell, or a cell, deep: the error against a fine grid falls fast.
-
-    At 9 points per wavelength it is some per cent: a source so near the surface makes little but surface waves, much of
-    whose spectrum the coarse grid carries with few points.
-    """
-    source, receivers = [13.0, -21.0, -depth], [[500.0, 300.0, 0.0], [900.0, -200.0, -7.0], [200.0, 400.0, -500.0]]
-    coarse, middle, fine = (velocities(half_space(h, source, receivers))[1] for h in (60.0, 30.0, 15.0))
-    errors = [relative_l2(coarse, fine), relative_l2(middle, fine)]
-    record(f"source_{depth:g}_m_below_the_surface", spacing_m=[60.0, 30.0], relative_l2=errors)
-    assert errors[0] < 0.08
-    assert errors[1] < errors[0] / 6
 
 
 def test_a_point_at_the_surface_is_a_limit() -> None:
@@ -116,14 +80,6 @@ def test_denormal_numbers_are_flushed() -> None:
         assert ((magnitude == 0) | (magnitude >= tiny)).all(), name
     with np.errstate(all="raise"):  # and NumPy has its arithmetic back
         assert np.float32(1e-42) * np.float32(0.5) > 0
-
-
-def test_grid_covers_the_domain() -> None:
-    grid = build_grid(((-1000, 1050), (0, 500), (-730, 0)), 100.0, ((10, 10), (10, 10), (10, 0)))
-    assert grid.nodes(2)[-1] == 0.0
-    assert grid.nodes(0)[10] == -1000.0 and grid.nodes(0)[grid.interior(0)][-1] >= 1050.0
-    assert grid.nodes(2)[grid.interior(2)][0] <= -730.0
-    assert grid.interior_point_count < grid.point_count == np.prod(grid.shape)
 
 
 def test_largest_stable_step_is_stable_and_a_larger_one_is_not() -> None:
@@ -187,13 +143,6 @@ def test_seismograms_state_the_correction_of_the_time_steps(tmp_path: Path) -> N
 def test_what_the_method_cannot_do_is_refused(changes: dict, text: str) -> None:
     with pytest.raises(InputError, match=text):
         plan(half_space(60.0, [0, 0, -300], [], **changes), CPU)
-
-
-@pytest.mark.parametrize("threads", [1, 2, 16, 64])
-def test_tiles_share_the_work(threads: int) -> None:
-    for rows, planes in ((200, 200), (30, 500), (12, 12)):
-        tiles, slabs = tiling(rows, planes, threads)
-        assert 1 <= tiles <= rows and 1 <= slabs <= max(1, planes // 8)
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")

@@ -17,7 +17,7 @@ from lithowave.readers import write_srf
 from lithowave.run import check_simulation
 from lithowave.solvers.common import source_values
 from slow_variants import slow_except
-from verification_tools import make, velocities
+from verification_tools import velocities
 
 SPACING = {"finite_difference": 150.0, "spectral_element": 600.0, "discontinuous_galerkin": 750.0}
 # Else each simulation has a mesh of its own.
@@ -86,18 +86,6 @@ def test_a_fault_is_the_sum_of_its_subfaults(tmp_path: Path, method: str, subfau
     ]
     assert np.abs(together).max() > 0.0
     assert np.abs(together - sum(alone)).max() <= 1e-12 * np.abs(together).max()
-
-
-@pytest.mark.slow
-def test_980_subfaults_are_the_sum_of_980_simulations(tmp_path: Path) -> None:
-    """The files have nine digits, which is the limit of the agreement; both are read from such files."""
-    fault = rupture((35, 28))
-    together = motion(simulation(tmp_path / "all.srf", fault, receivers=AT_SURFACE))
-    alone = sum(
-        motion(simulation(tmp_path / "one.srf", chosen(fault, np.array([n])), receivers=AT_SURFACE))
-        for n in range(fault.count)
-    )
-    assert np.abs(together - alone).max() <= 1e-11 * np.abs(together).max()
 
 
 def test_the_moment_is_that_of_the_file_or_of_the_material(tmp_path: Path) -> None:
@@ -215,17 +203,3 @@ def test_subfaults_that_do_not_act_are_skipped(tmp_path: Path, method: str) -> N
     first = motion(simulation(tmp_path / "late.srf", late, method))
     second = motion(simulation(tmp_path / "kept.srf", chosen(late, kept), method))
     assert np.abs(first - second).max() <= 1e-12 * np.abs(second).max()
-
-
-def test_the_solver_has_one_list_for_moments_of_any_kind(tmp_path: Path) -> None:
-    """The moment tensors that the weights of a fault and of two points represent."""
-    point = {"position": [200, -300, -30], "moment_tensor": {"xx": 1e14, "yz": -3e13},
-             "time_function": {"gaussian": {"sigma": 0.1}}}  # fmt: skip
-    fault = rupture((3, 2))
-    described = simulation(tmp_path / "a.srf", fault, sources=[point, {"file": tmp_path / "a.srf"}])
-    _, solver = make(described)
-    sources = described.point_sources()
-    placed = solver.placement(sources, described.receiver_list())
-    expected = np.array([source.moment for source in sources])
-    assert placed.totals[:, :6] == pytest.approx(expected, rel=1e-12, abs=1e-9 * np.abs(expected).max())
-    assert placed.acts.all()

@@ -127,21 +127,6 @@ def test_a_process_that_is_forked_during_a_run_does_not_hold_its_folder(tmp_path
 
 
 @pytest.mark.slow
-def test_dask(tmp_path):
-    """Workers run tasks in threads, and are new processes."""
-    pytest.importorskip("distributed")
-    execute(tmp_path, """
-        if __name__ == "__main__":
-            from distributed import Client, LocalCluster
-
-            run("here")
-            with LocalCluster(1, threads_per_worker=2, dashboard_address=None) as cluster, Client(cluster) as client:
-                assert_equal(client.gather(client.map(run, ["a", "b"])))
-            assert_equal([run("again")])
-    """)  # fmt: skip
-
-
-@pytest.mark.slow
 def test_joblib(tmp_path):
     pytest.importorskip("joblib")
     execute(tmp_path, """

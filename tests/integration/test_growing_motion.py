@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import os
 import re
-import signal
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -15,27 +11,11 @@ import pytest
 import lithowave as lw
 from growing_motion import SOLVERS, closed_box, grow
 from lithowave.errors import InstabilityError
-from lithowave.run import restart_run
-from lithowave.shots import ShotTask
-from lithowave.solvers import Clock
-from mpi_runs import SUPPORT, on_ranks, write_description
-from small_run import lithowave, log_of, report_of, result_of
-from small_survey import write_survey
+from lithowave.run import check_simulation, restart_run
+from mpi_runs import on_ranks, write_description
+from small_run import StopAt, log_of, report_of, result_of
 
 BEGIN = 1.5  # s
-TWO = "{line: {start: [-200, 0, -300], end: [200, 0, -300], count: 2}}"
-
-
-def stop_at(monkeypatch: pytest.MonkeyPatch, time: float) -> None:
-    """From now on runs in this process get SIGTERM at this time, s."""
-    tick = Clock.tick
-
-    def tick_and_stop(clock: Clock) -> None:
-        tick(clock)
-        if clock.time - clock.time_step < time <= clock.time:
-            os.kill(os.getpid(), signal.SIGTERM)
-
-    monkeypatch.setattr(Clock, "tick", tick_and_stop)
 
 
 def assert_reported(text: str) -> None:
@@ -89,32 +69,11 @@ def test_growth_that_began_before_a_restart_is_found(
     middle, end = BEGIN + np.log(5) / 3, BEGIN + np.log(25) / 3
     simulation = lw.Simulation(**closed_box(method))
     grow(BEGIN, end, replace=monkeypatch.setattr)
-    with monkeypatch.context() as stopping:
-        stop_at(stopping, middle)
-        assert not result_of(simulation.run, output=tmp_path / "run").complete
+    plan = check_simulation(simulation, measure=False).plan
+    stop = StopAt({round(middle / plan.get("largest_time_step_s", plan["time_step_s"]))})
+    assert not result_of(simulation.run, output=tmp_path / "run", callbacks=[stop]).complete
     with pytest.raises(InstabilityError) as caught:
-        restart_run(tmp_path / "run")
+        restart_run(tmp_path / "run", callbacks=[stop])
     assert_reported(str(caught.value))
     assert_failed(tmp_path / "run")
     assert report_of(tmp_path / "run")["failed_at_step"] > report_of(tmp_path / "run")["restarts"][0]["step"]
-
-
-def test_growth_in_one_shot_of_a_survey(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    command = ShotTask.command
-
-    def command_of(task: ShotTask) -> list[str]:
-        plain = command(task)
-        if task.number != 2:
-            return plain
-        return [sys.executable, str(SUPPORT / "mpi_worker.py"), "grows at 0.7", *plain[3:]]
-
-    monkeypatch.setattr(ShotTask, "command", command_of)
-    file, folder = write_survey(tmp_path, TWO, "", ("duration: 0.8", "duration: 2.5")), tmp_path / "out"
-    text = lithowave("run", file, "--output", folder, status=1)
-    assert "error: shot 2 of 2: unstable at step" in text and "1 of 2 shots failed: 2." in text
-    status = json.loads(lithowave("status", folder, "--json"))
-    assert status["counts"] == {"finished": 1, "failed": 1}
-    assert_reported(status["shots"][1]["error"])
-    assert lw.load_seismograms(folder / "shot_0001").complete
-    with pytest.warns(lw.LithowaveWarning, match="incomplete"):
-        assert len(lw.load_seismograms(folder / "shot_0002").time) > 0.7 / 0.02

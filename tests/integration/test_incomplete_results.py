@@ -16,8 +16,6 @@ import numpy as np
 import pytest
 
 import lithowave as lw
-from lithowave.figures import plot_run, style
-from lithowave.figures.movie import _Frames
 from lithowave.output import write_asdf, write_sac, write_segy
 from lithowave.run import last_checkpoint, restart_run
 from lithowave.shots import run_survey
@@ -154,9 +152,7 @@ def test_a_killed_run_is_incomplete(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("last", [False, True])
-def test_a_failed_run_is_incomplete_even_with_all_samples(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole: Path, last: bool
-) -> None:
+def test_a_failed_run_is_incomplete_even_with_all_samples(tmp_path: Path, whole: Path, last: bool) -> None:
     """An error after the last step also means that nothing has vouched for the samples."""
     steps = report_of(whole)["plan"]["steps"]
 
@@ -225,35 +221,6 @@ def test_exports_of_complete_seismograms_have_no_mark(whole: Path, tmp_path: Pat
     from obspy import read
 
     assert all("kuser0" not in read(path)[0].stats.sac for path in write_sac(complete, tmp_path / "sac"))
-
-
-@pytest.mark.slow
-def test_figures_are_marked(
-    stopped: lw.RunInterrupted, partial: lw.Seismograms, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from matplotlib.text import Text
-
-    texts: dict[str, list[str]] = {}
-    save = style.save
-
-    def save_and_read(figure, path):
-        texts[path.stem] = [artist.get_text() for artist in figure.findobj(Text)]
-        return save(figure, path)
-
-    def marked(run: Path, folder: str) -> set[str]:
-        copy = shutil.copytree(run, tmp_path / folder, ignore=shutil.ignore_patterns("snapshots"))
-        texts.clear()
-        plot_run(copy)
-        lw.compare_runs(copy, whole, wavelets=False).figure(tmp_path / "comparison.png")
-        assert {"map", "record_section", "traces", "comparison"} <= texts.keys()
-        return {name for name, found in texts.items() if any(TEXT.search(text) for text in found)}
-
-    monkeypatch.setattr(style, "save", save_and_read)
-    monkeypatch.setattr(style, "DOTS_PER_INCH", 40)
-    assert marked(stopped.result.directory, "stopped") == {"map", "record_section", "traces", "comparison"}
-    assert marked(whole, "whole") == set()
-    with lw.load_snapshots(stopped.result.directory / "snapshots" / "plane_z_0.vtkhdf") as snapshots:
-        assert TEXT.search(_Frames(snapshots, None, "Z", partial).panel.get_title())
 
 
 def test_comparisons_and_reports_state_it(stopped: lw.RunInterrupted, whole: Path, tmp_path: Path) -> None:

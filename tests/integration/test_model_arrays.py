@@ -11,7 +11,6 @@ import lithowave as lw
 from lithowave.errors import InputError
 from lithowave.output import write_gridded_model
 from lithowave.readers import read_model
-from lithowave.run import restart_run
 
 X, Y, Z = np.linspace(-2e3, 2e3, 5), np.linspace(-2e3, 2e3, 6), np.linspace(-2e3, 0.0, 7)
 SMALL = {
@@ -96,24 +95,6 @@ def test_the_run_folder_contains_the_model_and_a_complete_description(tmp_path):
     with pytest.raises(InputError, match="contains another run.*overwrite=True"):
         made.run(output=str(tmp_path / "moved"))
     made.run(output=str(tmp_path / "moved"), overwrite=True)
-
-
-def test_a_stopped_run_is_restarted_from_the_stored_model(tmp_path):
-    whole = lw.Simulation(material=arrays(), **SMALL).run(output=str(tmp_path / "whole"))
-    path = tmp_path / "stopped"
-
-    class Stop(lw.Callback):
-        def due(self, clock):
-            return clock.step == 2
-
-        def __call__(self, solver, clock):
-            raise RuntimeError("as if the machine had failed")
-
-    with pytest.raises(RuntimeError):
-        lw.Simulation(material=arrays(), **SMALL).run(output=str(path), callbacks=[Stop()])
-    restart_run(path)
-    assert np.array_equal(lw.load_seismograms(path).data, lw.load_seismograms(tmp_path / "whole").data)
-    del whole
 
 
 def test_what_a_simulation_file_cannot_express_is_refused():

@@ -15,10 +15,6 @@ from lithowave.solvers.finite_difference import (
     OneSweep,
     TwoPasses,
     fill_with_noise,
-    late_rows,
-    plan_sweep,
-    rectangles,
-    sweep_blocks,
 )
 from lithowave.solvers.finite_difference import step as sweep
 from lithowave.solvers.finite_difference.plan import plan
@@ -90,28 +86,3 @@ def test_same_bits(case: str, order: int, precision: str, threads: int, monkeypa
 def test_same_bits_with_attenuation(law: str, memory: str, monkeypatch: pytest.MonkeyPatch) -> None:
     solver = {"spacing": 100, "order": 4, "effective_medium": law, "memory_variables": memory}
     assert_same(*states(experiment("rigid", material=ATTENUATING, solver=solver), 3, monkeypatch))
-
-
-def test_blocks_and_late_rows() -> None:
-    """Blocks cover the grid once; rows within reach of other blocks, of sources and of closed faces are late."""
-    backend = make_backend("cpu", "single", 1)
-    made = plan(experiment("rigid"), backend)
-    columns, rows, planes = made.grid.shape
-    for threads in (1, 2, 3, 4, 7, 16):
-        blocks = sweep_blocks(rows, planes, threads)
-        counts = np.zeros((planes, rows), int)
-        for y, y_end, z, z_end in blocks:
-            counts[z:z_end, y:y_end] += 1
-        assert (counts == 1).all() and len(blocks) >= min(threads, 4)
-    bricks = np.array([[8, 24, 16, 16, 32, 24]])
-    late = late_rows(made, bricks, sweep_blocks(rows, planes, 2))
-    assert late[14:26, 22:34].all() and not late[13, 22:34].any() and not late[14:26, [21, 34]].any()
-    middle = rows // 2
-    assert late[:, middle - 2 : middle + 2].all() and not late[30, middle - 3] and not late[30, middle + 2]
-    assert late[:6].all() and late[-6:].all() and late[:, :6].all() and not late[30, -6:].any()
-    covered = np.zeros((planes, rows), int)
-    for (row, row_end), (plane, plane_end) in rectangles(late):
-        covered[plane:plane_end, row:row_end] += 1
-    assert (covered == late).all()
-    faces = made.faces | {"x_min": "rigid"}
-    assert plan_sweep(type(made)(**(vars(made) | {"faces": faces})), bricks, 2) is None

@@ -14,8 +14,6 @@ from lithowave.backends import CpuBackend
 from lithowave.backends import loops as host_threads
 from lithowave.solvers.discontinuous_galerkin import DiscontinuousGalerkinSolver
 from lithowave.solvers.discontinuous_galerkin.plan import plan as tetrahedra_plan
-from lithowave.solvers.finite_difference import medium
-from lithowave.solvers.finite_difference.plan import plan as grid_plan
 from lithowave.solvers.spectral_element import SpectralElementSolver
 from lithowave.solvers.spectral_element.plan import plan
 
@@ -134,22 +132,3 @@ def test_parts_and_threads_do_not_change_tetrahedra(monkeypatch: pytest.MonkeyPa
     found = prepared_tetrahedra()
     for name, values in expected.items():
         assert values.tobytes() == found[name].tobytes(), name
-
-
-@pytest.mark.parametrize("law", ["isotropic", "transverse"])
-def test_threads_do_not_change_the_planes_of_a_grid(law: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    x, z = np.linspace(-100, 700, 9), np.linspace(-500, 100, 7)
-    vs = 2300 + 100 * np.sin(x[:, None, None] / 90) * np.cos(x[:, None] / 70) - 0.2 * z
-    material = {"x": x, "y": x, "z": z, "vp": 1.8 * vs, "vs": vs, "rho": 2300 + 0 * vs, "axes": ["x", "y", "z"]}
-    described = lw.Simulation(
-        domain={"x": [0, 600], "y": [0, 600], "z": [-400, 0]}, material=material, sources=[], receivers=[],
-        duration=0.1, solver={"method": "finite_difference", "spacing": 20, "effective_medium": law},
-    )  # fmt: skip
-    made, found = grid_plan(described, CpuBackend("single", 1)), []
-    for threads in (1, 3):
-        for module in (host_threads, medium):
-            monkeypatch.setattr(module, "get_num_threads", lambda threads=threads: threads)
-        planes = medium.medium_planes(described, made.grid, made.halo, made.law_fields)
-        found.append([{name: values.tobytes() for name, values in plane.items()} for plane in planes])
-    assert made.setup_bytes() == made.averaged_planes * 8 * np.prod(made.padded_shape()[1:]) * (1 + 2 * made.concurrent)
-    assert found[0] == found[1] and made.concurrent == (law == "isotropic")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import sys
 
 import numpy as np
 import pytest
@@ -68,14 +67,6 @@ def test_receivers_and_misfits_as_tables(result):
     assert list(misfits.index) == run.names and (misfits.relative_l2 == 0.0).all()
 
 
-@pytest.mark.parametrize("package", ["xarray", "pandas"])
-def test_a_missing_package_is_named(result, monkeypatch, package):
-    monkeypatch.setattr("lithowave.output.results.find_spec", lambda name: None)
-    convert = result.seismograms.to_xarray if package == "xarray" else result.to_pandas
-    with pytest.raises(lw.MissingPackageError, match=rf'needs the package {package}: pip install "lithowave\[data\]"'):
-        convert()
-
-
 def test_representations_fit_on_a_screen(result):
     simulation = lw.Simulation.from_text(SMALL)
     comparison = lw.compare_runs(result.directory, result.directory, wavelets=False)
@@ -110,22 +101,3 @@ def test_progress_is_one_line_or_nothing(tmp_path, capsys):
     assert capsys.readouterr().out.count("\n") == 1
     lw.Simulation.from_text(SMALL).run(output=tmp_path / "quiet")
     assert capsys.readouterr().out == ""
-
-
-@pytest.mark.slow
-def test_progress_in_a_jupyter_kernel(tmp_path):
-    """A kernel executes a run: its output is one line after carriage returns."""
-    nbformat, nbclient = pytest.importorskip("nbformat"), pytest.importorskip("nbclient")
-    pytest.importorskip("ipykernel")
-    code = (
-        f"import sys; sys.path[:0] = {sys.path!r}\nimport lithowave as lw\n"
-        f"result = lw.Simulation.from_text({SMALL!r}).run(output={str(tmp_path / 'out')!r}, show=True)\n"
-        "from lithowave.run.status import ProgressLine\nassert ProgressLine().updates\nresult"
-    )
-    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(code)])
-    nbclient.NotebookClient(notebook, timeout=120, kernel_name="python3").execute()
-    outputs = notebook.cells[0].outputs
-    streams = "".join(each.text for each in outputs if each.output_type == "stream" and each.name == "stdout")
-    (line,) = [each.rpartition("\r")[2] for each in streams.split("\n") if each]
-    assert line.startswith("step ") and "(100%)" in line
-    assert outputs[-1].data["text/plain"].startswith("<Result in ")

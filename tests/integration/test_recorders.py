@@ -13,7 +13,6 @@ import lithowave as lw
 from exact_solutions.full_space import full_space_moment
 from fake_ranks import on_ranks
 from fake_solver import SCHEDULE, STEPS, part_of_a_run, simulation_of
-from lithowave.description import Acquisition
 from lithowave.errors import OutputError
 from lithowave.output import (
     SeismogramRecorder,
@@ -26,7 +25,6 @@ from lithowave.output import (
     recorders,
 )
 from lithowave.parallel import SINGLE_RANK
-from lithowave.run import output_bytes
 from lithowave.solvers import Clock, PendingFields, Schedule
 from verification_tools import ABSORBING_TOP, record, relative_l2
 
@@ -105,14 +103,6 @@ def test_stress_and_pressure_against_the_closed_form(tmp_path: Path) -> None:
     # A sample half a step early or late, which is what a leapfrog scheme tempts to, would be seen.
     late = exact_stress(seismograms.time + 0.5 * 0.01)
     assert relative_l2(seismograms.stress[0], late) > 2 * errors["stress"]
-
-
-@pytest.mark.slow
-def test_velocity_beside_stress_is_the_velocity_alone(tmp_path: Path) -> None:
-    alone = run(tmp_path / "alone")
-    beside = run(tmp_path / "beside", stress=True)
-    assert np.array_equal(alone.data, beside.data)
-    assert alone.stress is None
 
 
 @pytest.mark.parametrize("quantity", ["velocity", "acceleration"])
@@ -194,17 +184,6 @@ def test_strain_is_treated_as_stress_is(
         assert read.stress is None and "strain" in recorder.state()
 
 
-def test_strain_takes_room_as_stress_does() -> None:
-    plan = SimpleNamespace(schedule=SimpleNamespace(sample_count=100))
-
-    def size(**output: bool) -> int:
-        compute, acquisition = SimpleNamespace(precision="single"), Acquisition((), ((None,) * 3,))
-        simulation = SimpleNamespace(output=lw.Output(**output), compute=compute, acquisition=acquisition)
-        return output_bytes(simulation, plan)
-
-    assert size(strain=True) == size(stress=True) == size() + 3 * 6 * 100 * 4
-
-
 PLANE = {"interval": 0.05, "plane": {"z": 0}, "fields": ["velocity"]}
 VOLUME = {"interval": 0.08, "volume": True, "fields": ["pressure", "stress"]}
 
@@ -247,20 +226,6 @@ def test_any_number_of_ranks_writes_the_same(tmp_path: Path, monkeypatch, sizes,
     if sizes[1:]:  # the peaks of a run that goes on are of the state of its solver
         shutil.copy(tmp_path / "one" / "peak_motion.h5", tmp_path / "run")
     assert_same_output(tmp_path / "one", tmp_path / "run")
-
-
-def test_all_ranks_ask_for_the_same_at_the_same_steps(tmp_path: Path, monkeypatch) -> None:
-    """They hand values around in pairs of calls: one that gathered at another step would take them for others."""
-    monkeypatch.setattr(recorders, "MAX_RECORDS", 4)
-    asked: dict[int, list[tuple[int, ...]]] = {0: [], 1: [], 2: []}
-    part_of_a_run(
-        tmp_path / "run", 3, simulation_of([PLANE, VOLUME], stress=True), until=10, beyond=6,
-        each_step=lambda rank, made: asked[rank].append(
-            (made[0].count, made[0].capacity, *(one._deliveries._coming is not None for one in made))
-        ),
-    )  # fmt: skip
-    assert asked[0] == asked[1] == asked[2] and len(asked[0]) == 16
-    assert {count for count, *_ in asked[0]} == {0, 1, 2, 3}
 
 
 def test_all_ranks_learn_that_the_first_one_has_no_room(tmp_path: Path, monkeypatch) -> None:

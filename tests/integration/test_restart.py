@@ -16,7 +16,7 @@ import lithowave as lw
 from lithowave.figures import domain_of, plot_run, read_description
 from lithowave.output import FILE_NAME as CHECKPOINT
 from lithowave.output import read_report
-from lithowave.run import SignalHandler, launch, restart_run, run_simulation, stop_signals
+from lithowave.run import SignalHandler, launch, restart_run, run_simulation
 from small_run import (
     EVERYTHING,
     assert_same_results,
@@ -168,21 +168,6 @@ def test_a_signal_from_outside(tmp_path):
     assert (folder / CHECKPOINT).exists() and "by SIGTERM" in output
 
 
-@pytest.mark.parametrize("quantity", ["displacement", "velocity"])
-def test_stopped_again_and_again(tmp_path, monkeypatch, quantity):
-    simulation = lw.Simulation.from_file(write_small(tmp_path), {"output.quantity": quantity})
-    run_simulation(simulation, tmp_path / "whole")
-    stop_at(monkeypatch, 1, 2, 50, 79)
-    folder = tmp_path / "run"
-    result = result_of(run_simulation, simulation, folder)
-    parts = 0
-    while not result.complete:
-        parts += 1
-        result = result_of(restart_run, folder)
-    assert parts == 4
-    assert_same_results(folder, tmp_path / "whole")
-
-
 def test_ctrl_c_is_told_apart(tmp_path, monkeypatch):
     before = signal.getsignal(signal.SIGINT)
     stop_at(monkeypatch, 30, number=signal.SIGINT)
@@ -198,15 +183,6 @@ def test_ctrl_c_typed_twice_does_not_wait():
     assert signals.pending and signals.stopped_by == "SIGTERM"
     with pytest.raises(KeyboardInterrupt):
         signals.receive(signal.SIGINT, None)
-
-
-def test_handlers_that_python_cannot_restore_remain(monkeypatch):
-    installed = []
-    monkeypatch.setattr(signal, "getsignal", lambda number: None if number == signal.SIGUSR2 else signal.SIG_DFL)
-    monkeypatch.setattr(signal, "signal", lambda number, handler: installed.append((number, handler)))
-    with stop_signals():
-        assert [number for number, _ in installed] == [signal.SIGTERM, signal.SIGINT, signal.SIGUSR1]
-    assert signal.SIGUSR2 not in dict(installed)
 
 
 def test_a_signal_at_the_last_step_does_not_stop_what_is_complete(tmp_path, monkeypatch):
@@ -267,18 +243,6 @@ def test_a_python_material_cannot_be_restarted(tmp_path, monkeypatch):
     assert written | {"material": None} == expected | {"material": None}
     refused = lithowave("check", folder / "simulation.yaml", status=2)
     assert "material.function: " in refused and "ground' is not a function" in refused
-
-
-def test_a_restart_asks_for_the_packages_of_its_formats(tmp_path, monkeypatch):
-    pytest.importorskip("obspy")
-    file = write_small(tmp_path, ("formats: []", "formats: [sac]"))
-    stop_at(monkeypatch, 20)
-    lithowave("run", file, "--output", tmp_path / "run", status=TERMINATED)
-    with monkeypatch.context() as patch:
-        patch.setattr("lithowave.output.waveforms.find_spec", lambda name: None)
-        text = lithowave("restart", tmp_path / "run", status=1)
-    assert "Writing SAC needs the package obspy" in text and "--set" not in text
-    assert report_of(tmp_path / "run")["exit_state"] == "stopped"
 
 
 def test_a_run_with_a_python_material_is_drawn_and_compared(tmp_path):

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import importlib
 import json
-import os
-import threading
 from types import SimpleNamespace
 
 import pytest
@@ -132,14 +129,6 @@ def test_one_run_at_a_time(tmp_path):
     lithowave("run", file, "--output", folder, "--overwrite")
 
 
-def test_a_run_in_a_thread(tmp_path):
-    simulation, results = lw.Simulation.from_file(write_small(tmp_path)), []
-    thread = threading.Thread(target=lambda: results.append(run_simulation(simulation, tmp_path / "run")))
-    thread.start()
-    thread.join()
-    assert results[0].complete
-
-
 # --- failures on the way
 
 
@@ -208,25 +197,6 @@ def test_a_full_disk_stops_the_run_clearly(tmp_path, size, file):
         assert lw.load_seismograms(folder).complete
 
 
-def test_a_disk_that_fills_up_while_samples_are_written(tmp_path, monkeypatch):
-    write, folder = os.pwrite, tmp_path / "run"
-
-    def full_later(descriptor, data, position):
-        if "checkpoint" in log_of(folder):
-            raise OSError(errno.ENOSPC, "No space left on device")
-        return write(descriptor, data, position)
-
-    monkeypatch.setattr(os, "pwrite", full_later)
-    text = lithowave("run", write_small(tmp_path), "--output", folder, status=1)
-    monkeypatch.undo()
-    assert "the disk or quota is full" in text and "remain readable" in text
-    seismograms = lw.load_seismograms(folder)
-    assert 1 < len(seismograms.time) < seismograms.sample_count
-    assert report_of(folder)["exit_state"] == "failed"
-    lithowave("restart", folder)
-    assert lw.load_seismograms(folder).complete
-
-
 def test_what_has_no_room_is_refused_before_the_start(tmp_path, monkeypatch):
     file, folder = write_small(tmp_path), tmp_path / "run"
     monkeypatch.setattr(hdf5.shutil, "disk_usage", lambda _: SimpleNamespace(free=10_000))
@@ -242,22 +212,3 @@ def test_what_has_no_room_is_refused_before_the_start(tmp_path, monkeypatch):
     (folder / "run.json").write_text('{"exit_state": "finished"}')
     text = lithowave("run", file, "--output", folder, status=1)
     assert "what was written" not in text, "the folder was not touched"
-
-
-def test_a_failure_of_another_kind_is_noted(tmp_path, monkeypatch):
-    def broken(solver, step):
-        raise ZeroDivisionError("a fault")
-
-    monkeypatch.setattr(FiniteDifferenceSolver, "advance", broken)
-    with pytest.raises(ZeroDivisionError):
-        run_simulation(lw.Simulation.from_file(write_small(tmp_path)), tmp_path / "run")
-    report = report_of(tmp_path / "run")
-    assert report["exit_state"] == "failed" and report["error"] == "ZeroDivisionError: a fault"
-    assert not (tmp_path / "run" / "progress.json").exists()
-
-    def exhausted(solver, step):
-        raise MemoryError("Unable to allocate 3 TiB")
-
-    monkeypatch.setattr(FiniteDifferenceSolver, "advance", exhausted)
-    text = lithowave("run", write_small(tmp_path), "--output", tmp_path / "large", status=1)
-    assert "error: there is not enough memory" in text

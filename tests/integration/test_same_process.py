@@ -8,7 +8,6 @@ from __future__ import annotations
 import signal
 import threading
 import warnings
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,6 @@ from lithowave.backends import make_backend
 from lithowave.errors import InputError, InstabilityError
 from lithowave.output import LOG
 from lithowave.run import is_locked, restart_run, run_simulation
-from lithowave.solvers import load_method
 from small_run import assert_same_results, log_of, report_of, write_small
 
 METHODS: dict[str, dict[str, Any]] = {
@@ -106,17 +104,15 @@ def lines_of(folder: Path) -> list[str]:
     return [line.split(" ", 2)[2].split(", ")[0] for line in log_of(folder).splitlines()]
 
 
-def interrupt_at(monkeypatch: pytest.MonkeyPatch, method: str, step: int) -> None:
-    """Raise KeyboardInterrupt inside this step of the time loop."""
-    solver = load_method(method).Solver
-    advance: Callable[..., None] = solver.advance
+class Interrupted(lw.Callback):
+    """Raises KeyboardInterrupt after a step."""
 
-    def advance_or_end(self: Any, number: int) -> None:
-        if number == step:
+    def __init__(self, step: int) -> None:
+        self.step = step
+
+    def __call__(self, solver: Any, clock: Any) -> None:
+        if clock.step == self.step:
             raise KeyboardInterrupt
-        advance(self, number)
-
-    monkeypatch.setattr(solver, "advance", advance_or_end)
 
 
 def test_a_second_run(first: tuple[lw.Simulation, Path], tmp_path: Path) -> None:
@@ -157,15 +153,12 @@ def test_a_run_after_one_that_was_refused(first: tuple[lw.Simulation, Path], tmp
     assert_finished(tmp_path / "run", reference)
 
 
-def test_a_run_after_an_interrupted_one(
-    first: tuple[lw.Simulation, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_after_an_interrupted_one(first: tuple[lw.Simulation, Path], tmp_path: Path) -> None:
     """After Ctrl-C in a notebook, a second run is like the first one, and the interrupted run can be restarted."""
     simulation, reference = first
     steps = report_of(reference)["plan"]["steps"]
-    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        interrupt_at(patch, simulation.solver.method, steps - 2)
-        run_simulation(simulation, tmp_path / "interrupted")
+    with pytest.raises(KeyboardInterrupt):
+        run_simulation(simulation, tmp_path / "interrupted", callbacks=[Interrupted(steps - 2)])
     report = report_of(tmp_path / "interrupted")
     assert (report["exit_state"], report["error"]) == ("failed", "KeyboardInterrupt")
     assert report["failed_at_step"] == steps - 2
@@ -173,7 +166,7 @@ def test_a_run_after_an_interrupted_one(
     assert_released(tmp_path / "interrupted")
     run_simulation(simulation, tmp_path / "run")
     assert_finished(tmp_path / "run", reference)
-    restart_run(tmp_path / "interrupted")
+    restart_run(tmp_path / "interrupted", callbacks=[Interrupted(0)])
     report = report_of(tmp_path / "interrupted")
     assert report["exit_state"] == "finished" and 0 < report["restarts"][0]["step"] <= steps - 2
     assert report["restarts"][0]["before"]["error"] == "KeyboardInterrupt" and "error" not in report

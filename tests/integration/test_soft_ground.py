@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 import lithowave as lw
-from lithowave.errors import InstabilityError
-from lithowave.solvers.common import warnings as soft_ground
 from verification_tools import make
 
 EDGE, SOFT = 450.0, 300.0
@@ -64,29 +59,6 @@ def test_motion_leaves_soft_ground(method: str, seconds: float, left: float) -> 
     assert found[-1] <= left * found.max()
 
 
-@pytest.mark.parametrize(
-    "method",
-    [
-        pytest.param("finite_difference", id="finite differences"),
-        pytest.param("spectral_element", id="spectral elements", marks=pytest.mark.slow),
-    ],
-)
-def test_growth_ends_the_run_and_the_records_before_it_remain(
-    method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Without measures for soft ground, waves grow in the layers."""
-    monkeypatch.setattr(soft_ground, "LAYERED_RATIO", np.inf)
-    monkeypatch.setattr(soft_ground, "DAMPED_CONTRAST", np.inf)
-    with pytest.raises(InstabilityError, match="after the sources"):
-        basin(method, 60.0).run(output=tmp_path / "run")
-    report = json.loads((tmp_path / "run" / "run.json").read_text())
-    assert report["exit_state"] == "failed" and "vs = " in report["error"]
-    with pytest.warns(lw.LithowaveWarning, match="incomplete"):
-        records = lw.load_seismograms(tmp_path / "run")
-    assert not records.complete
-    assert records.time[-1] > 10.0
-
-
 def valley(ratio: float) -> lw.Simulation:
     """Soft ground of a given vp / vs over rock of eight times its vs, in a narrow valley between rigid walls."""
     wall = dict.fromkeys(("y_min", "y_max"), "rigid")
@@ -116,14 +88,6 @@ def test_waves_do_not_grow_at_a_contrast_of_eight(ratio: float, seconds: float) 
     assert last < 0.9 * middle and middle < 0.02
 
 
-@pytest.mark.slow
-def test_waves_grow_at_a_contrast_of_eight_without_the_viscosity(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By a factor of 83 from the second to the last third of 10 s."""
-    monkeypatch.setattr(soft_ground, "VISCOSITIES", (0.0, 0.0))
-    _, middle, last = thirds(6.0, 10.0)
-    assert last > 20 * middle
-
-
 def over_water(simulation: lw.Simulation) -> lw.Simulation:
     """The same model below a sea."""
     given = [layer.model_dump(exclude_unset=True) for layer in simulation.material.layers or []]
@@ -142,16 +106,6 @@ def test_a_contrast_with_which_waves_may_grow_is_warned_about(method: str, contr
     assert any("guided waves may grow" in text and "layers[" in text for text in texts)
     mild = basin("finite_difference", 5.0)
     assert not any("guided waves" in text for text in make(mild)[0].warnings(mild))
-
-
-def test_the_larger_alpha_is_for_soft_ground() -> None:
-    """Homogeneous ground of vp / vs = 4, and rock, keep the layers that absorb long waves best."""
-    soft = basin("finite_difference", 5.0)
-    layers = soft.material.layers
-    assert layers is not None and soft_ground.is_soft(soft)
-    for layer in layers:
-        homogeneous = {name: getattr(layer, name) for name in ("vp", "vs", "rho")}
-        assert not soft_ground.is_soft(soft.with_overrides({"material": {"homogeneous": homogeneous}}))
 
 
 @pytest.mark.parametrize("method", ["finite_difference", "spectral_element", "discontinuous_galerkin"])

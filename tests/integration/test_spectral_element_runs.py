@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,11 +14,9 @@ from hexahedra_boxes import apart, cubes, merged
 from lithowave.errors import InputError
 from lithowave.mesh import HexahedralMesh, layered_box
 from lithowave.output import load_snapshots
-from lithowave.run import restart_run, run_simulation
-from lithowave.solvers.spectral_element import SpectralElementSolver
-from slow_variants import slow_except
-from small_run import assert_same_results, lithowave, result_of
-from verification_tools import make, record, relative_l2, velocities
+from lithowave.run import run_simulation
+from small_run import lithowave
+from verification_tools import make, relative_l2, velocities
 
 DATA = Path(__file__).parents[1] / "data" / "hexahedra"
 SOFT, ROCK = {"vp": 2400, "vs": 1200, "rho": 2000}, {"vp": 5000, "vs": 2900, "rho": 2600}
@@ -117,10 +113,6 @@ def inverted(mesh: HexahedralMesh) -> HexahedralMesh:
     return replace(mesh, elements=elements)
 
 
-def without_sides(mesh: HexahedralMesh) -> HexahedralMesh:
-    return replace(mesh, boundaries={})
-
-
 def holed() -> HexahedralMesh:
     whole = cubes((3, 3, 3))
     return merged(whole[:13] + whole[14:])
@@ -172,16 +164,6 @@ def refused(folder: Path, mesh: Path, *words: str, **changes: object) -> None:
 def test_groups_must_be_those_of_the_mesh(tmp_path: Path, groups: dict, words: list) -> None:
     path = write_gmsh(tmp_path / "layers.msh", layers_mesh(), ["soft", "rock"], SURFACES)
     refused(tmp_path, path, *words, material={"groups": groups})
-
-
-@pytest.mark.parametrize("what", ["receivers", "sources"])
-def test_places_in_no_element_are_refused(tmp_path: Path, what: str) -> None:
-    """Within the domain, but not within the mesh, which is smaller."""
-    mesh = layered_box((-300, 600), (-600, 600), [0.0, -400.0, -800.0], [(400, 400), (400, 400)])
-    path = write_gmsh(tmp_path / "layers.msh", mesh, ["soft", "rock"], SURFACES)
-    entry = {**content()[what][0], "position": [-450, 0, -100]}
-    others = {} if what == "receivers" else {"receivers": content()["receivers"][:1]}
-    refused(tmp_path, path, what, "x = -450 m is outside the mesh (x from -300 to 600 m)", **{what: [entry]}, **others)
 
 
 # --- topography
@@ -280,27 +262,6 @@ def everything(folder: Path, **changes: object) -> lw.Simulation:
     return small(domain=domain, output=output, receivers=[{"name": "A", "position": [330, 250]}], **changes)
 
 
-@pytest.mark.parametrize("absorption", slow_except(["stacey"], ["stacey", "layer"]))
-def test_restart_gives_the_same_bits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, absorption: str) -> None:
-    boundaries = {"absorption": absorption} | ({"layer": {"elements": 2}} if absorption == "layer" else {})
-    simulation = everything(tmp_path, boundaries=boundaries)
-    run_simulation(simulation, tmp_path / "whole")
-    advance = SpectralElementSolver.advance
-
-    def advance_and_signal(solver: SpectralElementSolver, step: int) -> None:
-        advance(solver, step)
-        if step + 1 in (1, 2, 30, 71):
-            os.kill(os.getpid(), signal.SIGTERM)
-
-    monkeypatch.setattr(SpectralElementSolver, "advance", advance_and_signal)
-    result, parts = result_of(run_simulation, simulation, tmp_path / "run"), 0
-    while not result.complete:
-        parts += 1
-        result = result_of(restart_run, tmp_path / "run")
-    assert parts == 4
-    assert_same_results(tmp_path / "run", tmp_path / "whole")
-
-
 def test_snapshots_and_peaks_are_finite_where_there_is_ground(tmp_path: Path) -> None:
     run_simulation(everything(tmp_path), tmp_path / "run")
     peaks = lw.load_peak_motion(tmp_path / "run" / "peak_motion.h5")
@@ -312,16 +273,3 @@ def test_snapshots_and_peaks_are_finite_where_there_is_ground(tmp_path: Path) ->
     # Planes from the bottom to the highest point of the hill: all ground below, little of it on top.
     finite = np.isfinite(pressure).mean(axis=(1, 2))
     assert finite[0] == 1 and finite[len(finite) // 2] == 1 and finite[-1] < 0.5
-
-
-def test_threads_change_nothing() -> None:
-    found = [velocities(small(compute={"precision": "single", "threads": n}))[1] for n in (1, 2)]
-    np.testing.assert_array_equal(*found)
-    record("element_threads", equal=True)
-
-
-def test_a_time_step_above_the_limit_is_refused() -> None:
-    plan, _ = make(small())
-    step = 1.01 * plan.schedule.limit
-    with pytest.raises(InputError, match="above the stability limit"):
-        make(small(solver={**content()["solver"], "time_step": step}))

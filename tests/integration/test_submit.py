@@ -90,17 +90,6 @@ def test_launchers_and_lines_before(tmp_path):
     assert "srun" not in script_of(file, *HOUR)
 
 
-def test_the_time_is_predicted_from_cores(tmp_path, monkeypatch):
-    report = submit.check_simulation(submit.Simulation.from_file(write_small(tmp_path)), measure=False)
-    slow = submit.replace(report, loop_s=36_000.0, threads=2, problems=[])
-    request = submit.JobRequest(ranks=4)
-    assert submit._predicted_time(slow, request, 5) == "1:40:00"  # 36000 s * 2 / 20 * 1.5 + 600 s
-    with pytest.raises(submit.InputError, match="no GPU to measure"):
-        submit._predicted_time(slow, submit.JobRequest(gpus=2), 4)
-    on_device = submit.replace(slow, backend="cuda", threads=None)
-    assert submit._predicted_time(on_device, submit.JobRequest(gpus=2), 4) == "7:40:00"
-
-
 def test_an_array_for_a_survey(tmp_path):
     file, folder = write_survey(tmp_path, more="  at_once: 2\n"), tmp_path / "out"
     script = script_of(file, "--output", folder, *HOUR)
@@ -178,13 +167,6 @@ def test_a_canceled_job_is_not_requeued(tmp_path, launcher):
     assert not (tmp_path / "calls.txt").exists() or "scontrol" not in calls(tmp_path)
 
 
-@pytest.mark.slow
-def test_a_job_canceled_after_the_announcement_is_not_requeued(tmp_path):
-    _, _, status, output = stopped_job(tmp_path, "srun", signal.SIGUSR1, signal.SIGTERM)
-    assert status in (RESUME_STATUS, 128 + signal.SIGTERM), output
-    assert "scontrol" not in calls(tmp_path)
-
-
 def test_requeues_end(tmp_path):
     _, _, status, output = stopped_job(tmp_path, "", signal.SIGUSR1, SLURM_RESTART_COUNT=str(submit.REQUEUES))
     assert status == RESUME_STATUS and "was requeued 50 times: not requeued" in output
@@ -207,11 +189,12 @@ def test_an_element_of_an_array_requeues_itself_alone(tmp_path):
     assert calls(tmp_path) == "scontrol requeue 17_1\n"
 
 
-def test_the_announcement_leaves_time_for_a_checkpoint_and_for_the_run():
-    seconds = {"1": 60, "90": 5400, "1:30": 90, "2:00:00": 7200, "2-00": 172_800, "1-2:30:10": 95_410}
-    assert {time: submit._seconds(time) for time in seconds} == seconds
-    assert [submit._lead(1e9, time) for time in ("1", "4", "1:00:00")] == [15, 60, 120]
-    assert [submit._lead(size, "1:00:00") for size in (6e10, 1e12)] == [300, 600]
+@pytest.mark.parametrize(
+    ("time", "lead"),
+    [("1", 15), ("4", 60), ("4:00", 60), ("0:04:00", 60), ("0-0:04", 60), ("1:00:00", 120), ("1-2:30:10", 120)],
+)
+def test_the_announcement_leaves_time_for_a_checkpoint_and_for_the_run(tmp_path, time, lead):
+    assert asked(script_of(write_small(tmp_path), "--time", time))["signal"] == f"B:USR1@{lead}"
 
 
 def test_a_run_that_fails_is_not_tried_again(tmp_path):
@@ -228,7 +211,7 @@ def test_a_run_that_fails_is_not_tried_again(tmp_path):
 
 def test_submitting(tmp_path, monkeypatch):
     file = write_small(tmp_path)
-    monkeypatch.setattr(submit.shutil, "which", lambda name: None)
+    monkeypatch.setenv("PATH", str(tmp_path))
     assert "sbatch was not found" in lithowave("submit", file, *HOUR, status=1)
     monkeypatch.undo()
     stand_in(tmp_path, "sbatch", f"cat > {tmp_path}/submitted.sh; echo 'Submitted batch job 17'")

@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 
 import lithowave as lw
-from lithowave.parallel import Ranks
-from lithowave.shots import check_survey, run_survey, running, shot_slots
+from lithowave.shots import check_survey, run_survey, shot_slots
 from lithowave.shots import folder as places_module
 from lithowave.shots import tasks as task
 from mpi_runs import on_ranks
@@ -323,15 +322,6 @@ def test_one_shot_alone(tmp_path, monkeypatch):
     assert "the description has no survey" in text
 
 
-def test_several_ranks_take_one_shot_only(tmp_path, monkeypatch):
-    ranks = Ranks()
-    ranks.size = 2
-    monkeypatch.setattr(running, "make_ranks", lambda: ranks)
-    text = lithowave("run", write_survey(tmp_path), "--output", tmp_path / "out", status=2)
-    assert "2 ranks were started" in text and "--shot N" in text
-    assert not (tmp_path / "out").exists()
-
-
 def test_a_shot_on_two_ranks(done, tmp_path):
     alone, _, file = done
     folder = tmp_path / "out"
@@ -383,25 +373,6 @@ def test_devices_and_cores_are_shared(monkeypatch):
     assert [place.threads for place in shot_slots(on_cpu.with_overrides({"survey.at_once": 3}))] == [2, 2, 2]
     monkeypatch.setattr(places_module, "visible_devices", list)
     assert [place.threads for place in shot_slots(automatic)] == [None]
-
-
-def test_devices_are_counted_by_the_driver(monkeypatch):
-    class Driver:
-        def cuInit(self, flags):
-            return 0
-
-        def cuDeviceGetCount(self, pointer):
-            pointer._obj.value = 2
-            return 0
-
-    monkeypatch.setattr(places_module, "find_spec", lambda name: True)
-    monkeypatch.setattr(places_module, "driver_library", Driver)
-    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    assert places_module.visible_devices() == ["0", "1"]
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "GPU-aa, GPU-bb")
-    assert places_module.visible_devices() == ["GPU-aa", "GPU-bb"]
-    monkeypatch.setattr(places_module, "driver_library", lambda: None)
-    assert places_module.visible_devices() == []
 
 
 def test_shots_do_not_take_part_in_the_launcher_of_the_survey(monkeypatch):

@@ -10,9 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
-from functools import partial
-from multiprocessing import get_context
+from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -120,20 +118,6 @@ def test_shots_stop_with_a_survey_that_was_killed(tmp_path):
     assert report_of(folder / "shot_0001")["stopped_by"] == "SIGTERM"
 
 
-@pytest.mark.slow
-def test_a_broken_pool_is_replaced_and_its_shots_are_resumed(tmp_path, expected):
-    pools: list[ProcessPoolExecutor] = []
-
-    def pool() -> ProcessPoolExecutor:
-        pools.append(ProcessPoolExecutor(2, mp_context=get_context("spawn")))
-        return pools[-1]
-
-    show = Interruption(lambda: os.kill(next(iter(pools[0]._processes)), signal.SIGKILL))
-    result = run_survey(survey("{position: [-200, 0, -300]}", "", LONGER), tmp_path / "out", show=show, executor=pool)
-    assert len(pools) == 2 and ("lost", 1) in show.events
-    assert_resumed(result, expected)
-
-
 # --- the interface
 
 
@@ -229,13 +213,6 @@ def test_a_lost_scheduler_is_one_error_and_leaves_states_that_are_true(tmp_path,
     assert_resumed(result, expected)
 
 
-def test_an_executor_that_was_shut_down(tmp_path):
-    pool = ThreadPoolExecutor(1)
-    pool.shutdown()
-    with pytest.raises(lw.ResourceError, match=r"accepts no shots \(cannot schedule new futures after shutdown\)"):
-        run_survey(survey(), tmp_path / "out", executor=pool)
-
-
 def test_an_executor_of_threads_takes_the_shots_in_turn(tmp_path):
     """The executor stays usable, the shots share the cores, and `at_once` limits the number of submitted shots."""
     counts = []
@@ -260,16 +237,6 @@ def test_an_executor_of_threads_takes_the_shots_in_turn(tmp_path):
 def test_objects_that_are_not_executors(tmp_path):
     with pytest.raises(lw.InputError, match="executor: int has no method submit; allowed: a concurrent.futures.Exec"):
         survey().run(output=tmp_path / "out", executor=4)
-
-
-def test_cores_are_divided_among_the_shots_of_a_machine(monkeypatch):
-    monkeypatch.setattr(task, "usable_cores", lambda: 8)
-    with ThreadPoolExecutor(3) as pool:
-        assert ShotExecutor(pool).shots_per_machine() == 3
-    shot = partial(task.ShotTask, Path("out"), "shot_0001", 1, "id", "cpu")
-    assert shot(None, 3).command()[-2:] == ["--threads", "2"]
-    assert shot(5, 3).command()[-2:] == ["--threads", "5"]
-    assert "--threads" not in shot(None, 1).command()
 
 
 def test_workers_without_the_survey_folder_and_tasks_of_an_earlier_survey(tmp_path):

@@ -10,10 +10,8 @@ import pytest
 
 import lithowave as lw
 from exact_solutions.full_space import full_space_force, full_space_moment
-from lithowave.errors import OutputError
 from lithowave.faults import planar_rupture
 from lithowave.output import azimuth, component, radial_direction, write_sac
-from lithowave.output.recorders import _require_axes
 from lithowave.projection import convergence, projection_text, transformer, turned
 from lithowave.readers import write_srf
 
@@ -256,14 +254,3 @@ def test_shots_on_the_earth_follow_true_north():
     assert earth.force == pytest.approx(turned(np.array([[1e12, 0.0, 0.0]]), [earth.convergence])[0], abs=1.0)
     assert earth.convergence == pytest.approx(1.017, abs=1e-3) and grid.force == (1e12, 0.0, 0.0)
     assert all(receiver.geographic for receiver in survey.shot(1).receiver_list())
-
-
-def test_a_run_of_an_earlier_version_is_not_resumed(runs, tmp_path):
-    simulation = lw.Simulation.from_file(runs["far"] / "simulation.yaml")
-    path = tmp_path / "seismograms.h5"
-    path.write_bytes((runs["far"] / "seismograms.h5").read_bytes())
-    _require_axes(path, simulation)
-    with h5py.File(path, "r+") as file:
-        del file["receivers"]["convergence"]
-    with pytest.raises(OutputError, match="took true North for that of the grid"):
-        _require_axes(path, simulation)

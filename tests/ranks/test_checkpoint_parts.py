@@ -8,6 +8,7 @@ import os
 import shutil
 import signal
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 
 import h5py
@@ -117,32 +118,6 @@ def test_one_checkpoint_takes_the_place_of_another(tmp_path):
     module.remove_previous(tmp_path)
     assert_whole(tmp_path, 3, 150, 5.0)
     assert steps_kept(tmp_path) == ["checkpoint.h5", "step_000000150_2"]
-
-
-def test_only_what_is_wanted_is_read(tmp_path, monkeypatch):
-    """Of the box of 11 columns two, of the rows those in blocks that have some of them."""
-    write(tmp_path, 1)
-    taken = []
-    read = h5py.Dataset.read_direct
-    monkeypatch.setattr(
-        h5py.Dataset, "read_direct", lambda data, values, *parts: taken.append(parts[0]) or read(data, values, *parts)
-    )
-    place = Hyperslab((1, 0, 3), (2, 6, 2), WHOLE)
-    values = open_checkpoint(tmp_path, "identity").pieces({"field/velocity": place})["field/velocity"]
-    assert np.array_equal(values, FIELD[1:3, :, 3:5])
-    assert taken == [(slice(1, 3), slice(0, 6), slice(3, 5))]
-
-
-def test_files_without_a_part_of_it_are_passed_by(tmp_path, monkeypatch):
-    """A rank with the parts that it had before opens no file behind its own."""
-    write(tmp_path, 3)
-    opened = []
-    original = module.open_file
-    monkeypatch.setattr(module, "open_file", lambda path: opened.append(path) or original(path))
-    own = {name: piece.selection for name, piece in state_of(0, 3).items()}
-    values = open_checkpoint(tmp_path, "identity").pieces(own)
-    assert np.array_equal(values["field/velocity"], FIELD[:, :, :3])
-    assert [path.name for path in opened] == ["checkpoint.h5", "rank_0000.h5"]
 
 
 def test_nothing_wanted_is_nothing_found(tmp_path):
@@ -265,27 +240,6 @@ def test_ranks_share_the_verification_and_all_learn_of_damage(tmp_path, readers)
     assert all("rank_0002.h5: is damaged" in text for text in on_ranks(readers, attempt))
 
 
-def test_a_manifest_with_wrong_entries_is_damaged(tmp_path):
-    """Entries of wrong types with a valid checksum."""
-    write(tmp_path, 1)
-    path = tmp_path / FILE_NAME
-    content = path.read_bytes()[: -module.SEAL_BYTES]
-    changes = (
-        lambda file: file.__delitem__("common/clock/step"),
-        lambda file: file.attrs.create("folder", 3),
-        lambda file: file.attrs.create("format_version", "4"),
-        lambda file: file.__delitem__("sizes"),
-        lambda file: file.attrs.__delitem__("folder"),
-    )
-    for change in changes:
-        path.write_bytes(content)
-        with h5py.File(path, "r+") as file:
-            change(file)
-        module.seal(path)
-        with pytest.raises(OutputError, match=r"checkpoint|rank_0000"):
-            open_checkpoint(tmp_path, "identity")
-
-
 def full_on(rank: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """From now on the files of a rank find no room, when half of them is written."""
     fill = module._fill
@@ -333,63 +287,57 @@ def test_one_that_cannot_fit_is_not_begun(tmp_path, monkeypatch):
     assert_whole(tmp_path, 1)
 
 
-def die(*_: object) -> None:
-    os.kill(os.getpid(), signal.SIGKILL)
+DISK_CALLS = ("mkdir", "unlink", "rmdir", "replace", "fsync")
 
 
-def killed_at(folder: Path, place: Callable, count: int, behind: bool) -> None:
-    """A process of its own that writes the checkpoint of step 150 and is killed at a call of this function."""
+def killed_at(folder: Path, number: int, behind: bool) -> bool:
+    """Whether a process of its own that writes the checkpoint of step 150 came to its call of this number that changes
+    the disk, before or behind which it is killed."""
     child = os.fork()
     if child:
-        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
-        return
-    calls = 0
+        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        assert status in (0, -signal.SIGKILL)
+        return status != 0
+    calls = count()
 
-    def killing(*arguments):
-        nonlocal calls
-        calls += 1
-        if calls == count and not behind:
-            die()
-        result = place(*arguments)
-        return die() if calls == count else result
+    def killing(call: Callable) -> Callable:
+        def called(*arguments, **options):
+            here = next(calls) == number
+            if here and not behind:
+                os.kill(os.getpid(), signal.SIGKILL)
+            try:
+                return call(*arguments, **options)
+            finally:
+                if here:
+                    os.kill(os.getpid(), signal.SIGKILL)
 
-    setattr(os if place is os.replace else module, place.__name__, killing)
+        return called
+
+    for name in DISK_CALLS:
+        setattr(os, name, killing(getattr(os, name)))
     try:
         write_checkpoint(folder, common(150), state_of(0, 1, 2.0), "identity", SINGLE_RANK)
     finally:
         os._exit(0)
 
 
-@pytest.mark.parametrize(
-    ("place", "count", "behind", "done"),
-    [
-        (module._remove_unnamed, 1, False, False),
-        (module._remove_unnamed, 1, True, False),
-        (module._new_folder, 1, True, False),
-        (module._fill, 1, False, False),
-        (module._fill, 1, True, False),
-        (module._write_pieces, 1, True, False),
-        (module._fill, 2, False, False),
-        (module._fill, 2, True, False),
-        (os.replace, 1, False, False),
-        (os.replace, 1, True, False),
-        (os.replace, 2, False, False),
-        (os.replace, 2, True, True),
-        (module._write_manifest, 1, True, True),
-        (module._remove_unnamed, 2, False, True),
-        (module._remove_unnamed, 2, True, True),
-    ],
-    ids=lambda one: getattr(one, "__name__", str(one)),
-)
-def test_killed_at_any_moment_the_last_one_stays(tmp_path, place, count, behind, done):
-    """At each thing that changes the disk, before or behind it; done : whether the new one is the last one then."""
-    write(tmp_path, 3)
-    (tmp_path / FOLDER / "step_000000130").mkdir()  # of a run that was killed earlier
-    killed_at(tmp_path, place, count, behind)
-    assert_whole(tmp_path, 2, *((150, 2.0) if done else (120, 1.0)))
-    write(tmp_path, 2, 150, 4.0)
-    assert_whole(tmp_path, 3, 150, 4.0)
-    assert len(steps_kept(tmp_path)) == 4, "what was left is gone, except two checkpoints"
+@pytest.mark.parametrize("behind", [False, True])
+def test_killed_at_any_moment_the_last_one_stays(tmp_path, behind):
+    """At each call that changes the disk: the checkpoint before, and from some call on the new one."""
+    steps: list[int] = []
+    for number in count():
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        write(folder, 3)
+        (folder / FOLDER / "step_000000130").mkdir()  # of a run that was killed earlier
+        if not killed_at(folder, number, behind):
+            break
+        steps.append(open_checkpoint(folder, "identity").step)
+        assert_whole(folder, 2, *((150, 2.0) if steps[-1] == 150 else (120, 1.0)))
+        write(folder, 2, 150, 4.0)
+        assert_whole(folder, 3, 150, 4.0)
+        assert len(steps_kept(folder)) == 4, "what was left is gone, except two checkpoints"
+    assert len(steps) > 7 and steps == sorted(steps) and set(steps) == {120, 150}
 
 
 def test_the_names_are_on_the_disk_before_the_checkpoint_is(tmp_path, monkeypatch):

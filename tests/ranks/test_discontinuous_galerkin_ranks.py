@@ -1,10 +1,8 @@
-"""Discontinuous Galerkin elements on several ranks against one: parts of meshes, exchanged traces, whole runs."""
+"""Discontinuous Galerkin elements on several ranks against one: parts of meshes, exchanged traces, steps."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,10 +11,9 @@ import pytest
 import lithowave as lw
 from cuda_emulation import EmulatedCudaBackend
 from fake_ranks import on_ranks
-from jittered_boxes import jittered
 from lithowave.backends import make_backend
 from lithowave.errors import InputError
-from lithowave.mesh import balanced_parts, find_shared_faces, merged, tetrahedral_box, write_gmsh
+from lithowave.mesh import balanced_parts, find_shared_faces, tetrahedral_box
 from lithowave.parallel import SINGLE_RANK, Ranks
 from lithowave.solvers.discontinuous_galerkin import (
     LAYER_WORK,
@@ -38,76 +35,15 @@ from lithowave.solvers.discontinuous_galerkin import (
     step_cost,
 )
 from lithowave.solvers.elements import require_located, resolve_owners
-from mpi_runs import largest_difference, write_description
-from mpi_runs import on_ranks as run_lithowave
+from rank_models import ANISOTROPIC, ATTENUATING, LAYERED_ANISOTROPIC, WATER
 from rank_threads import Exchange, ThreadHalo, run_on_ranks
 from reference_backend import CPU
 from slow_variants import slow_except
 
-GAUSSIAN = {"gaussian": {"sigma": 0.05, "delay": 0.1}}
-# Water over two rocks, in five clusters. Sources and receivers in the middle, where ranks meet, whatever their number.
-LAYERS: dict[str, Any] = {
-    "domain": {"x": [-600, 600], "y": [-600, 600], "z": [-1200, 0]},
-    "boundaries": {"top": "free", "sides": "absorbing", "bottom": "absorbing"},
-    "material": {
-        "layers": [
-            {"top": 0, "vp": 1500, "vs": 0, "rho": 1000},
-            {"top": -300, "vp": 3000, "vs": 1500, "rho": 2000},
-            {"top": -700, "vp": 5000, "vs": 3050, "rho": 2600},
-        ]
-    },
-    "sources": [
-        {"position": [0, 0, -500], "moment_tensor": {"xx": 1e13, "yy": 1e13, "zz": 2e13, "xz": 4e12},
-         "time_function": GAUSSIAN},
-        {"position": [30, -20, -810], "force": [1e10, 0, 1e10], "time_function": GAUSSIAN},
-        {"position": [-200, 170, -100], "moment_tensor": {"xx": 1e13, "yy": 1e13, "zz": 1e13},
-         "time_function": GAUSSIAN},
-    ],
-    "receivers": [
-        {"name": "A", "position": [0, 0, -450]}, {"name": "B", "position": [0, 0, 0]},
-        {"name": "C", "position": [-510, 333, -280]}, {"name": "D", "position": [0, 350, -900]},
-    ],
-    "duration": 0.2,
-    "solver": {"method": "discontinuous_galerkin", "max_frequency": 2.7, "order": 3, "local_time_steps": True,
-               "points_per_wavelength": 8},
-    "compute": {"backend": "cpu", "precision": "double"},
-    "output": {
-        "sampling_interval": 0.02, "checkpoint": None, "peak_motion": True, "stress": True,
-        "snapshots": [{"interval": 0.1, "plane": {"z": -100}}, {"interval": 0.2, "volume": True, "stride": 2}],
-    },
-}  # fmt: skip
-ANISOTROPIC = {
-    "layers": [
-        {"top": 0, "vp": 3000, "vs": 1500, "rho": 2000},
-        {"top": -500, "vp": 3000, "vs": 1500, "rho": 2000,
-         "anisotropy": {"epsilon": 0.2, "delta": 0.1, "gamma": 0.1}},
-    ]
-}  # fmt: skip
-
-
-# One source next to a side, whose waves are in the absorbing layer after a few steps.
-LAYERED_ANISOTROPIC = {
-    "material": ANISOTROPIC, "solver__order": 2, "solver__points_per_wavelength": 10,
-    "sources": [
-        *LAYERS["sources"],
-        {"position": [-590, 20, -650], "force": [1e10, 0, 1e10], "time_function": GAUSSIAN},
-    ],
-}  # fmt: skip
-ATTENUATING = {
-    "material": {
-        "layers": [
-            {"top": 0, "vp": 1500, "vs": 0, "rho": 1000},
-            {"top": -300, "vp": 3000, "vs": 1500, "rho": 2000, "qp": 40, "qs": 20},
-            {"top": -700, "vp": 5000, "vs": 2900, "rho": 2600, "qp": 200, "qs": 100},
-        ]
-    },
-    "boundaries__absorption": "stacey",
-}  # fmt: skip
-
 
 def simulation(**changes: Any) -> lw.Simulation:
-    """LAYERS with changes of dotted keys, with __ for the dot."""
-    made = lw.Simulation(**LAYERS)
+    """WATER with changes of dotted keys, with __ for the dot."""
+    made = lw.Simulation(**WATER)
     return made.with_overrides({key.replace("__", "."): value for key, value in changes.items()}) if changes else made
 
 
@@ -184,15 +120,6 @@ def test_all_ranks_have_the_same_work(size: int) -> None:
         assert share.neighbors == len(one.shared.counts())
 
 
-def test_a_rank_of_eight_has_an_eighth_of_the_memory() -> None:
-    changes = {"solver__max_frequency": 6.0}
-    whole = plan(simulation(**changes), CPU)
-    backend = make_backend("cpu", "double", 1)
-    for part in on_ranks(8, lambda ranks: plan(simulation(**changes), CPU, ranks)):
-        assert part.memory_bytes(backend) < 1.3 / 8 * whole.memory_bytes(backend)
-        assert part.plan_bytes() < 1.3 / 8 * whole.plan_bytes()
-
-
 def test_parts_that_do_not_fit_are_told() -> None:
     """Of one rank an element is missing: at its faces, but for outer ones, the others find nobody."""
     box = built_box(simulation())
@@ -226,17 +153,6 @@ def test_elements_of_any_work_are_divided_equally(parts: int) -> None:
     for number in range(4):
         sums = np.bincount(found[kind == number], work[kind == number], parts)
         assert sums.max() - sums.min() < 5
-
-
-def test_a_mesh_of_merged_parts_is_the_mesh() -> None:
-    mesh = replace(tetrahedral_box((0, 3), (0, 2), (-2, 0), 1.0, interfaces=(-1.0,)), groups=("a", "b"))
-    turn = np.arange(mesh.element_count) % 3
-    found = merged([mesh.part(np.flatnonzero(turn == part)) for part in range(3)])
-    found, mesh = (one.reordered(np.argsort(one.element_keys)) for one in (found, mesh))
-    for name in ("vertices", "elements", "materials", "neighbors"):
-        np.testing.assert_array_equal(getattr(found, name), getattr(mesh, name))
-    for name, faces in mesh.boundaries.items():
-        np.testing.assert_array_equal(found.boundaries[name], faces)
 
 
 def test_a_point_counts_in_the_elements_of_all_ranks() -> None:
@@ -307,23 +223,6 @@ def test_the_division_that_costs_least_is_taken() -> None:
     assert costs[0] <= costs[1]
 
 
-def test_one_rank_has_one_part_in_a_step() -> None:
-    """One graph on a device; on several ranks messages stand between the parts."""
-    backend = make_backend("cpu", "double", 1)
-    assert len(Solver(whole_plan(), simulation(), backend)._step_launches(0, True)) == 1
-    exchange = Exchange()
-    lengths = run_on_ranks(
-        3, lambda ranks, common: make_solver(ranks, common, backend, {}),
-        lambda solver: len(solver._step_launches(0, True)), exchange,
-    )  # fmt: skip
-    assert min(lengths) > 3
-
-
-def test_too_many_ranks_are_refused() -> None:
-    with pytest.raises(InputError, match="columns that can be parted.*start fewer ranks"):
-        on_ranks(40, lambda ranks: plan(simulation(boundaries__absorption="stacey"), CPU, ranks))
-
-
 # ------------------------------------------------------------------------------------------- solvers on threads
 
 
@@ -388,7 +287,7 @@ def test_steps_on_emulated_devices() -> None:
     """With graphs between the messages."""
     changes = {
         "domain__z": [-700, 0], "solver__order": 2, "solver__points_per_wavelength": 10,
-        "sources": LAYERS["sources"][::2], "receivers": LAYERS["receivers"][:3],
+        "sources": WATER["sources"][::2], "receivers": WATER["receivers"][:3],
     }  # fmt: skip
     expected, found = states_on(1, "cpu", **changes), states_on(3, "emulated", **changes)
     assert np.abs(found - expected).max() < 1e-13 * np.abs(expected).max()
@@ -407,7 +306,7 @@ def test_what_is_sent_is_what_the_report_tells() -> None:
     assert [exchange.sent[rank] for rank in range(size)] == pytest.approx([one.sent_values for one in report], rel=1e-3)
 
 
-@pytest.mark.parametrize("changes", slow_except([{}, ATTENUATING], [{}, LAYERED_ANISOTROPIC, ATTENUATING]))
+@pytest.mark.parametrize("changes", slow_except([ATTENUATING], [{}, LAYERED_ANISOTROPIC, ATTENUATING]))
 def test_a_state_is_taken_up_by_another_number_of_ranks(changes: dict[str, Any]) -> None:
     """To the same bits, with the peaks at the surface."""
     backend = make_backend("cpu", "double", 1)
@@ -445,54 +344,3 @@ def test_a_state_is_taken_up_by_another_number_of_ranks(changes: dict[str, Any])
 
 
 # ---------------------------------------------------------------------------------------------------- whole runs
-
-
-def compare(folder: Path, sizes: tuple[int, ...], **changes: Any) -> float:
-    """Largest difference of runs on so many ranks to the run on one."""
-    description = write_description(folder / "run.yaml", LAYERS, **changes)
-    for size in (1, *sizes):
-        run_lithowave(size, "run", str(description), "--output", str(folder / f"run_{size}"))
-    return max(largest_difference(folder / f"run_{size}", folder / "run_1") for size in sizes)
-
-
-@pytest.mark.slow
-def test_layers_in_clusters(tmp_path: Path) -> None:
-    assert compare(tmp_path, (3, 7), duration=0.08) < 1e-12
-
-
-@pytest.mark.slow
-def test_rocks_with_attenuation(tmp_path: Path) -> None:
-    changes = ATTENUATING | {"boundaries__absorption": "layer", "duration": 0.08}
-    assert compare(tmp_path, (3,), **changes) < 1e-12
-
-
-@pytest.mark.slow
-def test_anisotropic_rock(tmp_path: Path) -> None:
-    assert compare(tmp_path, (4,), compute__precision="single", **LAYERED_ANISOTROPIC) < 1e-5
-
-
-def test_a_mesh_that_is_read(tmp_path: Path) -> None:
-    """The first rank reads it and hands out the parts."""
-    box = jittered(tetrahedral_box((-600, 600), (-600, 600), (-800, 0), 200.0, interfaces=(-400.0,)), 0.2)
-    write_gmsh(tmp_path / "box.msh", replace(box, groups=("soil", "rock")))
-    rocks = {"soil": {"vp": 3000, "vs": 1600, "rho": 2300}, "rock": {"vp": 5000, "vs": 2900, "rho": 2600}}
-    changes = {
-        "material": {"groups": rocks}, "domain__z": [-800, 0], "boundaries__bottom": "rigid",
-        "solver__mesh": str(tmp_path / "box.msh"), "solver__max_frequency": 2.5, "solver__points_per_wavelength": None,
-        "sources": LAYERS["sources"][:1], "receivers": LAYERS["receivers"][:3],
-    }  # fmt: skip
-    assert compare(tmp_path, (3,), **changes) < 1e-12
-
-
-def test_a_receiver_outside_is_refused_on_all_ranks(tmp_path: Path) -> None:
-    box = tetrahedral_box((-600, 600), (-600, 600), (-800, 0), 400.0)
-    write_gmsh(tmp_path / "box.msh", replace(box, groups=("rock",)))
-    rock = {"vp": 5000, "vs": 2900, "rho": 2600}
-    changes = {
-        "material": {"groups": {"rock": rock}}, "solver__mesh": str(tmp_path / "box.msh"),
-        "receivers": [{"name": "far", "position": [0, 0, -1100]}], "sources": LAYERS["sources"][:1],
-        "solver__max_frequency": 1.0, "solver__points_per_wavelength": None,
-    }  # fmt: skip
-    description = write_description(tmp_path / "run.yaml", LAYERS, **changes)
-    text = run_lithowave(3, "run", str(description), "--output", str(tmp_path / "out"), status=2)
-    assert text.count("z = -1100 m is outside the mesh") == 1

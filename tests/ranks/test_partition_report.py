@@ -4,24 +4,18 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
 import pytest
 
 import lithowave as lw
+from fake_ranks import on_ranks
 from lithowave.errors import InputError
-from lithowave.mesh import products_of_three
 from lithowave.run import (
     TRANSPORTS,
-    MemoryRequirement,
     ScalingEstimate,
     check_simulation,
-    estimate_scaling,
-    transport_of,
 )
-from lithowave.run.check import _too_many_ranks
 from lithowave.solvers import METHODS, load_method
 from lithowave.solvers.common import RankWorkload
 from reference_backend import CPU
@@ -67,11 +61,6 @@ def partition(shares: list[RankWorkload], alone: float, transport: str, **change
 
 
 # --- the model
-
-
-@pytest.mark.parametrize(("megabytes", "measured"), [(0.1, 13e-6), (1, 15e-6), (10, 54e-6), (50, 194e-6)])
-def test_nvlink_is_as_it_was_measured(megabytes: float, measured: float) -> None:
-    assert TRANSPORTS["nccl"].exchange_time(1, 1e6 * megabytes) == pytest.approx(measured, rel=0.1)
 
 
 def test_time_and_efficiency_by_hand() -> None:
@@ -123,15 +112,6 @@ def test_ranks_that_share_a_processor_are_slower_by_their_number() -> None:
     assert found.efficiency == pytest.approx(1.0, rel=1e-4)
 
 
-def test_what_messages_travel_by() -> None:
-    device, host = SimpleNamespace(own_memory=True), SimpleNamespace(own_memory=False)
-    assert transport_of(host, "auto", 64) is TRANSPORTS["mpi"]
-    assert transport_of(device, "auto", 8) is TRANSPORTS["peer"]
-    assert transport_of(device, "nccl", 8) is TRANSPORTS["nccl"]
-    assert transport_of(device, "auto", 9) is TRANSPORTS["network"]
-    assert transport_of(device, "host", 2) is TRANSPORTS["host"]
-
-
 # --- the shares of the methods
 
 
@@ -157,12 +137,6 @@ def test_the_parts_of_finite_differences_are_those_of_the_run() -> None:
     rows = (4 + 4) * nx * nz  # of both sides: the ghosts of velocities, four layers of three numbers each
     assert sum(share.sent_values for share in report.shares) == 3 * rows
     assert report.sent_bytes == 4 * 3 * rows / 2
-
-
-def test_all_ways_to_cut_are_tried() -> None:
-    for size in (1, 7, 12, 16):
-        expected = [one for one in np.ndindex(size + 1, size + 1, size + 1) if np.prod(one) == size]
-        assert sorted(products_of_three(size)) == expected
 
 
 # --- the report
@@ -210,6 +184,20 @@ def test_more_ranks_than_can_have_something_are_refused(method: str) -> None:
         check_simulation(simulation(method), measure=False, ranks=5000)
 
 
+FINER = {"finite_difference": 40.0, "spectral_element": 180.0, "discontinuous_galerkin": 200.0}  # spacing, m
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_rank_of_eight_takes_an_eighth_of_the_memory(method: str) -> None:
+    """That of the arrays, and that of the plan itself."""
+    case = simulation(method, solver={"method": method, **SOLVERS[method], "spacing": FINER[method]})
+    package = load_method(method)
+    whole = package.plan(case, CPU)
+    for part in on_ranks(8, lambda ranks: package.plan(case, CPU, ranks)):
+        assert part.memory_bytes(CPU) <= 1.4 / 8 * whole.memory_bytes(CPU)
+        assert part.plan_bytes() <= 1.4 / 8 * whole.plan_bytes()
+
+
 def test_memory_is_that_of_a_rank(monkeypatch: pytest.MonkeyPatch) -> None:
     case = simulation()
     whole = check_simulation(case, measure=False)
@@ -233,31 +221,3 @@ def test_memory_is_that_of_a_rank(monkeypatch: pytest.MonkeyPatch) -> None:
     shared = check_simulation(case, measure=False, ranks=2)
     assert "for a rank" in shared.problems[0] and len(shared.problems) == 1
     assert shared.verdict == "this run would fail here"
-
-
-def test_more_ranks_than_this_machine_holds_are_no_success(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("lithowave.backends.cpu.free_memory", lambda: 700_000_000)
-    text = lithowave("check", write_small(tmp_path), "--ranks", "4", "--no-measure", status=1)
-    assert "would work" not in text and "memory of 4 ranks  about 8" in text and "700 MB free" in text
-    assert "not enough memory for all ranks on this machine: 8" in text and "MB needed by 4 ranks, 700 MB free" in text
-    assert "it needs at least 2 machines like this one, with at most 3 ranks on each" in text
-
-
-def test_more_ranks_than_devices_need_more_machines() -> None:
-    partition = SimpleNamespace(ranks=4, own_device=True, memory_bytes=10)
-    [problem] = _too_many_ranks(partition, 2, 1000, SimpleNamespace(device_count=2))
-    assert problem == "ranks: 4 ranks need 4 GPUs; this machine has 2"
-    assert _too_many_ranks(partition, 4, 1000, SimpleNamespace(device_count=4)) == []
-
-
-def test_memory_on_devices(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A device has what its rank needs; main memory beside it is told, too."""
-    case = simulation()
-    device = SimpleNamespace(own_memory=True, name="cuda", dtype=np.dtype(np.float32), threads=1)
-    plan = load_method("finite_difference").plan(case, CPU)
-    found = estimate_scaling(case, plan, device, MemoryRequirement(10_000_000, 80_000_000), 8, 5_000_000)
-    share = found.most_units / plan.unit_total
-    assert found.device_memory_bytes == pytest.approx(share * 80_000_000 + 2 * found.sent_bytes, abs=2)
-    assert found.memory_bytes == pytest.approx(share * 10_000_000 + 2 * found.sent_bytes + 5_000_000, abs=2)
-    assert found.own_device and found.speed == 1.0

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from fake_ranks import on_ranks as on_threads
-from lithowave.errors import MissingPackageError, ResourceError
+from lithowave.errors import ResourceError
 from lithowave.parallel import SINGLE_RANK, Watchdog, device_index, launched, launchers, make_ranks, require_own_device
 from lithowave.parallel import ranks as ranks_module
 from lithowave.run import SignalHandler, SignalRequests
@@ -67,13 +67,6 @@ def test_launchers_are_known_by_what_they_leave(no_launcher, monkeypatch, enviro
         assert make_ranks() is SINGLE_RANK
 
 
-def test_without_mpi4py_the_extra_is_named(no_launcher, monkeypatch) -> None:
-    monkeypatch.setenv("PMI_SIZE", "2")
-    monkeypatch.setattr(ranks_module, "find_spec", lambda name: None)
-    with pytest.raises(MissingPackageError, match=r"lithowave\[mpi\]"):
-        make_ranks()
-
-
 def test_an_mpiexec_of_another_mpi_is_found_out(no_launcher, monkeypatch) -> None:
     class Lonely(SINGLE_RANK.__class__):
         pass
@@ -106,16 +99,6 @@ def test_shots_of_a_survey_are_no_tasks_of_its_step(no_launcher, monkeypatch) ->
     for name, value in STEP.items():
         monkeypatch.setenv(name, value)
     assert launched() and not set(launchers.STEP_VARIABLES) & set(shot_environment({}))
-
-
-def test_an_mpi_library_that_cannot_be_loaded(no_launcher, monkeypatch) -> None:
-    def missing() -> None:
-        raise RuntimeError("cannot load MPI library")
-
-    monkeypatch.setenv("PMI_SIZE", "2")
-    monkeypatch.setattr(ranks_module, "MpiRanks", missing)
-    with pytest.raises(ResourceError, match=r"mpi4py cannot load its MPI library \(cannot load MPI library\)"):
-        make_ranks()
 
 
 def test_each_rank_needs_a_device(monkeypatch) -> None:

@@ -9,10 +9,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
-from lithowave.run import TRANSPORTS
 from mpi_runs import rank_command
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
@@ -64,28 +62,6 @@ def record(model: Any, made: Any, ranks: int, side: int, kind: str = "weak") -> 
 # --- blocks
 
 
-def test_blocks_are_as_cubic_as_can_be(model: Any) -> None:
-    assert [model.cubic_counts(ranks) for ranks in (1, 2, 4, 8, 12, 64, 1024)] == [
-        (1, 1, 1), (1, 2, 1), (1, 2, 2), (2, 2, 2), (2, 3, 2), (4, 4, 4), (8, 16, 8),
-    ]  # fmt: skip
-
-
-def test_faces_and_neighbors_are_those_of_the_worst_block(model: Any) -> None:
-    for counts in ((1, 1, 1), (1, 2, 1), (2, 2, 2), (3, 1, 2), (4, 4, 4)):
-        blocks = list(np.ndindex(counts))
-        near = [[np.subtract(one, other) for other in blocks if one != other] for one in blocks]
-        touching = [sum(np.abs(step).max() == 1 for step in steps) for steps in near]
-        sides = [sum(np.abs(step).sum() == 1 for step in steps) for steps in near]
-        assert model.neighbors_of(counts) == max(touching) and model.faces_of(counts) == max(sides)
-
-
-def test_ranks_of_a_host(model: Any) -> None:
-    assert model.inside_host((8, 16, 8), 8) == (2, 2), "a row along x"
-    assert model.inside_host((4, 4, 4), 8) == (3, 5), "four along x, two along y"
-    assert model.inside_host((2, 4, 4), 8) == (3, 5), "two along x, all along y"
-    assert model.inside_host((4, 4, 4), 1) == (0, 0)
-
-
 # --- the fit
 
 
@@ -97,31 +73,6 @@ def test_the_fit_finds_what_the_records_were_made_of(model: Any) -> None:
                  "face_bytes", "units"):  # fmt: skip
         assert getattr(found, name) == pytest.approx(getattr(made, name), rel=1e-6), name
     assert found.separate and dict(found.lines())["bandwidth"] == "270 GB/s each way"
-
-
-def test_two_ranks_do_not_tell_latency_from_a_fixed_cost(model: Any) -> None:
-    made = truth(model)
-    records = [record(model, made, ranks, side) for ranks in (1, 2) for side in (128, 512)]
-    found = model.fit_model(records)
-    assert not found.separate and found.exchange_s == 0
-    assert found.latency_s == pytest.approx(made.exchange_s + made.latency_s)
-    assert found.exchange_time(1, 1e6) == pytest.approx(made.exchange_time(1, 1e6))
-
-
-def test_nothing_becomes_negative(model: Any) -> None:
-    sizes = np.array([1.0, 2.0, 3.0])
-    assert model.nonnegative([sizes, np.ones(3)], 2 * sizes - 1, np.ones(3))[1] == 0
-    assert model.nonnegative([sizes], -sizes, np.ones(3)) == [0]
-    assert model.nonnegative([sizes, np.ones(3)], 2 * sizes + 1, np.ones(3)) == pytest.approx([2, 1])
-
-
-def test_records_that_tell_too_little_are_refused(model: Any) -> None:
-    made = truth(model)
-    with pytest.raises(SystemExit, match="one rank and of several"):
-        model.require_records([record(model, made, 2, 128)], "x")
-    with pytest.raises(SystemExit, match="a second size"):
-        model.require_records([record(model, made, 1, 128), record(model, made, 2, 128)], "x")
-    model.require_records([record(model, made, *case) for case in ((1, 128), (2, 128), (2, 256))], "x")
 
 
 # --- the prediction
@@ -141,25 +92,6 @@ def test_a_prediction_by_hand(model: Any) -> None:
     assert outside.exchange_s == pytest.approx(exchange)
     alone = made.predict(1, units)
     assert (alone.exchange_s, alone.exposed_s) == (0, 0) and alone.step_s == pytest.approx(made.alone_time(units) + 0)
-
-
-def test_small_parts_do_not_hide_their_messages(model: Any) -> None:
-    made = truth(model)
-    small = made.predict(4096, 32.0**3)
-    hidden = TRANSPORTS["nccl"].hiding * 32.0**3 * made.unit_s
-    assert small.exposed_s == pytest.approx(small.exchange_s - hidden) and small.exposed_s > 0.5 * small.exchange_s
-    slower = made.predict(4096, 512.0**3, bandwidth=1e9)
-    assert slower.step_s > made.predict(4096, 512.0**3).step_s
-    assert made.predict(4096, 512.0**3, bandwidth=1e15) == made.predict(4096, 512.0**3, bandwidth=270e9)
-
-
-def test_efficiency_is_of_rates(model: Any) -> None:
-    made = truth(model, cut_s=0.0, cut_s_per_byte=0.0, exposed=0.0, fixed_s=0.0)
-    for kind in ("weak", "strong"):
-        alone, four = (record(model, made, ranks, 256, kind) for ranks in (1, 4))
-        assert model.efficiency(four, alone) == pytest.approx(1.0)
-        four["best_s"]["overlapped"] *= 2
-        assert model.efficiency(four, alone) == pytest.approx(0.5)
 
 
 # --- the script
@@ -189,24 +121,6 @@ def assert_measured(found: dict[str, Any], ranks: int) -> None:
     assert found["ranks"] == ranks and found["finite"] and found["method"] == "finite_difference"
     assert {"device", "versions", "commit", "date", "precision"} <= set(found)
     assert all(len(times) == 1 and times[0] > 0 for times in found["times_s"].values())
-
-
-def test_one_rank_is_measured_alone(script: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    file = tmp_path / "records.json"
-    for kind in ("weak", "strong"):
-        words = ["--method", "finite_difference", "--kind", kind, "--size", "24x20x16", "--json", str(file)]
-        script.main(["measure", *words, *TINY])
-    first, second = json.loads(file.read_text())
-    assert_measured(first, 1)
-    assert set(first["best_s"]) == {"alone"} and first["sent_bytes"] == 0 and first["units"] == 24 * 20 * 16
-    assert second["whole"] == first["whole"] == [24, 20, 16]
-    assert "alone" in capsys.readouterr().out
-
-
-def test_sizes_are_read(script: Any) -> None:
-    assert script.triple("8") == (8, 8, 8) and script.triple("3x4x5") == (3, 4, 5)
-    with pytest.raises(script.argparse.ArgumentTypeError, match="no size"):
-        script.triple("3x4")
 
 
 @pytest.mark.mpi

@@ -1,4 +1,4 @@
-"""Spectral elements on several ranks against one: parts of the mesh, shared points, whole runs, restarts."""
+"""Spectral elements on several ranks against one: parts of the mesh, shared points, plans, steps."""
 
 from __future__ import annotations
 
@@ -27,56 +27,10 @@ from lithowave.mesh.partition import face_neighbors
 from lithowave.parallel import Halo
 from lithowave.solvers.spectral_element import SpectralElementSolver, elements, gll_positions, partition_report
 from lithowave.solvers.spectral_element import plan as make_plan
-from mpi_runs import largest_difference, on_ranks, write_description
+from rank_models import ELEMENTS, LOSSY, ROCK, SOFT
 from reference_backend import CPU
 from slow_variants import slow_except
 from turns import Turns
-from verification_tools import relative_l2
-
-SOFT, ROCK = {"vp": 2400, "vs": 1200, "rho": 2000}, {"vp": 5000, "vs": 2900, "rho": 2600}
-PULSE = {"gaussian": {"sigma": 0.06, "delay": 0.2}}
-# Elements become twice as wide below 300 m. Two cuts meet at the middle, where there are sources and receivers; others
-# are on a cut, and inside: a source in an element that has no point on a cut acts at another time of the step.
-BASIN: dict[str, Any] = {
-    "domain": {"x": [-1200, 1200], "y": [-1200, 1200], "z": [-1600, 0]},
-    "material": {"layers": [{"top": 0, **SOFT}, {"top": -300, **ROCK}]},
-    "sources": [
-        {"position": [0, 0, -310], "double_couple": {"strike": 30, "dip": 60, "rake": 90, "mw": 4},
-         "time_function": PULSE},
-        {"position": [150, 0, -450], "force": [1e9, 2e9, 0], "time_function": PULSE},
-        {"position": [-630, 610, -120], "moment_tensor": {"xy": 1e13, "zz": 2e13}, "time_function": PULSE},
-    ],
-    "receivers": [
-        {"name": "MID", "position": [0, 0, 0]}, {"name": "CUT", "position": [0, 130, 0]},
-        {"name": "IN", "position": [330, 250, 0]}, {"name": "LOW", "position": [0, 0, -150]},
-    ],
-    "duration": 0.5,
-    "solver": {"method": "spectral_element", "max_frequency": 5.0, "degree": 3},
-    "compute": {"backend": "cpu", "precision": "double"},
-    "boundaries": {"absorption": "stacey"},
-    "output": {
-        "sampling_interval": 0.02, "stress": True, "peak_motion": True,
-        "snapshots": [
-            {"interval": 0.1, "plane": {"z": 0}},
-            {"interval": 0.25, "volume": True, "stride": 2, "fields": ["stress", "pressure"]},
-        ],
-    },
-}  # fmt: skip
-# Snapshots are written in single precision. In single precision forces at a source cancel to rounding, and what is left
-# radiates (see LIMITS of test_spectral_element_devices.py).
-LIMITS = {"double": 1e-7, "single": 3e-3}
-# At degree 3, memory variables are at some points of the elements of the upper medium, and at all points of the others.
-LOSSY: dict[str, Any] = {
-    "material": {"layers": [{"top": 0, **SOFT, "qp": 60, "qs": 30}, {"top": -300, **ROCK, "qp": 16, "qs": 8}]},
-    "output__stress": False, "output__snapshots": [{"interval": 0.1, "plane": {"z": 0}}],
-}  # fmt: skip
-CHANGES: dict[str, dict[str, Any]] = {
-    "stacey": {},
-    "layer": {"boundaries__absorption": "layer", "boundaries__layer": {"elements": 2}},
-    "rigid": {"boundaries__sides": "rigid", "solver__max_frequency": 2.5},  # runs always: few elements
-    "single, deterministic": {"compute__precision": "single", "compute__deterministic": True},
-    "attenuation": LOSSY,
-}
 
 
 def hill(x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -127,13 +81,6 @@ def test_rectangles_cover_the_columns_once_and_evenly(shape: tuple[int, int], pa
     assert max(np.prod(window.shape) for window in windows) <= np.ceil(mean) + np.sqrt(mean)
 
 
-def test_heavy_columns_get_smaller_rectangles() -> None:
-    weights = np.ones((20, 1))
-    weights[:4] = 4.0
-    sizes = [window.shape[0] for window in bisect_grid(weights, 4)]
-    assert sizes == [2, 2, 8, 8]
-
-
 @pytest.mark.parametrize("how", ["columns", "graph"])
 @pytest.mark.parametrize(("parts", "degree"), [(2, 4), (3, 2), (4, 3), (7, 4)])
 def test_shared_points_are_the_same_on_both_sides(parts: int, degree: int, how: str) -> None:
@@ -169,7 +116,7 @@ def test_shared_points_are_the_same_on_both_sides(parts: int, degree: int, how: 
 
 
 def simulation(**changes: Any) -> lw.Simulation:
-    content = {**BASIN, **changes}
+    content = {**ELEMENTS, **changes}
     return lw.Simulation(**content)
 
 
@@ -197,22 +144,6 @@ def test_plans_of_parts_tell_of_the_whole(parts: int) -> None:
     np.testing.assert_allclose(mass, whole.element_statistics.mass, rtol=1e-12)
 
 
-def test_a_part_may_have_no_elements_of_the_layer() -> None:
-    layer = {"absorption": "layer", "sides": "rigid", "bottom": "rigid", "x_min": "absorbing"}
-    described = simulation(boundaries=layer)
-    plans = on_threads(4, lambda ranks: make_plan(described, CPU, ranks))
-    counts = on_threads(4, lambda ranks: sum(len(one.point) for one in plans[ranks.rank].layer_points))
-    assert min(plan.layer_masks.any() for plan in plans) == 0 and 0 in counts and max(counts) > 0
-
-
-def test_a_part_takes_its_part_of_the_memory() -> None:
-    described = simulation(domain={**BASIN["domain"], "x": [-2400, 2400]}, solver={**BASIN["solver"], "degree": 4})
-    whole = make_plan(described, CPU)
-    plans = on_threads(8, lambda ranks: make_plan(described, CPU, ranks))
-    assert max(plan.plan_bytes() for plan in plans) <= 1.3 / 8 * whole.plan_bytes()
-    assert max(plan.memory_bytes() for plan in plans) <= 1.4 / 8 * whole.memory_bytes()  # and what is exchanged
-
-
 @pytest.mark.parametrize("read", [False, True])
 def test_the_report_is_what_the_ranks_have(tmp_path: Path, read: bool) -> None:
     described = read_layers(tmp_path) if read else simulation()
@@ -224,19 +155,6 @@ def test_the_report_is_what_the_ranks_have(tmp_path: Path, read: bool) -> None:
             plan.element_count, len(plan.border.with_rank), sent,
         )  # fmt: skip
         assert share.work >= share.units
-
-
-def test_too_many_ranks_are_refused_on_all() -> None:
-    small = simulation(solver={**BASIN["solver"], "max_frequency": 1.0})
-    told = []
-
-    def work(ranks: Any) -> None:
-        with pytest.raises(InputError, match="start fewer ranks"):
-            make_plan(small, CPU, ranks)
-        told.append(ranks.rank)
-
-    on_threads(64, work)
-    assert len(told) == 64
 
 
 # --- steps without MPI, on both devices
@@ -259,7 +177,7 @@ def test_steps_of_parts_are_steps_of_the_whole(
     """After some steps all points have the motion that they have in one part, and shared points the same bits."""
     monkeypatch.setattr(elements, "LEAST_BLOCKS", 1)  # one part is divided into launches, three parts are not
     described = simulation(
-        solver={**BASIN["solver"], "max_frequency": 2.5},
+        solver={**ELEMENTS["solver"], "max_frequency": 2.5},
         compute={"backend": "cpu", "precision": "double", "deterministic": deterministic},
         sources=[{"position": [0, 0, -310], "force": [1e9, 2e9, 0], "time_function": {"gaussian": {"sigma": 0.02}}}],
     ).with_overrides({key.replace("__", "."): value for key, value in more.items()})  # fmt: skip
@@ -297,60 +215,6 @@ def test_steps_of_parts_are_steps_of_the_whole(
 # --- whole runs
 
 
-def run(folder: Path, size: int, device: str = "plain", **changes: Any) -> Path:
-    description = write_description(folder / f"ranks_{size}.yaml", BASIN, **changes)
-    on_ranks(size, "run", str(description), "--output", str(folder / f"run_{size}"), device=device)
-    return folder / f"run_{size}"
-
-
-def assert_close(folder: Path, reference: Path, precision: str = "double") -> None:
-    assert largest_difference(folder, reference) <= LIMITS[precision]
-    data, expected = (lw.load_seismograms(one).data for one in (folder, reference))
-    assert np.abs(expected).max() > 0
-    assert relative_l2(data, expected) < (1e-11 if precision == "double" else 3e-4)
-
-
-@pytest.mark.mpi
-@pytest.mark.parametrize("case", slow_except([], CHANGES))
-def test_runs_on_ranks_give_the_results_of_one(tmp_path: Path, case: str) -> None:
-    changes = CHANGES[case]
-    reference = run(tmp_path, 1, **changes)
-    for size in (2, 7) if case == "stacey" else (4,):
-        assert_close(run(tmp_path, size, **changes), reference, changes.get("compute__precision", "double"))
-
-
-@pytest.mark.slow
-@pytest.mark.mpi
-def test_topography_on_ranks(tmp_path: Path) -> None:
-    x = np.linspace(-1300, 1300, 27)
-    height = 60 * np.exp(-(x**2 + (x[:, None] - 100) ** 2) / 450.0**2)
-    np.savez(tmp_path / "hill.npz", x=x, y=x, elevation=height, axes=["y", "x"])
-    receivers = [{"name": "A", "position": [330, 250]}, {"name": "B", "position": [0, 0]}]
-    changes = {"domain__topography": str(tmp_path / "hill.npz"), "receivers": receivers}
-    assert_close(run(tmp_path, 4, **changes), run(tmp_path, 1, **changes))
-
-
-@pytest.mark.slow
-@pytest.mark.mpi
-def test_a_transversely_isotropic_radial_model_on_ranks(tmp_path: Path) -> None:
-    """Moduli at every point of the upper layer, in the absorbing layer too, and attenuation; also after a restart."""
-    rows = ["0 2400 2500 1200 1300 2000 0.95 200 40", "300 2500 2600 1250 1300 2000 0.95 200 40"]
-    rows += ["300 5000 5000 2900 2900 2600 1 300 60", "1600 5200 5200 3000 3000 2700 1 300 60"]
-    header = "depth(m) vpv(m/s) vph(m/s) vsv(m/s) vsh(m/s) rho(kg/m^3) eta qkappa qmu"
-    (tmp_path / "layers.txt").write_text("\n".join([header, *rows]) + "\n", encoding="utf-8")
-    changes = LOSSY | {
-        "material": {"earth": {"model": str(tmp_path / "layers.txt"), "anisotropy": True}},
-        "solver__max_frequency": 2.5, "boundaries__absorption": "layer", "duration": 0.4,
-    }  # fmt: skip
-    reference = run(tmp_path, 1, **changes)
-    assert_close(run(tmp_path, 3, **changes), reference)
-    changes["output__checkpoint"] = {"interval": 0.2}
-    description = write_description(tmp_path / "dying.yaml", BASIN, **changes)
-    on_ranks(2, "run", str(description), "--output", str(tmp_path / "dying"), device="dies at 0.3", status=9)
-    on_ranks(1, "restart", str(tmp_path / "dying"))
-    assert_close(tmp_path / "dying", reference)
-
-
 def layers_file(folder: Path) -> Path:
     mesh = layered_box((-1200, 1200), (-1200, 1200), [0.0, -300.0, -1600.0], [(300, 300), (300, 300)])
     surfaces = {"free": ["z_max"], "absorbing": ["x_min", "x_max", "y_min", "y_max"], "bottom": ["z_min"]}
@@ -361,80 +225,3 @@ def read_layers(folder: Path) -> lw.Simulation:
     pytest.importorskip("pymetis")
     solver = {"method": "spectral_element", "mesh": layers_file(folder), "degree": 3}
     return simulation(solver=solver, material={"groups": {"soft": SOFT, "rock": ROCK}})
-
-
-@pytest.mark.slow
-@pytest.mark.mpi
-def test_a_mesh_that_is_read_on_ranks(tmp_path: Path) -> None:
-    pytest.importorskip("pymetis")
-    solver = {"method": "spectral_element", "mesh": str(layers_file(tmp_path)), "degree": 3}
-    changes = {"solver": solver, "material": {"groups": {"soft": SOFT, "rock": ROCK}}}
-    reference = run(tmp_path, 1, **changes)
-    for size in (2, 3):
-        assert_close(run(tmp_path, size, **changes), reference)
-    wrong = write_description(tmp_path / "wrong.yaml", BASIN, **changes | {"material": {"groups": {"soft": SOFT}}})
-    told = on_ranks(3, "run", str(wrong), "--output", str(tmp_path / "wrong"), status=2)
-    assert told.count("there is no material for the group 'rock'") == 1
-
-
-@pytest.mark.slow
-@pytest.mark.mpi
-def test_a_layer_around_a_mesh_that_is_read_on_ranks(tmp_path: Path) -> None:
-    """The root adds it and hands out its parts."""
-    pytest.importorskip("pymetis")
-    mesh = layered_box((-1200, 1200), (-1200, 1200), [0.0, -400.0, -1600.0], [(600, 400), (600, 600)])
-    surfaces = {"free": ["z_max"], "absorbing": ["x_min", "x_max", "y_min", "y_max"], "bottom": ["z_min"]}
-    path = write_gmsh(tmp_path / "a.msh", mesh, ["a", "b"], surfaces)
-    solver = {"method": "spectral_element", "mesh": str(path), "degree": 3}
-    changes = {
-        "solver": solver, "material": {"groups": {"a": SOFT, "b": ROCK}}, "boundaries__absorption": "auto",
-        "boundaries__layer": {"elements": 2}, "duration": 0.3,
-    }  # fmt: skip
-    reference = run(tmp_path, 1, **changes)
-    assert_close(run(tmp_path, 2, **changes), reference)
-    made = lw.Simulation(**BASIN).with_overrides({key.replace("__", "."): value for key, value in changes.items()})
-    whole = make_plan(made, CPU)
-    parts = on_threads(2, lambda ranks: make_plan(made, CPU, ranks))
-    assert whole.layer.used and whole.mesh_statistics.layer_elements == 8 * 8 * 5 - 4 * 4 * 3
-    for part in parts:
-        assert part.layer == whole.layer and part.mesh_statistics.layer_elements == whole.mesh_statistics.layer_elements
-        assert part.schedule == whole.schedule and part.mesh_ends == whole.mesh_ends
-    shares = partition_report(made, whole, 2, "cpu")
-    assert [share.units for share in shares] == [part.element_count for part in parts]
-
-
-@pytest.mark.slow
-@pytest.mark.mpi
-@pytest.mark.parametrize(("before", "after", "more"), [(3, 2, {}), (2, 1, {}), (1, 4, {}), (3, 2, LOSSY)])
-def test_a_restart_on_another_number_of_ranks(tmp_path: Path, before: int, after: int, more: dict[str, Any]) -> None:
-    """A run that dies after a checkpoint goes on with other parts."""
-    changes = {"boundaries__absorption": "layer", "boundaries__layer": {"elements": 2}, "duration": 0.4} | more
-    reference = run(tmp_path, 1, **changes)
-    changes["output__checkpoint"] = {"interval": 0.2}
-    description = write_description(tmp_path / "dying.yaml", BASIN, **changes)
-    folder = tmp_path / "dying"
-    on_ranks(before, "run", str(description), "--output", str(folder), device="dies at 0.3", status=9)
-    on_ranks(after, "restart", str(folder))
-    assert_close(folder, reference)
-
-
-@pytest.mark.slow
-@pytest.mark.mpi
-def test_emulated_devices_on_ranks(tmp_path: Path) -> None:
-    changes = {"compute__backend": "cuda", "duration": 0.1, "solver__max_frequency": 2.5, "output__snapshots": []}
-    reference = run(tmp_path, 1, device="emulated", **changes)
-    assert_close(run(tmp_path, 2, device="emulated", **changes), reference)
-
-
-@pytest.mark.mpi
-def test_places_in_no_element_are_refused_once(tmp_path: Path) -> None:
-    pytest.importorskip("pymetis")
-    solver = {"method": "spectral_element", "mesh": str(layers_file(tmp_path)), "degree": 3}
-    receivers = [{"name": "FAR", "position": [1400, 0, -100]}]
-    changes = {
-        "solver": solver, "material": {"groups": {"soft": SOFT, "rock": ROCK}}, "receivers": receivers,
-        "domain__x": [-1200, 1500],
-    }  # fmt: skip
-    description = write_description(tmp_path / "far.yaml", BASIN, **changes)
-    told = on_ranks(2, "run", str(description), "--output", str(tmp_path / "far"), status=2)
-    assert told.count("FAR: x = 1400 m is outside the mesh") == 1

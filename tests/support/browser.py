@@ -9,7 +9,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from base64 import b64decode
 from pathlib import Path
 from select import select
 from typing import Any
@@ -112,15 +111,6 @@ class Browser:
                 buttons=0 if kind == "mouseReleased" else 1, clickCount=int(pressed),
             )  # fmt: skip
             time.sleep(0.05)
-
-    def screenshot(self, path: Path, full: bool = True) -> Path:
-        """Write a picture of the page to a PNG file."""
-        options: dict[str, Any] = {"captureBeyondViewport": full}
-        if full:
-            size = self._send("Page.getLayoutMetrics")["cssContentSize"]
-            options["clip"] = {"x": 0, "y": 0, "width": size["width"], "height": min(size["height"], 16000), "scale": 1}
-        path.write_bytes(b64decode(self._send("Page.captureScreenshot", **options)["data"]))
-        return path
 
     def _send(self, method: str, **parameters: Any) -> dict[str, Any]:
         self._number += 1

@@ -133,6 +133,18 @@ def stop_at(monkeypatch: pytest.MonkeyPatch, *steps: int, number: int = signal.S
     after_steps(monkeypatch, send)
 
 
+class StopAt(lw.Callback):
+    """The process gets SIGTERM once after each of these steps."""
+
+    def __init__(self, steps: set[int]) -> None:
+        self.steps = steps
+
+    def __call__(self, solver: Any, clock: Any) -> None:
+        if clock.step in self.steps:
+            self.steps.remove(clock.step)
+            os.kill(os.getpid(), signal.SIGTERM)
+
+
 def after_steps(monkeypatch: pytest.MonkeyPatch, act: Callable[[int], None]) -> None:
     """From now on runs in this process call `act` after every step, with the number of steps done."""
     advance = FiniteDifferenceSolver.advance

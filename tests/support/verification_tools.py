@@ -11,6 +11,7 @@ import numpy as np
 
 import lithowave as lw
 from lithowave.backends import make_backend
+from lithowave.media import rotated_stiffness, rotation_to
 from lithowave.output import Sampling
 from lithowave.solvers import load_method
 
@@ -21,6 +22,16 @@ ABSORBING_TOP = {"top": "absorbing"}
 def relative_l2(values: np.ndarray, exact: np.ndarray) -> float:
     """sqrt(sum (values - exact)^2 / sum exact^2) over all traces."""
     return float(np.linalg.norm(values - exact) / np.linalg.norm(exact))
+
+
+def general_stiffness() -> np.ndarray:
+    """21 moduli, none of them zero or equal to another: an orthorhombic rock turned, with a little of anything."""
+    stiffness = np.diag([60e9, 72e9, 55e9, 17e9, 20e9, 23e9])
+    stiffness[0, 1] = stiffness[1, 0] = 19e9
+    stiffness[0, 2] = stiffness[2, 0] = 16e9
+    stiffness[1, 2] = stiffness[2, 1] = 21e9
+    noise = np.random.default_rng(3).normal(scale=1.2e9, size=(6, 6))
+    return rotated_stiffness(stiffness, rotation_to((0.6, 0.3, 0.5))) + 0.5 * (noise + noise.T)
 
 
 def make(simulation: lw.Simulation) -> tuple[Any, Any]:

@@ -24,3 +24,21 @@ def explosion_velocities(source: Any, receivers: np.ndarray, time: np.ndarray, v
         )
         for receiver in receivers
     ])
+
+
+def assert_first_waves(
+    computed: np.ndarray, time: np.ndarray, source: Any, places: np.ndarray, rho: float, floor: float,
+    sigma: float,
+) -> None:  # fmt: skip
+    """The direct wave and its reflection at the surface, until the sea floor at z = floor answers.
+
+    computed : velocities (receivers, 3, n). sigma : of the Gaussian, s, which has its peak at 6 sigma.
+    """
+    exact = explosion_velocities(source, places, time, 1500.0, rho)
+    way = np.hypot(-2 * floor + source.position[2] + places[:, 2], places[:, 0] - source.position[0])
+    early = (time < way[:, None] / 1500 + 3 * sigma)[:, None]
+    difference = np.linalg.norm(np.where(early, computed - exact, 0))
+    assert difference <= 0.03 * np.linalg.norm(np.where(early, exact, 0))
+    # What comes later is no longer the wave in endless water, and nothing grows.
+    assert np.linalg.norm(np.where(early, 0, computed - exact)) > 3 * difference
+    assert np.isfinite(computed).all() and np.abs(computed).max() < 2 * np.abs(exact).max()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,6 @@ import numpy as np
 import pytest
 
 from cuda_emulation import DeviceArray, EmulatedCudaBackend, EmulationError, emulated_cuda
-from lithowave.errors import KernelBuildError
 
 HEAD = '#include "hopper.cuh"\ntypedef REAL real;\n'
 SEEDS = (0, 1, 2, 3)
@@ -47,17 +45,6 @@ extern "C" __global__ void reverse(const real* a, real* out, int rounds)
 """
 
 
-@pytest.mark.parametrize("portable", [False, True])
-@pytest.mark.parametrize("seed", SEEDS)
-def test_threads_of_a_block_wait_for_each_other(build: Any, seed: int, portable: bool) -> None:
-    backend = emulated_cuda("double", seed=seed, portable=portable)
-    program = build(backend, REVERSE.replace("BARRIER", "__syncthreads();"))
-    given = np.random.default_rng(1).random((3, 100))
-    out = backend.zeros((3, 100))
-    program.launch("reverse", (3,), (100,), {"a": backend.upload(given), "out": out, "rounds": 5}, 800)
-    assert np.array_equal(backend.download(out), given[:, ::-1])
-
-
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_missing_barrier_shows(build: Any, seed: int) -> None:
     backend = emulated_cuda("double", seed=seed)
@@ -66,78 +53,6 @@ def test_a_missing_barrier_shows(build: Any, seed: int) -> None:
     out = backend.zeros(100)
     program.launch("reverse", (1,), (100,), {"a": backend.upload(given), "out": out, "rounds": 5}, 800)
     assert not np.array_equal(backend.download(out), given[::-1])
-
-
-def test_indices_and_numbers(build: Any) -> None:
-    backend = emulated_cuda()
-    program = build(
-        backend,
-        """
-        struct Pair { double first; int second; };
-        extern "C" __global__ void __launch_bounds__(SIDE * (4 + 2)) tell(
-            unsigned long long* out, const __grid_constant__ Pair pair, real number, long long large)
-        {
-            const unsigned long long block = blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z);
-            const unsigned thread = threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
-            const int size = blockDim.x * blockDim.y * blockDim.z;
-            if (pair.first == 0.5 && pair.second == -7 && number == 0.25f && large == -(1ll << 40))
-                out[block * size + thread] = block * 1000 + thread;
-        }
-        """,
-        SIDE=4,
-    )
-    out = backend.zeros(4 * 6 * 24, np.uint64)
-    pair = np.frombuffer(np.float64(0.5).tobytes() + np.int64(-7).tobytes(), np.uint8)
-    named = {"out": out, "pair": pair, "number": 0.25, "large": -(1 << 40), "more": None}
-    program.launch("tell", (2, 3, 4), (4, 3, 2), named)
-    expected = [1000 * block + thread for block in range(24) for thread in range(24)]
-    assert backend.download(out).tolist() == expected
-    assert backend.launches == [("tell", (2, 3, 4), (4, 3, 2))]
-    with pytest.raises(ValueError, match="at most 24"):
-        program.launch("tell", (1,), (25,), named)
-    with pytest.raises(TypeError, match="pair: Pair has 16 bytes, not 8"):
-        program.launch("tell", (1,), (24,), named | {"pair": pair[:8]})
-    with pytest.raises(TypeError, match="main memory"):
-        program.launch("tell", (1,), (24,), named | {"out": np.zeros(9, np.uint64)})
-    with pytest.raises(TypeError, match="number"):
-        program.launch("tell", (1,), (24,), {"out": out, "pair": pair, "large": 1})
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-def test_warps(build: Any, seed: int) -> None:
-    backend = emulated_cuda("double", seed=seed)
-    program = build(
-        backend,
-        """
-        extern "C" __global__ void warps(double* sum, double* swapped, unsigned* votes, int* halves, int* largest)
-        {
-            const int t = threadIdx.x, lane = t % 32;
-            double value = t;
-            for (int by = 16; by > 0; by /= 2) value += __shfl_down_sync(0xffffffffu, value, by);
-            if (lane == 0) sum[t / 32] = value;
-            swapped[t] = __shfl_xor_sync(0xffffffffu, static_cast<double>(t), 5);
-            votes[t] = __ballot_sync(0xffffffffu, lane % 3 == 0);
-            if (lane < 16) halves[t] = __shfl_sync(0x0000ffffu, t, 3);
-            else halves[t] = __shfl_up_sync(0xffff0000u, t, 1, 16);
-            __syncwarp();
-            largest[t] = __reduce_max_sync(0xffffffffu, (t * 7) % 32);
-        }
-        """,
-    )
-    named = {
-        "sum": backend.zeros(2), "swapped": backend.zeros(64), "votes": backend.zeros(64, np.uint32),
-        "halves": backend.zeros(64, np.int32), "largest": backend.zeros(64, np.int32),
-    }  # fmt: skip
-    program.launch("warps", (1,), (64,), named)
-    found = {name: backend.download(array) for name, array in named.items()}
-    t = np.arange(64)
-    assert found["sum"].tolist() == [sum(range(32)), sum(range(32, 64))]
-    assert np.array_equal(found["swapped"], t ^ 5)
-    assert np.all(found["votes"] == sum(1 << n for n in range(0, 32, 3)))
-    lower = t % 32 < 16
-    assert np.array_equal(found["halves"][lower], t[lower] // 32 * 32 + 3)
-    assert np.array_equal(found["halves"][~lower], np.where(t % 32 == 16, t, t - 1)[~lower])
-    assert np.all(found["largest"] == 31)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -166,25 +81,6 @@ def test_blocks_wait_for_each_other(build: Any, seed: int) -> None:
     backend.assign(named["counter"], 0)
     with pytest.raises(EmulationError, match=r"deadlock: block \d, thread 0 waits for a change(.|\n)*2 blocks"):
         program.launch("relay", (3,), (40,), named)
-
-
-def test_waiting_on_an_atomic(build: Any) -> None:
-    backend = emulated_cuda()
-    program = build(
-        backend,
-        """
-        extern "C" __global__ void wait(unsigned* flag, float* most)
-        {
-            if (blockIdx.x == 0) while (atomicCAS(flag, 1u, 2u) != 1u) {}
-            else if (threadIdx.x == 3) atomicExch(flag, 1);
-            atomicMax(most, 1.5f + threadIdx.x);
-        }
-        """,
-    )
-    named = {"flag": backend.zeros(1, np.uint32), "most": backend.zeros(1)}
-    program.launch("wait", (2,), (1,), named | {"flag": backend.upload([1], np.uint32)})
-    with pytest.raises(EmulationError, match="deadlock: block 0, thread 0 waits for a change of memory"):
-        program.launch("wait", (2,), (1,), named)
 
 
 # ---------------------------------------------------------------------------------------- barriers and tensor copies
@@ -287,30 +183,6 @@ def test_reading_and_writing_too_early(build: Any, wrong: dict[str, str]) -> Non
         assert not np.array_equal(found, expected)
 
 
-def test_x_in_whole_units(build: Any) -> None:
-    with pytest.raises(EmulationError, match="x = 3 begins in the middle"):
-        run_ring(build, emulated_cuda(), 3, 0)
-
-
-def test_older_devices_have_no_copies(build: Any) -> None:
-    with pytest.raises(EmulationError, match=r"need compute capability 9.0, this device has 8.0"):
-        run_ring(build, emulated_cuda(capability=(8, 0)), 0, 0)
-
-
-def test_maps_are_checked() -> None:
-    backend = emulated_cuda()
-    field = backend.field((3, 4, 5), HALO)
-    assert backend.tensor_map(field, -12, (8, 2)).nbytes == 128
-    for first, box in ((1, (8, 2)), (0, (7, 2)), (-32, (8, 2)), (0, (260, 1))):
-        with pytest.raises(ValueError, match="aligned|memory|box"):
-            backend.tensor_map(field, first, box)
-
-
-def test_a_map_must_be_a_grid_constant(build: Any) -> None:
-    with pytest.raises(KernelBuildError, match="TensorMap is no __grid_constant__"):
-        build(emulated_cuda(), 'extern "C" __global__ void f(int n, const TensorMap map) {}')
-
-
 # ------------------------------------------------------------------------------------------------------- mistakes
 
 
@@ -352,26 +224,6 @@ def test_shared_memory_begins_as_nan(build: Any) -> None:
     assert np.isnan(launch(build, "a[t] = a[t + 64];")).all()
 
 
-def test_unfit_launches(build: Any) -> None:
-    with pytest.raises(ValueError, match="1025 threads|block of"):
-        launch(build, "a[0] = 1;", block=1025)
-    with pytest.raises(ValueError, match="300000 bytes of shared memory"):
-        launch(build, "a[0] = 1;", shared=300000)
-
-
-def test_compiler_errors_are_handed_on(build: Any) -> None:
-    with pytest.raises(KernelBuildError, match="nonsense"):
-        launch(build, "nonsense;")
-    with pytest.raises(KernelBuildError, match="__shared__"):
-        launch(build, "__shared__ real s[4];")
-
-
-def test_denormals_are_zero_in_single_precision(build: Any) -> None:
-    body = "volatile real x = real(TINY); x *= real(1.0e-3); a[t] = x * real(1.0e6);"
-    assert launch(build, body.replace("TINY", "1.0e-37")).sum() == 0
-    assert launch(build, body.replace("TINY", "1.0e-307"), precision="double").min() > 0
-
-
 # --------------------------------------------------------------------------------------------------------- arrays
 
 
@@ -407,30 +259,3 @@ def test_device_and_host_do_not_mix() -> None:
     assert pending.wait().tolist() == [[0, 1, 2], [3, 4, 5]]
     assert backend.download(array).tolist() == [[5, 5, 5], [1, 1, 1]]
     assert type(backend.download(array)) is np.ndarray
-
-
-def test_graphs_repeat_what_was_captured(build: Any) -> None:
-    backend = emulated_cuda(graphs=True)
-    program = build(backend, 'extern "C" __global__ void add(real* a, real b) { *a += b; }')
-    array, amount = backend.zeros(1), [1.0]
-    step = backend.capture_graph(lambda: program.launch("add", (1,), (1,), {"a": array, "b": amount[0]}))
-    for value in (1.0, 10.0, 100.0, 1000.0):
-        amount[0] = value
-        step()
-    assert float(array[0]) == 31.0
-    upload = backend.capture_graph(lambda: backend.upload([1.0]))
-    upload()
-    with pytest.raises(EmulationError, match="captured as a graph"):
-        upload()
-
-
-def test_speed(build: Any) -> None:
-    """A block of 512 threads that marches over 30 planes with two waits for each: some milliseconds."""
-    backend = emulated_cuda("double")
-    program = build(backend, REVERSE.replace("BARRIER", "__syncthreads();"))
-    array = backend.zeros((20, 512))
-    named = {"a": array, "out": array, "rounds": 30}
-    program.launch("reverse", (20,), (512,), named, 4096)
-    begin = time.process_time()
-    program.launch("reverse", (20,), (512,), named, 4096)
-    assert time.process_time() - begin < 2.0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
 import subprocess
@@ -17,11 +16,9 @@ import pytest
 
 import lithowave as lw
 from cuda_devices import DEVICES, emulate
-from lithowave.backends import make_backend
 from lithowave.errors import ResourceError
 from lithowave.output import DESCRIPTION, FOLDER, fingerprint, load_snapshots, open_checkpoint
 from lithowave.run import restart_run, run_simulation
-from lithowave.solvers.interface import Schedule
 from slow_variants import slow_except
 from small_run import (
     after_steps,
@@ -36,9 +33,11 @@ from small_run import (
 )
 from verification_tools import relative_l2
 
-plan_module = importlib.import_module("lithowave.solvers.finite_difference.plan")
 CHINO_HILLS = Path(__file__).parents[2] / "examples" / "chino_hills" / "chino_hills.yaml"
 LIMITS = {"single": 1e-5, "double": 1e-12}
+# At a source the forces of a lasting displacement balance the source's own to rounding; what is left changes from step
+# to step, and radiates as (sigma / dt)^2 times the precision.
+LIMITS_OF_HEXAHEDRA = {"single": 3e-4, "double": 1e-11}
 ACCELERATION = 5  # times the limit: it is the difference of two velocities, and so of their rounding
 ALL = {"output.stress": True, "output.pressure": True, "output.quantity": "acceleration"}
 SHARING = [  # the first two change some of the same grid points, the last two the same ones
@@ -51,6 +50,10 @@ GAUSSIAN, RICKER = {"gaussian": {"sigma": 0.06, "delay": 0.3}}, {"ricker": {"fre
 ATTENUATING = {
     "homogeneous": {"vp": 5000, "vs": 2900, "rho": 2600, "qp": 60, "qs": 30}, "attenuation": {"band": [0.1, 5.0]}
 }  # fmt: skip
+LOSSY = {"homogeneous": {"vp": 5000, "vs": 2900, "rho": 2600, "qp": 60, "qs": 30}}
+LAYER = {"boundaries": {"absorption": "layer", "layer": {"elements": 1}}}
+HEXAHEDRA = {"solver.method": "spectral_element", "solver.spacing": 300, "duration": 0.6}
+TILTED = {"epsilon": 0.1, "delta": 0.05, "gamma": 0.08, "axis": [1, 0, 1]}
 CASES: dict[str, dict[str, Any]] = {
     "everything": ALL,
     "sources that share points": {
@@ -64,6 +67,19 @@ CASES: dict[str, dict[str, Any]] = {
     ]}},
     "attenuation": {"material": ATTENUATING, "solver.memory_variables": "full", "boundaries": {"sides": "rigid"}},
     "order 8": {"solver.order": 8, "boundaries": {"layer": {"cells": 10}}},
+    "hexahedra, everything": HEXAHEDRA | ALL | {"output.strain": True},
+    "hexahedra, rigid sides, degree 3": HEXAHEDRA | {
+        "boundaries": {"sides": "rigid", "bottom": "rigid"}, "solver.degree": 3,
+    },
+    "hexahedra, absorbing layer": HEXAHEDRA | LAYER,
+    "hexahedra of two kinds": HEXAHEDRA | {"material": {"layers": [
+        {"top": 0, "vp": 3000, "vs": 1500, "rho": 2200},
+        {"top": -300, "vp": 5000, "vs": 2900, "rho": 2600, "anisotropy": TILTED},
+    ]}},
+    "hexahedra, attenuation": HEXAHEDRA | LAYER | {
+        "solver.degree": 3, "material": LOSSY,
+        "output.snapshots": [{"interval": 0.1, "plane": {"z": 0}}, {"interval": 0.2, "volume": True, "stride": 2}],
+    },
 }  # fmt: skip
 
 
@@ -96,11 +112,11 @@ def distances(first: Path, second: Path) -> dict[str, float]:
     return {name: relative_l2(*pair) for name, pair in pairs.items() if pair[0] is not None}
 
 
-def assert_close(first: Path, second: Path, limit: float) -> None:
+def assert_close(first: Path, second: Path, limit: float, acceleration: float = ACCELERATION) -> None:
     found = distances(first, second)
     assert len(found) >= 8
     if lw.load_seismograms(first).quantity == "acceleration":
-        found["data"] /= ACCELERATION
+        found["data"] /= acceleration
     assert max(found.values()) <= limit, found
 
 
@@ -108,11 +124,13 @@ def assert_close(first: Path, second: Path, limit: float) -> None:
 
 
 @pytest.mark.parametrize("precision", slow_except(["single"], ["single", "double"]))
-@pytest.mark.parametrize("case", slow_except(["everything"], CASES))
+@pytest.mark.parametrize("case", slow_except(["everything", "hexahedra, rigid sides, degree 3"], CASES))
 def test_a_run_agrees_with_that_on_the_cpu(tmp_path: Path, device: str, case: str, precision: str) -> None:
     simulation = small(tmp_path, CASES[case] | {"compute.precision": precision})
     results = {name: run_simulation(simulation, tmp_path / name, backend=name) for name in ("cuda", "cpu")}
-    assert_close(tmp_path / "cuda", tmp_path / "cpu", LIMITS[precision])
+    hexahedra = case.startswith("hexahedra")
+    limit = (LIMITS_OF_HEXAHEDRA if hexahedra else LIMITS)[precision]
+    assert_close(tmp_path / "cuda", tmp_path / "cpu", limit, (1 + hexahedra) * ACCELERATION)
     cuda, cpu = (results[name].report for name in ("cuda", "cpu"))
     assert (cuda["backend"], cuda["precision"], cpu["backend"]) == ("cuda", precision, "cpu")
     assert "threads" not in cuda and cpu["threads"] == 1 and "cuda" not in cpu
@@ -149,6 +167,23 @@ def test_snapshots_that_leave_the_device_in_pieces_are_the_same(
 
 
 # --- restarts
+
+
+@pytest.mark.slow
+def test_deterministic_runs_of_hexahedra_give_the_same_bits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, device: str
+) -> None:
+    simulation = small(tmp_path, HEXAHEDRA | ALL | {"compute.backend": "cuda", "compute.deterministic": True})
+    run_simulation(simulation, tmp_path / "whole")
+    if device == "emulated":
+        emulate(monkeypatch, graphs=True, seed=7)
+    run_simulation(simulation, tmp_path / "again")
+    assert_same_results(tmp_path / "again", tmp_path / "whole")
+    stop_at(monkeypatch, 1, 50)
+    result = result_of(run_simulation, simulation, tmp_path / "run")
+    while not result.complete:
+        result = result_of(restart_run, tmp_path / "run")
+    assert_same_results(tmp_path / "run", tmp_path / "whole")
 
 
 def test_a_restart_gives_the_same_bits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, device: str) -> None:
@@ -195,18 +230,6 @@ def test_a_run_with_attenuation_goes_on_on_another_device(
     assert not result_of(run_simulation, simulation, tmp_path / "run").complete
     lithowave("restart", tmp_path / "run", "--backend", "cpu")
     assert_close(tmp_path / "run", tmp_path / "whole", LIMITS["single"])
-
-
-def test_a_restart_on_no_device_at_all_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    stop_at(monkeypatch, 60)
-    result_of(run_simulation, small(tmp_path), tmp_path / "run")
-    assert "compute.backend" in lithowave("restart", tmp_path / "run", "--backend", "gpu", status=2)
-    assert report_of(tmp_path / "run")["exit_state"] == "stopped"
-
-
-def test_a_checkpoint_belongs_to_a_description_on_any_device() -> None:
-    on_cpu, on_cuda = "compute: {backend: cpu, threads: 2}", "compute: {backend: cuda}"
-    assert fingerprint(on_cpu) == fingerprint(on_cuda) != fingerprint("compute: {backend: cuda, precision: double}")
 
 
 @pytest.mark.slow
@@ -304,18 +327,6 @@ def test_what_does_not_fit_is_refused_with_figures(tmp_path: Path, monkeypatch: 
     assert not folder.exists()
 
 
-def test_an_instability_is_told_with_its_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, device: str) -> None:
-    def too_long(stable: float, *_: Any) -> Schedule:
-        return Schedule(1.5 * stable, stable, sampling_interval=1.5 * stable, sample_count=400)
-
-    monkeypatch.setattr(plan_module, "make_schedule", too_long)
-    folder = tmp_path / "run"
-    text = lithowave("run", write_small(tmp_path), "--output", folder, "--backend", "cuda", status=1)
-    assert "error: unstable at step" in text and " m/s near (" in text and "vp = 5000 m/s" in text
-    report = report_of(folder)
-    assert report["exit_state"] == "failed" and "unstable" in report["error"] and report["failed_at_step"] < 400
-
-
 # --- check
 
 
@@ -333,30 +344,26 @@ def test_check_tells_both_memories(tmp_path: Path, device: str) -> None:
     assert without["memory_bytes"] < report["memory_bytes"], "a checkpoint passes through main memory"
 
 
-def test_check_tells_what_is_missing_for_a_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def make(name: str, precision: str, threads: int | None = None, *_ranks: Any) -> Any:
-        if name == "cuda":
-            raise ResourceError("no NVIDIA driver was found.")
-        return make_backend(name, precision, threads)
-
-    monkeypatch.setattr("lithowave.run.check.make_backend", make)
-    text = lithowave("check", write_small(tmp_path), *settings("compute.backend=cuda"), status=1)
-    assert "23 x 23 x 14 = 7,406 points" in text and "PROBLEM  no NVIDIA driver was found." in text
-
-
 # --- on a device
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize(("precision", "frequency", "limit"), [("single", 0.8, 1e-4), ("double", 0.4, 1e-10)])
-def test_the_example_agrees_with_that_on_the_cpu(
-    tmp_path: Path, precision: str, frequency: float, limit: float
-) -> None:
-    overrides = {"compute.precision": precision, "solver.max_frequency": frequency, "output.formats": []}
-    simulation = lw.Simulation.from_file(CHINO_HILLS, overrides)
+@pytest.mark.parametrize(
+    ("changes", "limit"),
+    [
+        ({"solver.max_frequency": 0.8}, 1e-4), ({"compute.precision": "double", "solver.max_frequency": 0.4}, 1e-10),
+        pytest.param({"solver.method": "spectral_element"}, 1e-4, marks=pytest.mark.slow),
+    ],
+)  # fmt: skip
+def test_the_example_agrees_with_that_on_the_cpu(tmp_path: Path, changes: dict[str, Any], limit: float) -> None:
+    simulation = lw.Simulation.from_file(CHINO_HILLS, changes | {"output.formats": []})
     for name in ("cuda", "cpu"):
         run_simulation(simulation, tmp_path / name, backend=name)
-    assert_close(tmp_path / "cuda", tmp_path / "cpu", limit)
+    if "solver.method" in changes:
+        data = [lw.load_seismograms(tmp_path / name).data for name in ("cuda", "cpu")]
+        assert np.isfinite(data[0]).all() and relative_l2(*data) <= limit
+    else:
+        assert_close(tmp_path / "cuda", tmp_path / "cpu", limit)
 
 
 FIRST_STEP = """

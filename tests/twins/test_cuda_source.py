@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import stat
 from pathlib import Path
 
 import numpy as np
@@ -13,13 +12,8 @@ from lithowave.backends import Parameter, bind, kernel_signatures
 from lithowave.backends import cuda_source as nvrtc
 from lithowave.errors import KernelBuildError, ResourceError
 from lithowave.solvers import METHODS
-from lithowave.solvers.discontinuous_galerkin import ALIKE, FASTER, SLOWER
-from lithowave.solvers.discontinuous_galerkin import launches as galerkin
-from lithowave.solvers.spectral_element import ElementKind
-from lithowave.solvers.spectral_element import launches as spectral
 
 SOLVERS = Path(nvrtc.__file__).parents[1] / "solvers"
-KERNELS = Path(__file__).parents[1] / "support" / "sample_kernels"
 CAPABILITIES = ((8, 0), (9, 0), (10, 0))
 SINGLE = np.dtype(np.float32)
 
@@ -50,19 +44,6 @@ def test_signatures_are_read() -> None:
         "empty": [],
         "nothing": [],
     }
-
-
-@pytest.mark.parametrize("parameter", ["real", "real values[3]", "void (*call)(int)", "real* a = 0"])
-def test_a_parameter_that_cannot_be_read_is_refused(parameter: str) -> None:
-    with pytest.raises(ValueError, match="kernel bad: "):
-        kernel_signatures(f'extern "C" __global__ void bad(int a, {parameter}) {{}}')
-
-
-def test_two_kernels_of_one_name_are_refused() -> None:
-    text = 'extern "C" __global__ void twice({} a) {{}}\n'
-    assert list(kernel_signatures(2 * text.format("int"))) == ["twice"]
-    with pytest.raises(ValueError, match="twice"):
-        kernel_signatures(text.format("int") + text.format("real"))
 
 
 def test_arguments_are_bound_by_name() -> None:
@@ -109,11 +90,6 @@ def test_a_wrong_argument_is_refused_by_name(ctype: str, value: object, words: s
     with pytest.raises(TypeError, match="kernel update: argument it: ") as caught:
         bind("update", [Parameter(ctype, "it")], {"it": value}, SINGLE)
     assert words in str(caught.value)
-
-
-def test_a_missing_argument_is_told() -> None:
-    with pytest.raises(TypeError, match=r"kernel update: no argument for real\* vx"):
-        bind("update", [Parameter("real*", "vx")], {"vy": 1}, SINGLE)
 
 
 # --- compilation
@@ -166,21 +142,6 @@ def test_an_error_of_a_compilation_ahead_is_raised_when_the_code_is_required(cac
         nvrtc.compile_source(source, {}, "single", (9, 0))
 
 
-@pytest.mark.parametrize("layer", [False, True])
-@pytest.mark.parametrize("mechanisms", [0, 3])
-def test_sources_compiled_ahead_are_those_of_kernels(layer: bool, mechanisms: int) -> None:
-    expected = {
-        tuple(sorted(galerkin.defines(5, "single", False, mixed, part, mechanisms).items()))
-        for mixed in (ALIKE, SLOWER, FASTER) for part in ({False, layer})
-    }  # fmt: skip
-    found = [(file, definitions) for file, definitions, _ in galerkin.programs("single", 5, layer, mechanisms)]
-    assert found[0] == ("points.cu", galerkin.LAYOUT)
-    assert {tuple(sorted(definitions.items())) for _, definitions in found[1:]} == expected
-    kinds = [ElementKind("affine", False, False), ElementKind("trilinear", True, False, mechanisms=3, carriers=1)]
-    found = [(file, definitions) for file, definitions, _ in spectral.programs("double", 4, kinds, False)]
-    assert found == [("points.cu", {}), *(("elements.cu", spectral.defines(4, "double", kind, True)) for kind in kinds)]
-
-
 def test_a_damaged_cache_is_mended(cache, source) -> None:
     code = nvrtc.compile_source(source, {"MORE": 1}, "single", (9, 0))
     (kept,) = nvrtc.cache_folder().iterdir()
@@ -195,24 +156,6 @@ def test_a_cache_that_cannot_be_written_is_no_error(cache, source, tmp_path, mon
     for count in (1, 2):
         nvrtc.compile_source(source, {"MORE": 1}, "single", (9, 0))
         assert len(cache) == count
-
-
-def test_a_read_only_cache_is_left_alone(cache, source) -> None:
-    folder = nvrtc.cache_folder()
-    folder.mkdir(parents=True)
-    folder.chmod(stat.S_IREAD | stat.S_IEXEC)
-    try:
-        nvrtc.compile_source(source, {"MORE": 1}, "single", (9, 0))
-    finally:
-        folder.chmod(stat.S_IRWXU)
-
-
-def test_the_place_of_the_cache(monkeypatch) -> None:
-    monkeypatch.delenv("LITHOWAVE_CACHE_DIR", raising=False)
-    monkeypatch.setenv("XDG_CACHE_HOME", "/some/cache")
-    assert nvrtc.cache_folder() == Path("/some/cache/lithowave/kernels")
-    monkeypatch.delenv("XDG_CACHE_HOME")
-    assert nvrtc.cache_folder() == Path.home() / ".cache/lithowave/kernels"
 
 
 def test_the_compilers_log_is_told(cache, source) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import product
@@ -16,7 +15,6 @@ from cuda_devices import DEVICES, closeness, make_device
 from lithowave.backends import make_backend
 from lithowave.physics import SWAPPED
 from lithowave.rheology import QualityLaw, fit_body
-from lithowave.solvers.common import named_arguments
 from lithowave.solvers.discontinuous_galerkin import (
     ALIKE,
     ARGUMENTS,
@@ -27,14 +25,11 @@ from lithowave.solvers.discontinuous_galerkin import (
     DiscontinuousGalerkinPlan,
     DiscontinuousGalerkinSolver,
     ElementMaterials,
-    array_bytes,
     basis_values,
     launches,
     locate_points,
     mode_count,
 )
-from lithowave.solvers.discontinuous_galerkin import kernels as element_kernels
-from lithowave.solvers.discontinuous_galerkin import kernels as point_kernels
 from lithowave.solvers.elements import surface_grid
 from tetrahedra_plans import (
     ANISOTROPIC_ORDER,
@@ -208,18 +203,6 @@ def test_steps_of_all_orders_with_attenuation(device: str, order: int, precision
     compare_attenuation(device, order, precision, mixed=order == 5, layer=order == 3)
 
 
-@pytest.mark.parametrize("device", DEVICES)
-def test_kernels_of_elements_are_compiled_before_the_first_step(device: str) -> None:
-    plan, backend = layered_plan(ORDER, "double"), make_device(device, "double")
-    solver = make_solver(plan, backend)
-    own = {key for key in backend._programs if launches.ELEMENT_FILE in key}
-    groups = solver.tables.arrangement.groups
-    assert len(own) == len({group.variant for group in groups})
-    for step in range(2):
-        solver.advance(step)
-    assert {key for key in backend._programs if launches.ELEMENT_FILE in key} == own
-
-
 @pytest.mark.parametrize("device", [DEVICES[0], pytest.param("emulated", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("anisotropic", [pytest.param(0.0, marks=pytest.mark.slow), 0.05])
 def test_steps_of_layers_with_little_shared_memory(
@@ -238,20 +221,6 @@ def test_steps_in_two_kernels(device: str, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setitem(launches.SPLIT_ORDERS, "double", ORDER)
     monkeypatch.setattr(launches, "SPLIT_BLOCKS", 1)
     compare_layers(ORDER, "double", device)
-
-
-def test_the_memory_of_steps_in_two_kernels_is_estimated(monkeypatch: pytest.MonkeyPatch) -> None:
-    plan, backend = mixed_plan(ORDER, "double", mixed=False), make_device("emulated", "double")
-    zeros, sizes = backend.zeros, []
-    monkeypatch.setattr(backend, "zeros", lambda *shape: sizes.append(zeros(*shape)) or sizes[-1])
-    found = []
-    for order in (ORDER + 1, ORDER):
-        monkeypatch.setitem(launches.SPLIT_ORDERS, "double", order)
-        sizes.clear()
-        make_solver(plan, backend)
-        found.append((sum(array.nbytes for array in sizes), array_bytes(plan, backend)))
-    assert found[1][0] > found[0][0]
-    assert found[1][0] - found[0][0] == found[1][1] - found[0][1]
 
 
 @pytest.mark.gpu
@@ -500,24 +469,6 @@ def test_a_run_goes_on_from_a_state_to_the_same_bits(device: str) -> None:
         for name, values in rest.items():
             expected = whole[name][stop:] if name in ("velocity", "stress", "pressure") else whole[name]
             np.testing.assert_array_equal(values, expected, err_msg=name)
-
-
-def test_a_state_of_zeros_gives_zeros() -> None:
-    plan = mixed_plan(ORDER, "double")
-    assert (advanced(make_solver(plan), np.zeros_like(noise(plan)), 3) == 0).all()
-
-
-def test_every_kernel_has_a_twin_with_the_same_arguments() -> None:
-    kernels = vars(point_kernels) | {
-        "step": element_kernels.make_step(ORDER, True, False, 0, "double"),
-        "complete": element_kernels.make_complete(ORDER, True, False, "double"),
-        "complete_memory": element_kernels.make_complete_memory(ORDER, True, 0, "double"),
-        "complete_relaxation": element_kernels.make_complete_relaxation(ORDER, True, False, 1, "double"),
-    }
-    for name, arguments in ARGUMENTS.items():
-        assert tuple(inspect.signature(kernels[name].py_func).parameters) == arguments
-    with pytest.raises(TypeError, match="inject takes 7 arguments"):
-        named_arguments(ARGUMENTS, "inject", [1, 2])
 
 
 def test_high_orders_have_room_for_what_they_share() -> None:

@@ -26,15 +26,15 @@ PROCESSORS = {  # and the instruction sets without which their code cannot be ex
     "znver4": (*AVX512, "avx512bf16", "avx512vbmi2", "gfni", "vaes"),
 }
 SELECTION = (
-    "ranks/test_finite_difference_ranks.py", "ranks/test_spectral_element_ranks.py",
+    "ranks/test_runs_on_ranks.py", "ranks/test_spectral_element_ranks.py",
     "ranks/test_discontinuous_galerkin_ranks.py",
-    "integration/test_restart.py", "integration/test_same_process.py",
+    "integration/test_resumed_runs.py", "integration/test_same_process.py",
     "twins/test_cuda_twins.py", "twins/test_spectral_element_twins.py", "twins/test_discontinuous_galerkin_twins.py",
-    "verification/test_chino_hills.py", "verification/test_verification_layers.py",
+    "verification/test_chino_hills.py", "verification/test_verification_loh1.py",
 )  # fmt: skip
 SHORT_SELECTION = (
-    "ranks/test_finite_difference_ranks.py::test_results_do_not_depend_on_the_ranks[3-2]",
-    "integration/test_restart.py::test_stopped_again_and_again[displacement]",
+    "ranks/test_runs_on_ranks.py::test_several_ranks_give_the_results_of_one[grid, threads]",
+    "integration/test_resumed_runs.py::test_a_run_that_is_stopped_gives_the_same_bits[grid, displacement]",
     "integration/test_same_process.py::test_the_number_of_threads[finite_difference]",
 )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import itertools
 from dataclasses import replace
 from typing import Any
@@ -15,23 +14,15 @@ from element_kinds import kind_plan, quiet_solver
 from fluid_boxes import fluid_points, sea_plan
 from lithowave.backends import make_backend
 from lithowave.solvers.spectral_element import (
-    ARGUMENTS,
     BLOCKS,
     DAMPED,
     ELEMENTS_FILE,
-    NO_TASK,
     ElementKind,
     HexahedralSamples,
     SpectralElementSolver,
     carrier_count,
-    device_layout,
-    element_stride,
     elements,
     fill_with_noise,
-    packs,
-    point_kernels,
-    point_stride,
-    task_table,
 )
 from slow_variants import slow_except
 
@@ -267,45 +258,9 @@ def test_points_move_during_the_forces_on_earlier_elements(device: str, kind: El
     compare(made, "single")
 
 
-def test_a_launch_moves_only_points_that_it_does_not_have() -> None:
-    reach, capacity = np.array([10, 12, 40, 90]), np.array([5, 100, 30, 7])
-    np.testing.assert_array_equal(elements.moved_points(reach, capacity, 100), [10, 12, 63, 93, 100])
-    np.testing.assert_array_equal(elements.moved_points(reach, 0 * capacity, 100), [100] * 5)
-    np.testing.assert_array_equal(elements.division(2 * elements.LEAST_BLOCKS - 1), [0, 2 * elements.LEAST_BLOCKS - 1])
-    sizes = np.diff(elements.division(100_000))
-    assert len(sizes) == elements.LAUNCHES and sizes.sum() == 100_000
-    np.testing.assert_allclose(sizes[1:] / sizes[:-1], elements.GROWTH, rtol=1e-3)
-
-
 def placed(solver: SpectralElementSolver) -> Any:
     random = np.random.default_rng(3)
     vertices = solver.plan.mesh.vertices
     inside = vertices.mean(axis=0) + 0.2 * np.ptp(vertices, axis=0) * random.uniform(-1, 1, (7, 3))
     positions = np.concatenate([inside, vertices[[0, 20]]])
     return HexahedralSamples(solver, solver.plan.locate(positions, solver.plan.inside_tolerance).first_only())
-
-
-def test_every_kernel_has_a_twin_with_the_same_arguments() -> None:
-    for name, arguments in ARGUMENTS.items():
-        if name != "add_forces":
-            function = getattr(point_kernels, name)
-            assert tuple(inspect.signature(getattr(function, "py_func", function)).parameters) == arguments
-
-
-@pytest.mark.parametrize("degree", BLOCKS)
-@pytest.mark.parametrize("components", [1, 3])
-@pytest.mark.parametrize("value_bytes", [4, 8])
-def test_every_plane_is_differentiated_once_without_bank_conflicts(
-    degree: int, components: int, value_bytes: int
-) -> None:
-    own, n, table = device_layout("cuda", degree), degree + 1, task_table(degree, components, value_bytes)
-    each, stride = packs(degree, components, value_bytes), point_stride(degree, components, value_bytes)
-    between = element_stride(degree, components, value_bytes)
-    assert 16 * each >= components * n * value_bytes and stride >= each and between >= n * n * stride
-    assert len(np.unique(stride * np.arange(8) % 8)) == 8
-    banks = 128 // value_bytes
-    expected = np.add.outer(np.arange(own.elements) * between * 16 // value_bytes, np.arange(components * n))
-    np.testing.assert_array_equal(np.sort(table[table != NO_TASK]), expected.ravel())
-    for group in table.reshape(-1, banks):
-        here = group[group != NO_TASK]
-        assert len(np.unique(here % banks)) == len(here)

@@ -75,12 +75,6 @@ def test_all_texts_have_the_magnitude_of_the_moment_tensor() -> None:
     assert sources.moment_magnitude == pytest.approx(event.magnitude, rel=1e-12)  # the title of the map
 
 
-def test_obspy_reads_the_event() -> None:
-    obspy = pytest.importorskip("obspy")
-    [event] = obspy.read_events(str(EXAMPLE.with_name("CMTSOLUTION")))
-    assert {origin.time.isoformat() for origin in event.origins} == {"2008-07-29T18:42:15"}
-
-
 @pytest.mark.parametrize("precision", slow_except(["single"], ["double", "single"]))
 def test_short_form_against_the_stored_seismograms(precision: str) -> None:
     reference = np.load(REFERENCE)
@@ -101,16 +95,6 @@ def test_the_variant_with_attenuation_differs_only_in_its_quality_factors() -> N
     for layer, same in zip(attenuating.material.layers, elastic.material.layers, strict=True):
         assert layer.qs == pytest.approx(50e-3 * layer.vs) and layer.qp == pytest.approx(2 * layer.qs)
         assert layer.model_copy(update={"qp": None, "qs": None}) == same
-
-
-@pytest.mark.slow
-def test_short_form_with_attenuation_against_the_stored_seismograms() -> None:
-    """Waves of 0.1 Hz and more lose amplitude: the velocities decrease at every station."""
-    reference = np.load(REFERENCE)
-    _, computed = velocities(lw.Simulation.from_file(ATTENUATING, {**SHORT, "compute.precision": "double"}))
-    assert relative_l2(computed, reference["attenuating"]) <= 1e-6
-    energy = [np.linalg.norm(data, axis=(1, 2)) for data in (computed, reference["coarse"])]
-    assert np.all((0.8 < energy[0] / energy[1]) & (energy[0] / energy[1] < 0.99))
 
 
 def finite_fault(folder: Path, monkeypatch: pytest.MonkeyPatch, overrides: dict) -> lw.Simulation:

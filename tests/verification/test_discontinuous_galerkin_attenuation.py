@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_discontinuous_galerkin_absorption import speeds, thin_box
 
 from attenuating_space import RHO, VP, VS, full_space_error
 from jittered_boxes import periodic_box
@@ -215,14 +214,6 @@ def test_fast_relaxation_is_stable_and_shortens_the_step(order: int) -> None:
         energies.append(stored_energy(solver))
         solver.advance(step)
     assert (np.diff(energies) < 0.0).all()
-
-
-@pytest.mark.slow
-def test_strong_attenuation_and_layers_are_stable() -> None:
-    """Qs = 10 in a long thin box with perfectly matched layers and a free surface: 1.4e-8 of the largest velocity."""
-    rock = {"vp": 4000, "vs": 1000, "rho": 2200, "qp": 20, "qs": 10}
-    found = speeds(thin_box((3000, 900, -900), {"homogeneous": rock}), 20_000)
-    assert found[-1] < 3e-8 and found[-100:].max() < found[-200:-100].max()
 
 
 # --- sources

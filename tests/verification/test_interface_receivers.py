@@ -14,8 +14,7 @@ from benchmark_scripts import load_benchmark
 from fake_ranks import on_ranks
 from lithowave.backends import make_backend
 from lithowave.solvers import load_method
-from lithowave.solvers.elements.locations import _rejected
-from lithowave.solvers.finite_difference import RECEIVERS, SOURCES, STRESSES, interface_warnings
+from lithowave.solvers.finite_difference import STRESSES, interface_warnings
 
 BENCHMARK = load_benchmark("interface_receivers")
 CPU = make_backend("cpu", "double", 1)
@@ -130,17 +129,6 @@ def test_elements_below_an_interface_have_a_receiver_on_it(method: str) -> None:
     assert (np.concatenate([part[0] for part in parts]) < 0).all()
 
 
-def test_a_receiver_on_the_sea_floor_has_elements_of_both_media() -> None:
-    soft, stiff, water = [4.0, 4, 4, 1, 1, 1], [9.0, 9, 9, 3, 3, 3], [2.0, 2, 2, 0, 0, 0]
-
-    def dropped(*rows: tuple[int, list[float]]) -> list[int]:
-        table = [[0, key, inside, 2, *moduli] for key, (inside, moduli) in enumerate(rows)]
-        return [int(key) for _, key in _rejected(np.array(table, float))]
-
-    assert dropped((0, soft), (1, stiff)) == [0]
-    assert dropped((0, water), (1, stiff)) == []
-
-
 def test_records_of_spectral_elements_on_an_interface_are_those_just_below(tmp_path: Path) -> None:
     simulation = simulation_of("spectral_element", -500.0, [-500.0, -500.05, -499.95])
     stress = np.moveaxis(simulation.run(output=tmp_path).seismograms.stress, 1, 0)
@@ -190,15 +178,6 @@ def test_grids_warn_about_sources_beside_dipping_and_vertical_interfaces() -> No
 
     (text,) = told(simulation_of("finite_difference", cliff, [-50.0], -500.0, quantity="velocity"))
     assert "from an interface with a dip of 90 degrees" in text
-
-
-def test_estimates_decrease_with_distance_and_contrast() -> None:
-    for kind in (SOURCES, RECEIVERS):
-        near, far, weak = (
-            kind.estimate(np.array([distance]), np.array([20.0]), np.array([ratio]))[0]
-            for distance, ratio in ((0.5, 3.7), (1.5, 3.7), (0.5, 1.5))
-        )
-        assert far < near > weak > 0.0
 
 
 @pytest.mark.parametrize(("plane", "field", "count"), [

@@ -16,7 +16,7 @@ from lithowave.media import FunctionMedium
 from lithowave.solvers import load_method
 from lithowave.solvers.elements import SpreadSources, locate_sources
 from lithowave.solvers.elements.locations import _rejected
-from lithowave.solvers.finite_difference import SourceColumns, find_interfaces, parts_of_moments, windowed_sinc
+from lithowave.solvers.finite_difference import find_interfaces, parts_of_moments, windowed_sinc
 from lithowave.solvers.finite_difference import interface_warnings as warnings_of
 
 CPU = make_backend("cpu", "double", 1)
@@ -149,22 +149,6 @@ def test_interfaces_are_found() -> None:
         found = find_interfaces(medium, positions, 40.0, (-2000.0, 0.0))
         np.testing.assert_allclose(found.z[:, 0], expected, atol=1e-4)
         assert np.isnan(found.z[:, 1]).all()
-
-
-def test_columns_of_functions_are_those_of_layers() -> None:
-    """Samples of a function give the moduli of the same flat layers, up to the sampling of a cell."""
-    layered = simulation_of("finite_difference", -510.0)
-    plan = load_method("finite_difference").plan(layered, CPU)
-    columns = SourceColumns(layered, plan.law_fields, plan.grid)
-    first = np.round((np.array([[-500.0, -500.0]]) - plan.grid.origin[2]) / plan.grid.spacing).astype(int) - 3
-    positions = np.array([[0.0, 0.0, -510.0]])
-    exact = columns.at_nodes(positions, first, 8)
-    columns._medium = FunctionMedium(lambda x, y, z: tuple(layered.material.medium.sample(x, y, z)))
-    sampled = columns.at_nodes(positions, first, 8)
-    np.testing.assert_allclose(sampled, exact, rtol=0.2)
-    np.testing.assert_allclose(sampled[:, :, [0, 1, 6, 7]], exact[:, :, [0, 1, 6, 7]], rtol=1e-3)
-    np.testing.assert_allclose(columns.at_sources(positions, np.array([True])), columns.at_sources(
-        np.array([[0.0, 0.0, -500.0]]), np.array([True])))  # fmt: skip
 
 
 @pytest.mark.parametrize(("z", "texts"), [

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from lithowave.compare import frequency_band, low_pass, relative_l2, time_shift, wavelet_misfit_maps, wavelet_misfits
-from lithowave.errors import MissingPackageError
 
 INTERVAL = 0.02
 TIME = np.arange(600) * INTERVAL
@@ -133,11 +132,3 @@ def test_they_agree_with_obspy_itself():
     _, envelope, phase = wavelet_misfit_maps(late, reference, INTERVAL, band)
     assert np.allclose(envelope, tf_misfit.tfem(late, reference, **keywords))
     assert np.allclose(phase, tf_misfit.tfpm(late, reference, **keywords))
-
-
-def test_obspy_missing_is_told(monkeypatch):
-    monkeypatch.setattr("lithowave.compare.misfits.find_spec", lambda name: None)
-    with pytest.raises(MissingPackageError, match="envelope or phase misfit needs the package obspy"):
-        wavelet_misfits(ricker(6.0), ricker(6.0), INTERVAL)
-    with pytest.raises(MissingPackageError, match="obspy"):
-        wavelet_misfit_maps(ricker(6.0), ricker(6.0), INTERVAL)

@@ -84,30 +84,21 @@ def largest_error(
     return float((np.linalg.norm(motion - exact, axis=(1, 2)) / np.linalg.norm(exact, axis=(1, 2))).max())
 
 
-def cases(*usual: tuple[str, str]) -> pytest.MarkDecorator:
-    """Parameters: each method and position; those that are not usual are slow."""
-    return pytest.mark.parametrize(("method", "place"), slow_except(usual, product(METHODS, POSITIONS)))
+MECHANISMS = {
+    "tensor": (GENERAL, SOLID, 0.016), "explosion": (EXPLOSION, SOLID, 0.012),
+    "explosion in water": (EXPLOSION, WATER, 0.012), "force": (FORCE, SOLID, 0.012),
+}  # fmt: skip
+USUAL = [
+    *(("tensor", SE, place) for place in ("side", "60 m", "corner", "top")), ("tensor", DG, "60 m"),
+    ("tensor", DG, "corner"), ("explosion", SE, "200 m"), ("explosion", DG, "200 m"),
+    ("explosion in water", SE, "edge"), ("force", SE, "side"),
+]  # fmt: skip
 
 
 @pytest.mark.filterwarnings("ignore::lithowave.LithowaveWarning")
-@cases((SE, "side"), (SE, "60 m"), (SE, "corner"), (SE, "top"), (DG, "60 m"), (DG, "corner"))
-def test_general_tensor(method: str, place: str, tmp_path: Path) -> None:
-    assert largest_error(method, POSITIONS[place], GENERAL, SOLID, tmp_path) < 0.016
-
-
-@pytest.mark.filterwarnings("ignore::lithowave.LithowaveWarning")
-@cases((SE, "200 m"), (DG, "200 m"))
-def test_explosion(method: str, place: str, tmp_path: Path) -> None:
-    assert largest_error(method, POSITIONS[place], EXPLOSION, SOLID, tmp_path) < 0.012
-
-
-@pytest.mark.filterwarnings("ignore::lithowave.LithowaveWarning")
-@cases((SE, "edge"))
-def test_explosion_in_water(method: str, place: str, tmp_path: Path) -> None:
-    assert largest_error(method, POSITIONS[place], EXPLOSION, WATER, tmp_path) < 0.012
-
-
-@pytest.mark.filterwarnings("ignore::lithowave.LithowaveWarning")
-@cases((SE, "side"))
-def test_force(method: str, place: str, tmp_path: Path) -> None:
-    assert largest_error(method, POSITIONS[place], FORCE, SOLID, tmp_path) < 0.012
+@pytest.mark.parametrize(
+    ("mechanism", "method", "place"), slow_except(USUAL, product(MECHANISMS, METHODS, POSITIONS))
+)
+def test_sources_near_layers(mechanism: str, method: str, place: str, tmp_path: Path) -> None:
+    strength, medium, limit = MECHANISMS[mechanism]
+    assert largest_error(method, POSITIONS[place], strength, medium, tmp_path) < limit

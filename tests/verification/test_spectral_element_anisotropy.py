@@ -6,14 +6,10 @@ import numpy as np
 import pytest
 
 from exact_solutions.christoffel import AnisotropicWave, christoffel_waves
-from lithowave.media import rotated_stiffness, rotation_to, thomsen_stiffness
-from lithowave.physics import isotropic_stiffness, lame_moduli
+from lithowave.media import thomsen_stiffness
 from slow_variants import slow_except
 from spectral_element_boxes import (
     RHO,
-    ROCK,
-    VP,
-    VS,
     box_mesh,
     drive,
     harmonic,
@@ -23,20 +19,10 @@ from spectral_element_boxes import (
     point_positions,
     side_points,
 )
-from verification_tools import record, relative_l2
+from verification_tools import general_stiffness, record, relative_l2
 
 SIZE, DEGREE = 1000.0, 6
 TILTED = thomsen_stiffness(4000.0, 2200.0, 2500.0, epsilon=0.22, delta=0.08, gamma=0.15, axis=(0.4, -0.5, 0.75))
-
-
-def general_stiffness() -> np.ndarray:
-    """21 moduli, none of them zero or equal to another: an orthorhombic rock turned, with a little of anything."""
-    stiffness = np.diag([60e9, 72e9, 55e9, 17e9, 20e9, 23e9])
-    stiffness[0, 1] = stiffness[1, 0] = 19e9
-    stiffness[0, 2] = stiffness[2, 0] = 16e9
-    stiffness[1, 2] = stiffness[2, 1] = 21e9
-    noise = np.random.default_rng(3).normal(scale=1.2e9, size=(6, 6))
-    return rotated_stiffness(stiffness, rotation_to((0.6, 0.3, 0.5))) + 0.5 * (noise + noise.T)
 
 
 MEDIA = {"tilted axis": TILTED, "21 moduli": general_stiffness()}
@@ -90,21 +76,6 @@ def test_speeds_and_polarizations(name: str) -> None:
     assert max(speed_errors) <= 1e-4
     assert max(angles) <= 1e-4
     assert max(errors) <= 1e-3
-
-
-def test_christoffel_waves_of_isotropic_and_tilted_media() -> None:
-    slow, fast, compressional = christoffel_waves(ROCK, RHO, (1, 2, -2))
-    assert (slow.speed, fast.speed, compressional.speed) == pytest.approx((VS, VS, VP), rel=1e-12)
-    assert abs(compressional.polarization @ (1, 2, -2)) == pytest.approx(3.0)
-    waves = christoffel_waves(TILTED, 2500.0, (0.4, -0.5, 0.75))
-    assert [wave.speed for wave in waves] == pytest.approx([2200.0, 2200.0, 4000.0])
-    across = christoffel_waves(TILTED, 2500.0, np.cross((0.4, -0.5, 0.75), (0, 0, 1)))
-    expected = [2200.0, 2200.0 * np.sqrt(1.3), 4000.0 * np.sqrt(1.44)]
-    assert [wave.speed for wave in across] == pytest.approx(expected)
-    with pytest.raises(ValueError, match="direction"):
-        christoffel_waves(TILTED, 2500.0, (0, 0, 0))
-    with pytest.raises(ValueError, match="squared speed"):
-        christoffel_waves(isotropic_stiffness(*lame_moduli(VP, VS, RHO)) - 4e10 * np.eye(6), RHO, (1, 0, 0))
 
 
 @pytest.mark.parametrize("shape", slow_except(["triquadratic"], ["affine", "triquadratic"]))

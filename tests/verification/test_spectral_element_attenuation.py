@@ -12,7 +12,7 @@ import pytest
 import lithowave as lw
 from attenuating_space import FREQUENCY, PULSE, RHO, VP, VS, full_space, full_space_error
 from bloch_waves import BlochWaves
-from element_kinds import kind_plan, quiet_solver
+from element_kinds import quiet_solver
 from gmsh_files import write_gmsh
 from lithowave.backends import make_backend
 from lithowave.description import RECOMMENDED_POINTS_BY_DEGREE
@@ -21,7 +21,6 @@ from lithowave.mesh import layered_box
 from lithowave.physics import isotropic_stiffness, lame_moduli
 from lithowave.rheology import QualityLaw, fit_body
 from lithowave.solvers.spectral_element import (
-    ElementKind,
     Losses,
     SpectralElementSolver,
     carrier_indices,
@@ -289,19 +288,6 @@ def test_strong_attenuation_and_a_layer_are_stable(degree: int, quality: float, 
     for step in range(steps):
         solver.advance(step)
     assert solver.largest_velocity() < 1e-3 * first
-
-
-@pytest.mark.slow
-def test_an_isotropic_medium_given_by_its_stiffness() -> None:
-    motions = []
-    for anisotropic in (False, True):
-        plan = kind_plan((3, 3, 3), 2, "double", ElementKind("affine", anisotropic, False, 0, 3, 1))
-        solver = quiet_solver(plan, make_backend("cpu", "double", 2))
-        fill_with_noise(solver)
-        for step in range(60):
-            solver.advance(step)
-        motions.append(solver.velocity())
-    assert np.abs(motions[1] - motions[0]).max() < 1e-12 * np.abs(motions[0]).max()
 
 
 def test_strong_anisotropy_needs_more_points_or_is_refused() -> None:

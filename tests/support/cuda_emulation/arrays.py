@@ -120,6 +120,10 @@ class Memory:
         """What was written outside the arrays (and into their padding) since the last call; empty if nothing was."""
         return "; ".join(filter(None, [allocation.damage(padding) for allocation in list(self._allocations)]))
 
+    def size(self) -> int:
+        """Bytes of all arrays that exist."""
+        return sum(allocation.size for allocation in list(self._allocations))
+
     def _allocate(self, size: int, shape: tuple[int, ...], dtype: np.dtype) -> Allocation:
         allocation = Allocation(size, dtype)
         allocation.text = f"{' x '.join(map(str, shape))} {dtype}"

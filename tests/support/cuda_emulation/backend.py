@@ -224,6 +224,10 @@ class EmulatedCudaBackend:
         """As of the device."""
         return {"operations_rate": rate}
 
+    def allocated_bytes(self) -> int:
+        """Bytes of all arrays on the device."""
+        return self._memory.size()
+
     def free_memory(self) -> int:
         """Bytes that a run could take now."""
         return free_memory()

@@ -1,8 +1,8 @@
-"""Exact motion in a homogeneous, isotropic solid with attenuation: point sources in a full space, and plane waves.
+"""Exact motion in a homogeneous, isotropic solid with attenuation: point sources in a full space.
 
 By the correspondence principle, the elastic solutions in the frequency domain hold with the complex velocities
 alpha(w) = sqrt(M_P(w) / rho) and beta(w) = sqrt(mu(w) / rho) (Aki & Richards 2002, *Quantitative Seismology*, sections
-5.5 and 4.2 to 4.3). With s = i w and time dependence exp(s t), a wave that has travelled a distance r has the factor
+4.2 to 4.3). With s = i w and time dependence exp(s t), a wave that has travelled a distance r has the factor
 exp(-s r / alpha).
 
 The inverse Fourier transform is evaluated on a line below the real axis, w - i eta: the spectrum is that of the motion
@@ -44,11 +44,6 @@ def constant_quality(modulus: float, quality: float, reference_frequency: float)
     return lambda omega: scale * (1j * omega / (2.0 * np.pi * reference_frequency)) ** (2.0 * exponent)
 
 
-def phase_velocity(modulus: Modulus, rho: float, frequency: np.ndarray | float) -> np.ndarray:
-    """Return the phase velocity of plane waves, 1 / Re sqrt(rho / M), m/s, at frequencies in Hz."""
-    return 1.0 / _slowness(modulus, rho, 2.0 * np.pi * np.asarray(frequency)).real
-
-
 def decay_rate(modulus: Modulus, rho: float, frequency: np.ndarray | float) -> np.ndarray:
     """Return the decay of the amplitude of plane waves per distance, -w Im sqrt(rho / M), 1/m, at frequencies in Hz."""
     omega = 2.0 * np.pi * np.asarray(frequency)
@@ -57,26 +52,6 @@ def decay_rate(modulus: Modulus, rho: float, frequency: np.ndarray | float) -> n
 
 def _slowness(modulus: Modulus, rho: float, omega: np.ndarray) -> np.ndarray:
     return np.sqrt(rho / modulus(np.asarray(omega)))
-
-
-def plane_wave(
-    distance: float, waveform: Callable[[np.ndarray], np.ndarray], times: np.ndarray, modulus: Modulus, rho: float
-) -> np.ndarray:
-    """Return the motion (n,) of a plane wave after a distance, m, from its motion at distance 0.
-
-    Parameters
-    ----------
-    waveform : motion at distance 0 as a function of time, s; it counts as zero before t = 0.
-    times : (n,), s, equally spaced from 0 on or later.
-    modulus : kappa + 4/3 mu for P waves, mu for S waves.
-
-    Raises
-    ------
-    ValueError : the times are not equally spaced, or the waveform is too rough for the transform.
-    """
-    transform = _DampedTransform(waveform, times)
-    slowness = _slowness(modulus, rho, transform.omega)
-    return transform.inverse(transform.spectrum * np.exp(-transform.s * slowness * distance))
 
 
 def anelastic_force(

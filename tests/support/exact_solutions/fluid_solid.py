@@ -90,21 +90,6 @@ class Harmonic:
         return self.amplitude * np.exp(-1j * self.angular_frequency * np.asarray(t))
 
 
-@dataclass(frozen=True)
-class AnalyticPulse:
-    """f(t) = amplitude (1 + i t/T)^−n: a pulse of duration T (s) that is smooth for Im t ≤ 0.
-
-    Its tails decay as t^−n and its spectrum has no negative frequencies, as evanescent waves require.
-    """
-
-    duration: float
-    power: int = 6
-    amplitude: complex = 1.0
-
-    def __call__(self, t: np.ndarray) -> np.ndarray:
-        return self.amplitude * (1.0 + 1j * np.asarray(t) / self.duration) ** -self.power
-
-
 Waveform = Callable[[np.ndarray], np.ndarray]
 
 
@@ -115,7 +100,7 @@ class InterfaceField:
     Attributes
     ----------
     upper, lower : the waves of each side; an empty side is a vacuum, where the values are 0.
-    waveform : f(t), m/s, on arrays; a `Harmonic` or `AnalyticPulse` if a wave is evanescent.
+    waveform : f(t), m/s, on arrays; a `Harmonic` if a wave is evanescent.
     normal : (3,) unit normal of the interface, towards the upper medium.
     origin : (3,) a point of the interface, where all waves are f(t); m.
 
@@ -132,9 +117,9 @@ class InterfaceField:
 
     def __post_init__(self) -> None:
         evanescent = any(np.any(wave.slowness.imag != 0.0) for wave in (*self.upper, *self.lower))
-        if evanescent and not isinstance(self.waveform, Harmonic | AnalyticPulse):
+        if evanescent and not isinstance(self.waveform, Harmonic):
             raise ValueError(
-                "waveform: some waves are evanescent here, which needs a Harmonic or an AnalyticPulse "
+                "waveform: some waves are evanescent here, which needs a Harmonic "
                 f"rather than {self.waveform!r}"
             )
 
@@ -198,48 +183,6 @@ def interface_coefficients(
     return {name: amplitudes[..., column] for column, name in enumerate(names)}
 
 
-def fluid_solid_coefficients(
-    slowness: np.ndarray | float, fluid: Medium, solid: Medium, incident: str = "fluid P"
-) -> dict[str, np.ndarray]:
-    """Return `interface_coefficients` of a fluid over a solid, named "fluid P", "solid P" and "solid SV".
-
-    Raises ValueError unless the media are a fluid and a solid, and as `interface_coefficients`.
-    """
-    if not fluid.fluid or solid.fluid:
-        raise ValueError(f"fluid = {fluid}, solid = {solid}: the first must have vs = 0, the second vs > 0")
-    to_place = {"fluid P": "upper P", "solid P": "lower P", "solid SV": "lower SV"}
-    if incident not in to_place:
-        raise ValueError(f"incident = {incident!r}: must be one of {', '.join(to_place)}")
-    found = interface_coefficients(slowness, fluid, solid, to_place[incident])
-    return {name: found[place] for name, place in to_place.items()}
-
-
-def normal_incidence_coefficients(near: Medium, far: Medium) -> tuple[float, float]:
-    """Return reflection and transmission of a P wave at normal incidence, with Z = ρα of the two sides:
-
-    R = (Z₂ − Z₁) / (Z₂ + Z₁),  T = 2 Z₁ / (Z₂ + Z₁).  The polarization is along the propagation direction: R = 1 at a
-    rigid wall, where the velocities cancel, and −1 at a free surface.
-    """
-    near_impedance, far_impedance = near.rho * near.vp, far.rho * far.vp
-    total = near_impedance + far_impedance
-    return (far_impedance - near_impedance) / total, 2.0 * near_impedance / total
-
-
-def energy_fractions(
-    slowness: np.ndarray | float, upper: Medium | None, lower: Medium, incident: str = "upper P"
-) -> dict[str, np.ndarray]:
-    """Return the fractions (...) of the incident energy flux of the outgoing waves; their sum is 1.
-
-    The flux of a wave along z is ρ c² Re(q) |A|² |f|²; evanescent waves carry none.
-    """
-    p = np.asarray(slowness, dtype=float)
-    coefficients = interface_coefficients(p, upper, lower, incident)
-    given = _flux(p, incident, upper, lower)
-    return {
-        name: _flux(p, name, upper, lower) * np.abs(value) ** 2 / given for name, value in coefficients.items()
-    }
-
-
 def scattered_field(
     slowness: float,
     upper: Medium | None,
@@ -256,7 +199,7 @@ def scattered_field(
     ----------
     slowness, upper, lower, incident : as `interface_coefficients`, with one slowness.
     waveform : velocity of the incident wave along its polarization at the origin, m/s. Any function below all critical
-        angles; beyond one, a `Harmonic` or an `AnalyticPulse`.
+        angles; beyond one, a `Harmonic`.
     origin : a point of the interface, m.
     axes : rows are the unit vectors x (along the interface, in the plane of incidence), y, z (normal, to the upper
         medium) of this module, in the coordinates of the field's points.
@@ -361,11 +304,3 @@ def _responses(
     normal = -(medium.lame_lambda * along + 2.0 * medium.rigidity * d[..., 2] * s[..., 2])
     shear = -medium.rigidity * (d[..., 0] * s[..., 2] + d[..., 2] * s[..., 0])
     return side * np.stack([d[..., 0], d[..., 2], normal, shear], axis=-1)
-
-
-def _flux(p: np.ndarray, name: str, upper: Medium | None, lower: Medium) -> np.ndarray:
-    """Return (...) ρ c² |Re q|, the energy flux of a wave of unit amplitude through the interface."""
-    medium, _ = _medium_of(name, upper, lower)
-    speed = medium.vs if "SV" in name else medium.vp
-    s, _ = _vectors(p, name, upper, lower, True)
-    return medium.rho * speed**2 * np.abs(s[..., 2].real)

@@ -1,4 +1,4 @@
-"""Interface waves: Rayleigh (vacuum and solid), Scholte (fluid and solid), Stoneley (two solids).
+"""Interface waves: Rayleigh (vacuum and solid), Scholte (fluid and solid).
 
 They are waves of `exact_solutions.fluid_solid` without an incident wave: outgoing, evanescent amplitudes
 without a jump at the interface, travelling along x with a speed c below those of all body waves. With
@@ -9,9 +9,8 @@ the speeds are the roots of (Rayleigh 1885; Scholte 1947, *Geophysical Journal* 
 
     Rayleigh  R(c) = 0
     Scholte   γ_f R(c) = (ρ_f/ρ_s) ξ² γ_α      with γ_f = √(1 − c²/c_f²) of the fluid
-    Stoneley  the determinant in `stoneley_speed`
 
-SI units; none of the three is dispersive.
+SI units; neither is dispersive.
 """
 
 from __future__ import annotations
@@ -59,30 +58,6 @@ def scholte_speed(fluid: Medium, solid: Medium) -> float:
     return solid.vs * float(np.sqrt(_root(secular, 0.0, min(1.0, 1.0 / in_fluid))))
 
 
-def stoneley_speed(upper: Medium, lower: Medium) -> float:
-    """Return the Stoneley wave speed of two solids, m/s, to round-off.
-
-    With A, B = √(1 − c²/α²), √(1 − c²/β²) of each side and K = 2(ρ₁β₁² − ρ₂β₂²), the root of (Scholte 1947)
-
-        c⁴[(ρ₁ − ρ₂)² − (ρ₁A₂ + ρ₂A₁)(ρ₁B₂ + ρ₂B₁)] + 2Kc²[ρ₁A₂B₂ − ρ₂A₁B₁ − ρ₁ + ρ₂] + K²(A₁B₁ − 1)(A₂B₂ − 1)
-
-    between the smaller Rayleigh speed and the smaller shear speed (Barnett, Lothe, Gavazza & Musgrave 1985).
-
-    Raises
-    ------
-    ValueError : a fluid, or two solids without such a wave, as most pairs.
-    """
-    if upper.fluid or lower.fluid:
-        raise ValueError(f"upper = {upper}, lower = {lower}: both must have vs > 0")
-    slow = min(rayleigh_speed(medium.vp, medium.vs) for medium in (upper, lower))
-    fast = min(upper.vs, lower.vs)
-    ends = [_stoneley(speed, upper, lower) for speed in (slow, fast)]
-    if not ends[0] * ends[1] < 0.0:
-        raise ValueError(f"upper = {upper}, lower = {lower}: these two solids have no Stoneley wave")
-    sign = np.sign(ends[0])
-    return _root(lambda speed: sign * _stoneley(speed, upper, lower), slow, fast)
-
-
 def rayleigh_wave(solid: Medium, wavelength: float, amplitude: float = 1.0) -> InterfaceField:
     """Return the Rayleigh wave below the free surface z = 0, harmonic with a period of one wavelength (m) along x."""
     speed = rayleigh_speed(solid.vp, solid.vs)
@@ -93,12 +68,6 @@ def scholte_wave(fluid: Medium, solid: Medium, wavelength: float, amplitude: flo
     """Return the Scholte wave at z = 0 below the fluid, harmonic with a period of one wavelength (m) along x."""
     speed = scholte_speed(fluid, solid)
     return guided_wave(speed, fluid, solid, _harmonic(speed, wavelength, amplitude))
-
-
-def stoneley_wave(upper: Medium, lower: Medium, wavelength: float, amplitude: float = 1.0) -> InterfaceField:
-    """Return the Stoneley wave at z = 0, harmonic with a period of one wavelength (m) along x."""
-    speed = stoneley_speed(upper, lower)
-    return guided_wave(speed, upper, lower, _harmonic(speed, wavelength, amplitude))
 
 
 def guided_wave(
@@ -116,7 +85,7 @@ def guided_wave(
     ----------
     speed : m/s.
     upper, lower : media; ``upper = None`` is a vacuum.
-    waveform : normal velocity at the origin, m/s, whose real part is used: a `Harmonic` or an `AnalyticPulse`.
+    waveform : normal velocity at the origin, m/s, whose real part is used: a `Harmonic`.
     origin, axes : as `fluid_solid.scattered_field`. If axes[2] points down, the upper medium is below.
 
     Raises
@@ -144,17 +113,6 @@ def _rayleigh(xi: float, ratio: float) -> float:
     """Return R(c)/ξ with ratio = β²/α², without cancellation for small ξ, where it is 2(1 − ratio)."""
     product = np.sqrt((1.0 - ratio * xi) * (1.0 - xi))
     return 4.0 - xi - 4.0 * (1.0 + ratio - ratio * xi) / (1.0 + product)
-
-
-def _stoneley(c: float, upper: Medium, lower: Medium) -> float:
-    (a1, b1), (a2, b2) = (
-        (np.sqrt(1.0 - (c / m.vp) ** 2), np.sqrt(max(1.0 - (c / m.vs) ** 2, 0.0))) for m in (upper, lower)
-    )
-    r1, r2 = upper.rho, lower.rho
-    k = 2.0 * (upper.rigidity - lower.rigidity) / c**2
-    both = (r1 - r2) ** 2 - (r1 * a2 + r2 * a1) * (r1 * b2 + r2 * b1)
-    mixed = 2.0 * k * (r1 * a2 * b2 - r2 * a1 * b1 - r1 + r2)
-    return float(both + mixed + k**2 * (a1 * b1 - 1.0) * (a2 * b2 - 1.0))
 
 
 def _root(function: Callable[[float], float], low: float, high: float) -> float:
