@@ -2,9 +2,11 @@
 
     python benchmarks/compare_versions.py ../old/src src --json versions.json
     python benchmarks/compare_versions.py ../old/src src --cases cpu
+    python benchmarks/compare_versions.py ../old/src src --cases cpu --run first.yaml --set duration=1 --rounds 5
 
 The measurements of `lithowave bench` run alternately with each version, in separate processes, `--rounds` times. The
-best rate of each version is reported, with their ratio.
+best rate of each version is reported, with their ratio. With `--run`, entire commands `lithowave run` are measured
+instead: the least time of the process, and of the run outside its time loop.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +58,34 @@ def measure(source: Path, options: str, backend: str) -> list[Record]:
         return json.loads(file.read_text(encoding="utf-8"))
 
 
+def run_times(source: Path, file: Path, changes: list[str], backend: str) -> dict[str, float]:
+    """Return the time, s, of one command `lithowave run`, of the run in it, and of this outside the time loop."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.pathsep.join(filter(None, [str(source.resolve()), os.environ.get("PYTHONPATH")]))
+        replaced = [word for change in changes for word in ("--set", change)]
+        words = [file, *replaced, "--set", f"compute.backend={backend}", "--output", Path(folder) / "run"]
+        begin = time.perf_counter()
+        subprocess.run(
+            [sys.executable, "-m", "lithowave", "run", *map(str, words)], env=os.environ | {"PYTHONPATH": path},
+            capture_output=True, check=True,
+        )  # fmt: skip
+        whole_s = time.perf_counter() - begin
+        report = json.loads((Path(folder) / "run" / "run.json").read_text(encoding="utf-8"))
+    return {"command_s": whole_s, "run_s": report["wall_s"], "outside_loop_s": report["wall_s"] - report["loop_s"]}
+
+
+def compare_runs(arguments: argparse.Namespace) -> list[Record]:
+    """Return the least times of each version, and print them with their ratios."""
+    best: dict[str, dict[str, float]] = {"old": {}, "new": {}}
+    for _ in range(arguments.rounds):
+        for version, least in best.items():
+            times = run_times(getattr(arguments, version), arguments.run, arguments.set, arguments.cases)
+            least |= {name: min(seconds, least.get(name, seconds)) for name, seconds in times.items()}
+    for name, old in best["old"].items():
+        print(f"{name}: {old:.4g} -> {best['new'][name]:.4g} s, {best['new'][name] / old:.4f}", flush=True)
+    return [{"run": str(arguments.run), "changes": arguments.set, "version": name} | best[name] for name in best]
+
+
 def name_of(record: Record) -> str:
     """Return what a record measured, as text; versions may differ in the number of passes that they choose."""
     keys = ("method", "case", "size", "order", "degree", "precision")
@@ -68,10 +99,12 @@ def main(words: list[str] | None = None) -> list[Record]:
     parser.add_argument("--cases", choices=sorted(CASES), default="cuda", help="device and measurements")
     parser.add_argument("--only", default="", help="names of measurements, separated by commas (default: all)")
     parser.add_argument("--rounds", type=int, default=2, help="measurements of each version [2]")
+    parser.add_argument("--run", type=Path, help="simulation file: measure entire runs of it instead")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="replaced entry of the file")
     parser.add_argument("--json", type=Path, help="write all records to this file")
     arguments = parser.parse_args(words)
-    records: list[Record] = []
-    chosen = [name for name in arguments.only.split(",") if name] or list(CASES[arguments.cases])
+    records: list[Record] = [] if arguments.run is None else compare_runs(arguments)
+    chosen = [] if arguments.run else [name for name in arguments.only.split(",") if name] or list(CASES[arguments.cases])
     for name in chosen:
         options, best = CASES[arguments.cases][name], {}
         for _ in range(arguments.rounds):
@@ -86,6 +119,8 @@ def main(words: list[str] | None = None) -> list[Record]:
             print(f"{case}: {old / 1e6:.6g} -> {new / 1e6:.6g} M/s, {new / old:.4f}", flush=True)
         if arguments.json:
             arguments.json.write_text(json.dumps(records, indent=2) + "\n", encoding="utf-8")
+    if arguments.run and arguments.json:
+        arguments.json.write_text(json.dumps(records, indent=2) + "\n", encoding="utf-8")
     return records
 
 
