@@ -104,7 +104,8 @@ def main(words: list[str] | None = None) -> list[Record]:
     parser.add_argument("--json", type=Path, help="write all records to this file")
     arguments = parser.parse_args(words)
     records: list[Record] = [] if arguments.run is None else compare_runs(arguments)
-    chosen = [] if arguments.run else [name for name in arguments.only.split(",") if name] or list(CASES[arguments.cases])
+    listed = [name for name in arguments.only.split(",") if name] or list(CASES[arguments.cases])
+    chosen = [] if arguments.run else listed
     for name in chosen:
         options, best = CASES[arguments.cases][name], {}
         for _ in range(arguments.rounds):
