@@ -362,3 +362,14 @@ def test_surfaces_inside(tmp_path: Path) -> None:
     with pytest.warns(lw.LithowaveWarning, match="'fold' is inside the mesh, between elements .1 faces., and is"):
         assert sorted(read_hexahedral_mesh(path).boundaries) == ["sides", "top"]
     assert sorted(read_hexahedral_mesh(path, given={"fold": "ignored"}).boundaries) == ["sides", "top"]
+
+
+def test_surfaces_and_cells_that_do_not_fit(tmp_path: Path) -> None:
+    path = tmp_path / "box.msh"
+    text = refusal(with_surfaces(path, SIDES[[*OUTER, 0]], np.append(SURFACES, 2)))
+    assert "1 face is in the surface groups 'top' and 'sides'" in text
+    with_surfaces(path, SIDES[OUTER], SURFACES)
+    with pytest.raises(InputError, match=r"mesh.surfaces.fold: the mesh has no such surface group; .*: top, sides"):
+        read_hexahedral_mesh(path, given={"fold": "free"})
+    meshio.gmsh.write(path, meshio.Mesh(TWO.vertices, [("quad", SIDES)]), fmt_version="2.2", binary=False)
+    assert "it has no hexahedra, only 12 quads" in refusal(path)

@@ -466,3 +466,12 @@ def test_a_fault_inside_is_ignored(tmp_path: Path) -> None:
     with pytest.warns(LithowaveWarning, match="'103' is inside the mesh"):
         mesh = read_tetrahedral_mesh(alone)
     assert sorted(mesh.boundaries) == ["x_max", "x_min", "y_max", "y_min", "z_max", "z_min"]
+
+
+def test_exodus_by_meshio(tmp_path: Path) -> None:
+    pytest.importorskip("netCDF4")
+    found = box((2, 1, 1))
+    meshio.exodus.write(tmp_path / "box.e", meshio.Mesh(found.points, [("tetra", found.tetrahedra)]))
+    mesh = read_tetrahedral_mesh(tmp_path / "box.e")
+    np.testing.assert_array_equal(mesh.element_vertices(), found.points[np.sort(found.tetrahedra, axis=1)])
+    assert mesh.ids.tolist() == list(range(1, 13))

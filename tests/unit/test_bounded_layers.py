@@ -276,3 +276,11 @@ def test_a_surface_on_longitude_and_latitude_is_placed_in_the_domain(tmp_path):
 def test_a_surface_on_longitude_and_latitude_that_cannot_be_placed_is_refused(tmp_path, changes, words):
     with pytest.raises(InputError, match=rf"material.layers\[1\].top: .*{words}"):
         placed_in(grid_of(tmp_path / "floor.nc"), **changes)
+
+
+def test_variables_of_a_surface_that_are_not_used_are_reported(tmp_path):
+    name = file_of(tmp_path / "slope.npz")
+    with np.load(name) as stored:
+        np.savez(name, **stored, age=np.zeros(3))
+    made = simulation([{"top": 0, **SOFT}, {"top": name, **ROCK}])
+    assert any("material.layers[1].top" in text and "not used: age" in text for text in made.warnings())

@@ -11,6 +11,7 @@ import lithowave as lw
 from lithowave.checks import model_report
 from lithowave.figures import model_figure, model_sections, radial_profile
 from lithowave.run import check_simulation, layer_lines
+from small_run import lithowave
 
 
 def layered(**changes):
@@ -101,3 +102,19 @@ def test_radial_models_are_drawn_against_depth(tmp_path):
     assert imread(model_figure(elastic, tmp_path / "elastic.png")).shape[:2] == (880, 1040)  # no quality factors
     lines = dict(layer_lines(made))
     assert lines["depth 24.4 to 80 km"].endswith("rho 3374.7 to 3380.7 kg/m^3 (transversely isotropic)")
+
+
+def test_groups_have_no_sections():
+    made = layered()
+    groups = made.material.model_copy(update={"layers": None, "groups": {"a": made.material.layers[0]}})
+    with pytest.raises(lw.InputError, match="groups have no positions without the mesh"):
+        model_sections(made.model_copy(update={"material": groups}))
+
+
+def test_the_command_draws_the_model_of_a_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "case.yaml").write_text(layered().to_yaml())
+    assert lithowave("plot", "--model", "case.yaml").strip() == "case_model.png"
+    assert (tmp_path / "case_model.png").stat().st_size > 10_000
+    assert "the folder is missing" in lithowave("plot", status=2)
+    assert "expected one of DIR and --model FILE" in lithowave("plot", "folder", "--model", "case.yaml", status=2)
