@@ -4,11 +4,9 @@ The step of an element of cluster c is 2^c times that of cluster 0; elements at 
 adjacent ones (Breuer, Heinecke & Bader 2016, IPDPS, 854-863). All clusters are synchronized at the steps of the largest
 one, which are the steps of the run. A *tick* is a step of cluster 0.
 
-Largest stable time steps of elements.
-
-Beyond its limit, the step of order N amplifies modes that change sign in each step. Most of them are dissipated at the
-faces, at rates proportional to the wave velocity over the heights h_f of an element above its faces f. With its fastest
-wave v,
+**Largest stable time steps of elements.** Beyond its limit, the step of order N amplifies modes that change sign in
+each step. Most of them are dissipated at the faces, at rates proportional to the wave velocity over the heights h_f of
+an element above its faces f. With its fastest wave v,
 
 .. math::
     \Delta t = \frac{C_N\,\bigl(1 + a\,(1 - \varphi)\bigr)}{(2 N - 1)\,v}

@@ -1,27 +1,24 @@
 r"""CPU kernels of discontinuous Galerkin: the readable specification of their CUDA versions.
 
-Argument lists of the kernels, shared by their CPU and CUDA versions.
+**Argument lists of the kernels, shared by their CPU and CUDA versions.** coefficients : of all blocks, arranged by
+`BlockLayout`: the state at the end of the current step without the contributions of its faces (see `kernels`). own : u,
+which an element subtracts from the received w, averages over its step. even, odd : (slots, 3, width), w, which elements
+send, averages over steps of an even and of an odd index; there are two arrays because elements of one step read and
+write in no fixed order. elastic, faces : coefficients of the blocks of one kind (see `materials`), from block
+`kind_first`. memory : psi of these blocks, see `layer`; with `BlockLayout`, and functions up to one degree less.
+relaxation : r of the mechanisms of these blocks, see `relaxation`, arranged as memory, with six quantities for each
+mechanism. recursion : (clusters, mechanisms * order), see `relaxation.recursion`. neighbor, second : see `Links`.
+cluster : cluster of each block. tick : steps of cluster 0 so far, at least modulo twice those of a step of the run.
+pending : True while a step is in progress. traces : (n, 2) slots of the traces exchanged with other ranks, and the
+cluster whose step index selects even or odd: the higher one of both sides. buffer : of a message, 3 x modes values per
+trace.
 
-coefficients : of all blocks, arranged by `BlockLayout`: the state at the end of the current step without the
-contributions of its faces (see `kernels`). own : u, which an element subtracts from the received w, averages
-over its step. even, odd : (slots, 3, width), w, which elements send, averages over steps of an even and of an odd
-index; there are two arrays because elements of one step read and write in no fixed order. elastic, faces : coefficients
-of the blocks of one kind (see `materials`), from block `kind_first`. memory : psi of these blocks, see `layer`; with
-`BlockLayout`, and functions up to one degree less. relaxation : r of the mechanisms of these blocks, see `relaxation`,
-arranged as memory, with six quantities for each mechanism. recursion : (clusters, mechanisms * order), see
-`relaxation.recursion`. neighbor, second : see `Links`. cluster : cluster of
-each block. tick : steps of cluster 0 so far, at least modulo twice those of a step of the run. pending : True while a
-step is in progress. traces : (n, 2) slots of the traces exchanged with other ranks, and the cluster whose step index
-selects even or odd: the higher one of both sides. buffer : of a message, 3 x modes values per trace.
-
-Laws of elements on the CPU, for all lanes of a block: elastic law, flux at faces, and memory variables of layers.
-
+**Laws of elements on the CPU, for all lanes of a block: elastic law, flux at faces, and memory variables of layers.**
 `kernels` describes the scheme, `materials` the coefficients of laws and faces, `layer` the memory variables.
 
-Element updates on the CPU: the readable specification.
-
-Within an element Q(x, t) = sum of Q_k(t) phi_k(x): stress and velocity, nine quantities (`materials.STRESS`, then v).
-A step of length T is (Käser & Dumbser 2006, GJI 166, 855-877, in strong form)
+**Element updates on the CPU: the readable specification.** Within an element Q(x, t) = sum of Q_k(t) phi_k(x): stress
+and velocity, nine quantities (`materials.STRESS`, then v). A step of length T is (Käser & Dumbser 2006, GJI 166,
+855-877, in strong form)
 
 .. math::
     D^0 = Q, \qquad D^{d+1} = \frac{T}{d+1} \sum_c A_c K_c D^d, \qquad
@@ -43,9 +40,8 @@ To neighbors that step half as often, an element sends the mean of its two steps
 
 All arrays have `lanes` elements as their fastest index.
 
-CPU kernels at points: sources, receivers, peaks and the instability check.
-
-Coefficients are [block, mode, quantity, lane]; the quantities are stress (`materials.STRESS`), then velocity.
+**CPU kernels at points: sources, receivers, peaks and the instability check.** Coefficients are [block, mode, quantity,
+lane]; the quantities are stress (`materials.STRESS`), then velocity.
 """
 
 from __future__ import annotations

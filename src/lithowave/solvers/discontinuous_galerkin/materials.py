@@ -1,19 +1,16 @@
 r"""Materials of the elements, one per element.
 
-Memory layout of elements: in blocks that a device processes in parallel, by kind and by cluster.
+**Memory layout of elements: in blocks that a device processes in parallel, by kind and by cluster.** Elements that use
+the same kernel are contiguous: isotropic ones, and those that are anisotropic or have an anisotropic neighbor; among
+each those in the domain, and those in an absorbing layer; among each of these elastic ones, and those with attenuation;
+among each of these those whose neighbors are all in the same cluster, those that also have neighbors with longer steps,
+and those that have neighbors with shorter steps; and among these the outer elements, for which other ranks wait, before
+the inner ones. In each of these groups they are sorted by cluster, so that at any time those whose step begins are the
+first blocks of the group.
 
-Elements that use the same kernel are contiguous: isotropic ones, and those that are anisotropic or have an anisotropic
-neighbor; among each those in the domain, and those in an absorbing layer; among each of these elastic ones, and those
-with attenuation; among each of these those whose neighbors are all in the same cluster, those that also have neighbors
-with longer steps, and those that have neighbors with shorter steps; and among these the outer elements, for which other
-ranks wait, before the inner ones. In each of these groups they are sorted by cluster, so that at any time those whose
-step begins are the first blocks of the group.
-
-Exact solution of the Riemann problem at the faces, for any two elastic or fluid media.
-
-At a face with unit normal n, outward from an element (-) to its neighbor (+), traction t = sigma n and velocity v jump
-to t*, v*. Waves that leave the face on either side have t* - t^- = Z^- (v* - v^-) and t* - t^+ = -Z^+ (v* - v^+) with
-the impedances
+**Exact solution of the Riemann problem at the faces, for any two elastic or fluid media.** At a face with unit normal
+n, outward from an element (-) to its neighbor (+), traction t = sigma n and velocity v jump to t*, v*. Waves that leave
+the face on either side have t* - t^- = Z^- (v* - v^-) and t* - t^+ = -Z^+ (v* - v^+) with the impedances
 
 .. math::
     Z(n) = \rho\,\Gamma^{1/2}, \quad \Gamma_{ik} = C_{ijkl} n_j n_l / \rho; \qquad

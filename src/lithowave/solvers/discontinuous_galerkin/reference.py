@@ -10,10 +10,9 @@ in any order there would be 4 x 4 x 3 of them.
 
 Derivatives are computed along `DIRECTIONS`, along which the basis has fewer nonzero entries.
 
-Orthonormal polynomials on the reference tetrahedron and its faces (Dubiner 1991), and exact quadrature there.
-
-The reference tetrahedron has the corners (0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1); the reference triangle (0, 0), (1,
-0), (0, 1). A basis of convergence order O contains all polynomials up to degree O - 1, sorted by degree, so that a
+**Orthonormal polynomials on the reference tetrahedron and its faces (Dubiner 1991), and exact quadrature there.** The
+reference tetrahedron has the corners (0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1); the reference triangle (0, 0), (1, 0),
+(0, 1). A basis of convergence order O contains all polynomials up to degree O - 1, sorted by degree, so that a
 derivative of the first B_d functions needs only functions before them.
 
 .. math::

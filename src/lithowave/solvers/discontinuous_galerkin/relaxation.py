@@ -33,9 +33,8 @@ the terms, E^d contains the relaxation of the terms before, as a polynomial of d
 `LARGEST_STEP`: up to there these polynomials alternate with decreasing terms x^d / d!, and waves are damped by at most
 the half of the sum of x_l Y_l per step, which leaves the limit of the elastic scheme unchanged.
 
-Relaxation of the stresses of elements with attenuation on the CPU: see `relaxation` for the scheme.
-
-Memory variables are arranged as coefficients, with six stresses of each mechanism as quantities: (blocks, functions,
+**Relaxation of the stresses of elements with attenuation on the CPU.** Memory
+variables are arranged as coefficients, with six stresses of each mechanism as quantities: (blocks, functions,
 mechanisms, 6, lanes).
 """
 

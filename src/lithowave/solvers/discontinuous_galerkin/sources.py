@@ -8,11 +8,10 @@ sum of c_d ((t - t_n) / T)^d in a step of length T the terms of the predictor be
 These equations are linear, so the response to c_d of the coefficients at the end of the step, and of the stored and
 sent traces, is computed once: `step` does not depend on sources, and the response is added after it.
 
-Responses of elements to sources in a step.
-
-The contributions of a term d of a source to the Taylor terms of its element, see `sources`, are multiples of R_k, with
-R_0 the rate of the coefficients for a unit of the time function, and R_{k+1} = T sum of A_c K_c R_k in a step of
-length T. The increments of the coefficients and traces for a unit of c_d T / (d + 1) are sums over k:
+**Responses of elements to sources in a step.** The contributions of a term d of a source to the Taylor terms of its
+element, see `sources`, are multiples of R_k, with R_0 the rate of the coefficients for a unit of the time function, and
+R_{k+1} = T sum of A_c K_c R_k in a step of length T. The increments of the coefficients and traces for a unit of c_d T
+/ (d + 1) are sums over k:
 
 .. math:: \sum_{n > d} \frac{(d + 1)!}{n!} R_{n - d - 1}, \qquad
     \sum_{d < n < \text{order}} \frac{(d + 1)!}{n! (n + 1)} R_{n - d - 1},

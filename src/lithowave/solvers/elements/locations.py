@@ -1,27 +1,24 @@
 r"""Location of points in elements, and sources spread over small balls.
 
-Location of points in the elements of all ranks.
-
-Each rank searches for points in its own elements and reports the results to one rank, which the index of the point
-determines. That rank returns the number of elements of the global mesh that contain the point, and the first one.
+**Location of points in the elements of all ranks.** Each rank searches for points in its own elements and reports the
+results to one rank, which the index of the point determines. That rank returns the number of elements of the global
+mesh that contain the point, and the first one.
 
 Points sorted into the cells of a regular grid, to find those in boxes.
 
-Sides of sources and receivers that are exactly on an interface between elements.
-
-The strain along the normal of an interface differs on both sides, and so do the waves of a moment tensor there. Such a
-source acts in the elements on one side, ``sources[].side``: those below, or above, along a short step down or up. At a
-vertical interface, where both sides are below, it acts in the medium with the greater shear modulus. Forces need no
-side, except between a fluid and a solid, whose motion differs.
+**Sides of sources and receivers that are exactly on an interface between elements.** The strain along the normal of an
+interface differs on both sides, and so do the waves of a moment tensor there. Such a source acts in the elements on one
+side, ``sources[].side``: those below, or above, along a short step down or up. At a vertical interface, where both
+sides are below, it acts in the medium with the greater shear modulus. Forces need no side, except between a fluid and a
+solid, whose motion differs.
 
 The stresses and strains at a receiver differ in the same way, and are those below the interface; between a fluid and a
 solid see `solver.SeaFloor`.
 
-Point sources of element methods, spread over small balls.
-
-In the polynomials of an element a point source is least accurate near it, and its error depends on its position in the
-element. Distant waves do not depend on the spreading of a source over a ball: the field outside of a source density
-w(r) in a homogeneous neighborhood is that of a point source times
+**Point sources of element methods, spread over small balls.** In the polynomials of an element a point source is least
+accurate near it, and its error depends on its position in the element. Distant waves do not depend on the spreading of
+a source over a ball: the field outside of a source density w(r) in a homogeneous neighborhood is that of a point source
+times
 
 .. math:: \int w(r)\, \frac{\sin k r}{k r}\, dV = 1 - \frac{k^2 \langle r^2 \rangle}{6}
     + \frac{k^4 \langle r^4 \rangle}{120} - \dots

@@ -14,10 +14,9 @@ counted from the face inward, where e extrapolates to the face. The boundary ter
 zero) and for a rigid face (velocity zero), so the discrete energy is conserved exactly, the scheme is stable for any
 material contrast, and reciprocity holds up to round-off. `coefficients.py` computes Q and the weights.
 
-Summation-by-parts closures of the staggered Taylor operators.
-
-Next to a face the entries of :math:`Q = H_h G` (a block of rows for half nodes and columns for nodes) and the diagonal
-weights :math:`H_n, H_h` are unknown; beyond, they are those of the interior stencil. The condition that both
+**Summation-by-parts closures of the staggered Taylor operators.** Next to a face the entries of :math:`Q = H_h G` (a
+block of rows for half nodes and columns for nodes) and the diagonal weights :math:`H_n, H_h` are unknown; beyond, they
+are those of the interior stencil. The condition that both
 
 .. math:: G u = u', \qquad D v = H_n^{-1}(-Q^T - e_0 e^T) v = v'
 

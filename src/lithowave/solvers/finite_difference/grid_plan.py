@@ -1,8 +1,7 @@
 r"""The grid of a plan: its absorbing layers, its box for one pass, and the smoothing in soft ground.
 
-Convolutional perfectly matched layers: profiles and slabs.
-
-After Komatitsch & Martin (2007, Geophysics 72, SM155-SM167), with x the depth in a layer of thickness L:
+**Convolutional perfectly matched layers: profiles and slabs.** After Komatitsch & Martin (2007, Geophysics 72,
+SM155-SM167), with x the depth in a layer of thickness L:
 
 .. math::
     d(x) = d_0 (x/L)^2, \quad d_0 = -\frac{3 v_p \ln R}{2 L}, \qquad
@@ -11,8 +10,6 @@ After Komatitsch & Martin (2007, Geophysics 72, SM155-SM167), with x the depth i
 or, in soft ground (see `warnings`), the constant alpha of `SOFT_SHIFT`, and
 
 .. math:: b = e^{-(d/\kappa + \alpha)\Delta t}, \qquad a = \frac{d}{\kappa (d + \kappa\alpha)} (b - 1).
-
-The grid of the finite differences: what determines its arrays, before any of them is allocated.
 
 Conditions for a step in one pass over memory: the devices, and the box of a grid.
 

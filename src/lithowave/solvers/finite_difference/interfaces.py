@@ -1,12 +1,10 @@
 r"""Sources and receivers beside interfaces of the medium, and warnings about them.
 
-Moment tensors beside interfaces of the medium.
-
-By reciprocity a moment tensor M reads M : strain at its position. Across an interface the strains along its normal z
-are discontinuous, and weights that spread M over nodes on both sides read a mean of them: within two cells of an
-interface with a ratio of shear moduli of 3.7 the seismograms were wrong by up to 143%. Continuous are the tractions
-and the strains along the interface. These are read, and the strains at the source follow with the moduli c of the
-medium there,
+**Moment tensors beside interfaces of the medium.** By reciprocity a moment tensor M reads M : strain at its position.
+Across an interface the strains along its normal z are discontinuous, and weights that spread M over nodes on both sides
+read a mean of them: within two cells of an interface with a ratio of shear moduli of 3.7 the seismograms were wrong by
+up to 143%. Continuous are the tractions and the strains along the interface. These are read, and the strains at the
+source follow with the moduli c of the medium there,
 
 .. math::
     M : \varepsilon = \Big(M_{xx} - \frac{c_{13}}{c_{33}} M_{zz}\Big) \varepsilon_{xx}
@@ -27,12 +25,11 @@ the weights are exact for these jumps, too (`points.windowed_sinc`).
 The normal of an interface is taken as vertical: for one that dips, the weights are those of a horizontal interface at
 the same distance along z.
 
-Stresses and velocities at receivers beside interfaces of the medium.
-
-Across an interface with the normal z, the stresses along it, xx, yy and xy, are discontinuous, and weights that read
-them from nodes on both sides give a mean of the sides: up to 1.4 times the stress itself off. Continuous are the
-tractions and the strains along the interface. The latter follow at each node from the stresses there and the moduli C
-of the grid, and the stresses at the receiver from the strains and the moduli c of the medium there:
+**Stresses and velocities at receivers beside interfaces of the medium.** Across an interface with the normal z, the
+stresses along it, xx, yy and xy, are discontinuous, and weights that read them from nodes on both sides give a mean of
+the sides: up to 1.4 times the stress itself off. Continuous are the tractions and the strains along the interface. The
+latter follow at each node from the stresses there and the moduli C of the grid, and the stresses at the receiver from
+the strains and the moduli c of the medium there:
 
 .. math::
     \begin{pmatrix} \sigma_{xx} \\ \sigma_{yy} \end{pmatrix} = p \sum_k w_k P_k^{-1} \left[
@@ -46,8 +43,6 @@ c_{33}` of the medium, and P of the grid. Slopes along z jump at the interface; 
 also those of velocities (`points.windowed_sinc`), except near a free or rigid face.
 
 A receiver exactly on an interface has the stresses below it. The normal of an interface is taken as vertical.
-
-Warnings about sources, receivers and snapshots beside interfaces of the medium.
 """
 
 from __future__ import annotations

@@ -1,16 +1,13 @@
 r"""CPU kernels of the finite differences: the readable specification of their CUDA versions.
 
-Argument lists of the kernels, shared by their CPU and CUDA versions.
-
-A kernel has parameters with these names; its CUDA version
-is called with the same list, which `launches.py` forwards by name. `law` is the tuple of the arrays
+**Argument lists of the kernels, shared by their CPU and CUDA versions.** A kernel has parameters with these names; its
+CUDA version is called with the same list, which `launches.py` forwards by name. `law` is the tuple of the arrays
 `law.LawFields.arguments`, `fields` the tuple of the arrays `law.FIELDS`.
 
-One row of points of each finite-difference update, for the CPU: the readable specification.
-
-Fields are arrays ``f[k, j, i]`` (z, y, x; x contiguous) with a zero halo of M = order / 2 cells on every side.
-Staggering: normal stresses, lambda, density and 1/mu at nodes (i, j, k); vx half a cell towards +x, vy towards +y, vz
-towards +z; sxy half a cell towards +x and +y, and so on.
+**One row of points of each finite-difference update, for the CPU: the readable specification.** Fields are arrays
+``f[k, j, i]`` (z, y, x; x contiguous) with a zero halo of M = order / 2 cells on every side. Staggering: normal
+stresses, lambda, density and 1/mu at nodes (i, j, k); vx half a cell towards +x, vy towards +y, vz towards +z; sxy half
+a cell towards +x and +y, and so on.
 
 `lithowave.backends.loops` explains what makes Numba vectorize these loops. The coefficients are a tuple, so each order
 is compiled separately with its stencil unrolled. An *axis* is the unit step (k, j, i) along it.
@@ -18,21 +15,18 @@ is compiled separately with its stencil unrolled. An *axis* is the unit step (k,
 The constitutive relation is in `law.py`. Half nodes beyond the last node of a direction are outside: density and 1/mu
 are immense there (`law.py`), so that the fields at them remain zero without a test.
 
-CPU updates of the whole grid: rows of `kernels.py` in tiles that stay in the cache, tiles distributed to the threads.
-
-The absorbing layers are updated here, row by row, while the row is in the cache. They *add* their change to the
-interior update, so that the rows of the interior do not depend on them, and corners, where layers meet, need no
+**CPU updates of the whole grid: rows of `kernels.py` in tiles that stay in the cache, tiles distributed to the
+threads.** The absorbing layers are updated here, row by row, while the row is in the cache. They *add* their change to
+the interior update, so that the rows of the interior do not depend on them, and corners, where layers meet, need no
 separate code.
 
-CPU kernels for the closures of free and rigid faces, and for the smoothing in absorbing layers.
+**CPU kernels for the closures of free and rigid faces, and for the smoothing in absorbing layers.** They *add* to the
+interior update next to a face with normal n, so that edges and corners, where faces meet, need no separate code. With t
+and u the other two axes, n carries the derivatives of vn, vt, vu and of snn, snt, snu.
 
-They *add* to the interior update next to a face with normal n, so that edges and corners, where faces meet, need no
-separate code. With t and u the other two axes, n carries the derivatives of vn, vt, vu and of snn, snt, snu.
-
-Kernels of sources, receivers, surface peaks and the instability check: few points, any field.
-
-`fields` is the tuple of flattened velocities and stresses. The contribution of a point is a list of (index, weight);
-all points of a kind share one list, with the index of the point that owns each entry.
+**Kernels of sources, receivers, surface peaks and the instability check: few points, any field.** `fields` is the tuple
+of flattened velocities and stresses. The contribution of a point is a list of (index, weight); all points of a kind
+share one list, with the index of the point that owns each entry.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 r"""Constitutive laws of the finite differences on the CPU, and the tables of their arrays.
 
-Tables of all arrays of the staggered grid: those of the state, and those of each constitutive law.
-
-Kernel arguments, allocation, memory estimates, checkpoints and benchmarks follow from these tables. A law (`law.py` and
+**Tables of all arrays of the staggered grid: those of the state, and those of each constitutive law.** Kernel
+arguments, allocation, memory estimates, checkpoints and benchmarks follow from these tables. A law (`law.py` and
 `law.cuh`) computes the stresses from the arrays whose role is ``modulus`` and, with attenuation, from memory variables;
 see "Adding a constitutive law" in CONTRIBUTING.md.
 

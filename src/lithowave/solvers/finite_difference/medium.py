@@ -1,13 +1,10 @@
 r"""Material on the grid: the values of the arrays that `law.LAWS` lists as moduli and density.
 
-Material arrays of one rank on its device.
-
 Choice of the constitutive law of the finite differences for a model.
 
-Material stored in 16-bit integers, which reduces memory traffic and has a stated error.
-
-A linear scale stores low + step * code (density and moduli), a logarithmic one two to the power of that (1/mu), so that
-low velocities retain their relative precision next to high ones:
+**Material stored in 16-bit integers, which reduces memory traffic and has a stated error.** A linear scale stores low +
+step * code (density and moduli), a logarithmic one two to the power of that (1/mu), so that low velocities retain their
+relative precision next to high ones:
 
 .. math:: |\delta\rho| \le \tfrac12 \frac{\rho_{max} - \rho_{min}}{65534}, \qquad
     |\delta\lambda| \le \tfrac12 \frac{\lambda_{max} - \lambda_{min}}{65534}, \qquad

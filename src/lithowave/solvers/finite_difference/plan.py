@@ -1,12 +1,7 @@
 """Finite-difference discretization: grid, partition, time step and its limit, memory.
 
-Partition of the grid among the ranks of a finite-difference run.
-
-Finite-difference discretization: grid, time step and its limit, memory.
-
-Memory of a finite-difference run, estimated before any allocation.
-
-Workload of each rank, for the dry run.
+The grid is divided among the ranks. Memory is estimated before any allocation, and the workload of each rank for the
+dry run.
 """
 
 from __future__ import annotations

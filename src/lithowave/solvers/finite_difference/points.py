@@ -1,20 +1,17 @@
 r"""Points off the grid: weights that spread a source over the grid and read a receiver from it.
 
-Weights of points along one axis of the grid.
-
-The weights are a sinc in a Kaiser window of 8 points (Hicks 2002, Geophysics 67, 156-165, r = 4, b = 6.31), with the
-smallest change that makes polynomials up to degree 3 exact. Within six cells of a free or rigid face they are those of
-polynomials through 6 or 4 points: the window of a source would reach into the near field of the face, and weights that
-are shifted inward become large and read the near field of a source. A value that is known to vanish on a face counts as
-one of the points.
+**Weights of points along one axis of the grid.** The weights are a sinc in a Kaiser window of 8 points (Hicks 2002,
+Geophysics 67, 156-165, r = 4, b = 6.31), with the smallest change that makes polynomials up to degree 3 exact. Within
+six cells of a free or rigid face they are those of polynomials through 6 or 4 points: the window of a source would
+reach into the near field of the face, and weights that are shifted inward become large and read the near field of a
+source. A value that is known to vanish on a face counts as one of the points.
 
 For the same reason, a source and a receiver near each other have fewer points (`CLEARANCES`): the lobes of eight points
 reach from one to the other along the axes of the grid, where the field of a shear couple is smallest, and so do those
 of six points below a face.
 
-Velocities at a free surface, read from grid points on it and below.
-
-Half nodes of vz are half a cell below the surface. The vanishing traction gives the slope of vz there,
+**Velocities at a free surface, read from grid points on it and below.** Half nodes of vz are half a cell below the
+surface. The vanishing traction gives the slope of vz there,
 
 .. math:: \partial_z v_z = -r\,(\partial_x v_x + \partial_y v_y), \qquad r = \lambda / (\lambda + 2\mu)
 

@@ -1,8 +1,6 @@
 """Finite-difference solver: the arrays of one run, their state, and the time step.
 
-State of a finite-difference run, or of one rank's subdomain, addressed by nodes of the global grid.
-
-Finite-difference solver: the arrays of one run, and its time step.
+The state of a run, or of one rank's subdomain, is addressed by nodes of the global grid (`CheckpointArrays`).
 """
 
 from __future__ import annotations

@@ -1,19 +1,17 @@
 r"""Sources on the grid: moments, the sums they represent, and lists of points.
 
-Moment tensors on the grid, as products of weights along the three axes.
+**Moment tensors on the grid, as products of weights along the three axes.** A source of moment rate M s(t) changes the
+stresses of a step by -M s(t) dt w_x w_y w_z, with weights at nodes and at half nodes along each axis (see
+`line_weights`). Only these lines of weights are stored, about 0.5 kB per source: a finite fault of 100,000 subfaults
+has 3 x 10^8 products. The kernel adds them in bricks of 8 x 8 x 8 nodes, each of which has a list of the sources that
+reach it in ascending order, so that the sum at a node does not depend on the partition of the grid. In each block of
+steps it skips sources before the first and after the last one that acts. A source beside an interface has several
+products (see `interfaces`).
 
-A source of moment rate M s(t) changes the stresses of a step by -M s(t) dt w_x w_y w_z, with weights at nodes and at
-half nodes along each axis (see `line_weights`). Only these lines of weights are stored, about 0.5 kB per source: a
-finite fault of 100,000 subfaults has 3 x 10^8 products. The kernel adds them in bricks of 8 x 8 x 8 nodes, each of
-which has a list of the sources that reach it in ascending order, so that the sum at a node does not depend on the
-partition of the grid. In each block of steps it skips sources before the first and after the last one that acts. A
-source beside an interface has several products (see `interfaces`).
-
-Forces and moment tensors that the weights of sources at grid points represent.
-
-The weights of a moment tensor times the volumes of the grid points sum to it everywhere: the polynomials of `points`
-reproduce constants. The weights of a force are those of a velocity receiver, which sum to one unless points are omitted
-because the velocity vanishes there, near rigid faces and at the outer end of absorbing layers.
+**Forces and moment tensors that the weights of sources at grid points represent.** The weights of a moment tensor times
+the volumes of the grid points sum to it everywhere: the polynomials of `points` reproduce constants. The weights of a
+force are those of a velocity receiver, which sum to one unless points are omitted because the velocity vanishes there,
+near rigid faces and at the outer end of absorbing layers.
 
 Lists of the grid points and weights of sources and receivers, in device memory.
 """

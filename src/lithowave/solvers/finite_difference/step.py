@@ -4,18 +4,14 @@ Arguments of the closure kernels at a face, and the volumes of the points next t
 
 Sections of a rank's grid that a step updates sequentially, with their faces and sources.
 
-Blocks of a step in one sweep on a CPU, and the rows whose velocities must be updated after the sweep.
+**Blocks of a step in one sweep on a CPU, and the rows whose velocities must be updated after the sweep.** The kernel
+`update_both` updates velocities as soon as the stresses within reach of the stencil have been updated. Those that
+depend on other changes of the stresses (closures of faces, moment tensors, the free surface), or that these changes
+read, are *late*: they are updated after these changes, as are the rows next to blocks of other threads.
 
-The kernel `update_both` updates velocities as soon as the stresses within reach of the stencil have been updated. Those
-that depend on other changes of the stresses (closures of faces, moment tensors, the free surface), or that these
-changes read, are *late*: they are updated after these changes, as are the rows next to blocks of other threads.
-
-Two halves of a step on one rank, applied to a set of fields in a region of the grid.
-
-Order of a step: two passes over one set of fields, or one pass from one set into another.
-
-Both give the same values up to round-off. One pass moves 21 values per point instead of 30, but needs nine more arrays;
-with attenuation 34 instead of 43, and 15 more arrays. Memory variables belong to the stresses of a set of fields.
+**Order of a step: two passes over one set of fields, or one pass from one set into another.** Both give the same values
+up to round-off. One pass moves 21 values per point instead of 30, but needs nine more arrays; with attenuation 34
+instead of 43, and 15 more arrays. Memory variables belong to the stresses of a set of fields.
 """
 
 from __future__ import annotations

@@ -17,9 +17,8 @@ Every function raises ValueError for a degree that is not 1 to 10.
 
 Inversion of the maps of elements: reference coordinates of points, by Newton's method, for many points at a time.
 
-Geometry of hexahedra of 8 nodes (trilinear) and 27 nodes (triquadratic).
-
-An element maps the reference cube [-1, 1]^3 by
+**Geometry of hexahedra of 8 nodes (trilinear) and 27 nodes (triquadratic).** An element maps the reference cube [-1,
+1]^3 by
 
 .. math:: x(\xi) = \sum_a N_a(\xi)\, x_a, \qquad J_{cd} = \partial x_c / \partial \xi_d,
 

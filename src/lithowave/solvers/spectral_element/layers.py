@@ -73,11 +73,10 @@ s and 1 / s multiply a mass and a stiffness, and the real parts of i omega s and
 Waves along the normal enter without reflection; for others, d(r) = 3 d_mean r^2 begins slowly, and the layer is
 thick, of elements that become much wider outwards.
 
-Codes of the elements of an absorbing layer, by which kernels are compiled: see `elements.ElementKind.layer`.
-
-An element is aligned if each active axis is along one of its local directions: the coordinate of this axis depends on
-the local coordinate of the direction only, and the other coordinates do not depend on it. Then the filters of
-`layers` commute with the derivatives along the other directions, and fewer memory variables suffice.
+**Codes of the elements of an absorbing layer, by which kernels are compiled: see `elements.ElementKind.layer`.** An
+element is aligned if each active axis is along one of its local directions: the coordinate of this axis depends on the
+local coordinate of the direction only, and the other coordinates do not depend on it. Then the filters of `layers`
+commute with the derivatives along the other directions, and fewer memory variables suffice.
 
 Warnings about anisotropic media in which waves grow in a perfectly matched layer.
 """

@@ -1,10 +1,9 @@
 r"""Materials of elements: moduli, density, interfaces inside elements, gravity, transverse isotropy.
 
-Effective media of elements that contain an interface.
-
-A point of an element stands for an interval of its column whose length is its quadrature weight. Where layers of the
-material meet inside an element, the values of a point are those of the medium that a long wave sees in this interval
-(Backus 1962, J. Geophys. Res. 67, 4427-4440): with Love's moduli of the layers, and <.> the mean over the interval,
+**Effective media of elements that contain an interface.** A point of an element stands for an interval of its column
+whose length is its quadrature weight. Where layers of the material meet inside an element, the values of a point are
+those of the medium that a long wave sees in this interval (Backus 1962, J. Geophys. Res. 67, 4427-4440): with Love's
+moduli of the layers, and <.> the mean over the interval,
 
 .. math::
     C = \langle 1/C \rangle^{-1}, \quad L = \langle 1/L \rangle^{-1}, \quad N = \langle N \rangle, \quad
@@ -13,9 +12,8 @@ material meet inside an element, the values of a point are those of the medium t
 Points that take the layer they lie in would change the share of each layer in the element to that of its points, and a
 single modulus for vertical and horizontal strain cannot be right for both.
 
-Gravity in solid elements, in the Cowling approximation.
-
-A displacement s in a body at rest under its own gravity g = -g(r) r/|r| changes the force by
+**Gravity in solid elements, in the Cowling approximation.** A displacement s in a body at rest under its own gravity g
+= -g(r) r/|r| changes the force by
 
 .. math:: f = \nabla(\rho\, s \cdot g) - \nabla \cdot (\rho\, s)\, g
 

@@ -1,18 +1,15 @@
 r"""Points of fluids and solids: their numbers, faces, coupling, and absorbing layers.
 
-Boundary conditions on the faces of a mesh: points at rest, and points whose motion is damped.
-
-On an absorbing face the traction is that of a plane wave at normal incidence (Clayton & Engquist 1977, BSSA 67; Stacey
-1988, BSSA 78),
+**Boundary conditions on the faces of a mesh: points at rest, and points whose motion is damped.** On an absorbing face
+the traction is that of a plane wave at normal incidence (Clayton & Engquist 1977, BSSA 67; Stacey 1988, BSSA 78),
 
 .. math:: \sigma \cdot n = -Z v, \qquad Z = \sqrt{\rho}\,\sqrt{\Gamma}, \quad \Gamma_{ik} = C_{ijkl} n_j n_l,
 
 which for an isotropic solid is rho (vp n n + vs (1 - n n)), and for an anisotropic one absorbs all three waves along n.
 
-Coupling of fluids and solids at the pairs of points of their interfaces, and its arrays on a device.
-
-With the sum A of quadrature area times normal out of the fluid, the pressure -phi' acts on the solid, and the velocity
-of the solid on the fluid:
+**Coupling of fluids and solids at the pairs of points of their interfaces, and its arrays on a device.** With the sum A
+of quadrature area times normal out of the fluid, the pressure -phi' acts on the solid, and the velocity of the solid on
+the fluid:
 
 .. math:: M_s \dot v = f_s - D v - A\, \dot\phi, \qquad M_f \ddot\phi = f_f - d\, \dot\phi + A \cdot v .
 
@@ -25,11 +22,10 @@ A_i S / s_i. Divided by S it is A, if the normal is perpendicular to the active 
 continues; others are refused. The change of the momenta by the coupling is therefore not stretched: it is kept apart
 from the part that is.
 
-Points of fluid and solid elements: numbered separately, and paired on the interfaces between the media.
-
-Fluid elements are numbered as if they had vertices of their own, so that the same place on an interface has a point in
-each medium. Both are needed to couple them: a rank whose elements are in one medium only also gets the points of the
-other, without elements, as points that it shares with another rank.
+**Points of fluid and solid elements: numbered separately, and paired on the interfaces between the media.** Fluid
+elements are numbered as if they had vertices of their own, so that the same place on an interface has a point in each
+medium. Both are needed to couple them: a rank whose elements are in one medium only also gets the points of the other,
+without elements, as points that it shares with another rank.
 
 Damping on a plan's absorbing faces, and the points of its absorbing layer.
 

@@ -2,11 +2,10 @@
 
 Columns of elements in a chunk of the globe, whose number the simulation file may contain.
 
-Refinement of a generated mesh around sources with nearby receivers, by additional planes.
-
-The field near a source varies over the distance to it, and elements must resolve it at receivers. With sources spread
-over balls (`spread_sources`) the error of seismograms at a distance d from an explosion, at four points along an
-element of size h and 7 points per wavelength, was 26% for d / h = 0.2, 6% for 0.6, 2% for 1.2 and 0.6% for 1.75.
+**Refinement of a generated mesh around sources with nearby receivers, by additional planes.** The field near a source
+varies over the distance to it, and elements must resolve it at receivers. With sources spread over balls
+(`spread_sources`) the error of seismograms at a distance d from an explosion, at four points along an element of size h
+and 7 points per wavelength, was 26% for d / h = 0.2, 6% for 0.6, 2% for 1.2 and 0.6% for 1.75.
 """
 
 from __future__ import annotations

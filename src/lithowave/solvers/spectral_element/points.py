@@ -1,14 +1,11 @@
 r"""Points in hexahedra: their location, and samples of the fields there.
 
-Location of points in hexahedra, and strain and stress there.
-
-Velocities in fluids near faces where the normal velocity is known: sea floors and rigid faces.
-
-The velocity in a fluid is the gradient of a potential of degree N over rho. Of a smooth potential, whose values at GLL
-points are accurate, the error of the slope along an axis of an element is the derivative of a polynomial that vanishes
-at the GLL points, which is proportional to the Legendre polynomial P_N: it is largest at faces. Below a sea floor of
-hard rock the normal velocity is small, and this error is up to a quarter of it. But it is known on the face, where it
-equals that of the solid, or zero. The velocity is therefore
+**Velocities in fluids near faces where the normal velocity is known: sea floors and rigid faces.** The velocity in a
+fluid is the gradient of a potential of degree N over rho. Of a smooth potential, whose values at GLL points are
+accurate, the error of the slope along an axis of an element is the derivative of a polynomial that vanishes at the GLL
+points, which is proportional to the Legendre polynomial P_N: it is largest at faces. Below a sea floor of hard rock the
+normal velocity is small, and this error is up to a quarter of it. But it is known on the face, where it equals that of
+the solid, or zero. The velocity is therefore
 
 .. math:: v + \frac{P_N(\xi)}{P_N(\xi_f)}\,\frac{\rho_f}{\rho}\,\frac{\nabla\xi}{|\nabla\xi|_f}\, n \cdot (v_s - v_f),
 
@@ -16,12 +13,10 @@ with xi the reference coordinate across the face, the velocities v_s of the soli
 point of the face, and the normal n there. If both faces across an axis are such faces, P_N is replaced by (P_N +
 P_{N+1}) / 2, which vanishes at the opposite face.
 
-Samples of velocity, strain and stress in hexahedra.
-
-In a fluid the pressure P = -d phi / dt is known at the times of the records, and phi at half steps. The velocity is
-grad phi / rho, where a parabola through the last three potentials has an error of (omega dt)^3 / 16 in phase and
-9 / 128 (omega dt)^4 in amplitude. The stress is -P I, and the strain that of the volume, -P / (3 kappa) I. Near sea
-floors and rigid faces see `points`.
+**Samples of velocity, strain and stress in hexahedra.** In a fluid the pressure P = -d phi / dt is known at the times
+of the records, and phi at half steps. The velocity is grad phi / rho, where a parabola through the last three
+potentials has an error of (omega dt)^3 / 16 in phase and 9 / 128 (omega dt)^4 in amplitude. The stress is -P I, and the
+strain that of the volume, -P / (3 kappa) I. Near sea floors and rigid faces see `points`.
 """
 
 from __future__ import annotations
