@@ -1,8 +1,7 @@
-"""Signatures of CUDA kernels, read from their source, and arguments bound to them by name.
+"""CUDA sources, compiled at run time by NVRTC and cached on disk, and the signatures of their kernels.
 
-The emulation of CUDA in the tests uses the same functions, so neither CuPy nor a device is needed here.
-
-CUDA sources compiled at run time by NVRTC, which requires no device, and cached on disk.
+Signatures are read from the source, and arguments are bound to them by name. The emulation of CUDA in the tests uses
+the same functions, so neither CuPy nor a device is needed here.
 """
 
 from __future__ import annotations

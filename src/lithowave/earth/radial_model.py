@@ -1,16 +1,8 @@
-"""Radial models of the Earth: layers, transverse isotropy, gravity, and files.
+"""Radial models of the Earth: layers from the surface downwards, transverse isotropy, gravity, and files.
 
-Transverse isotropy: moduli of Love, their isotropic average, their rotation, and the speeds of plane waves.
-
-The five moduli of Love (1927) of a medium with a symmetry axis are A = rho vph^2, C = rho vpv^2, L = rho vsv^2,
+The properties of a layer are functions of the radius. Files have the headers of AxiSEM, which lithowave reads. The five moduli of Love (1927) of a medium with a symmetry axis are A = rho vph^2, C = rho vpv^2, L = rho vsv^2,
 N = rho vsh^2 and F = eta (A - 2 L), where v denotes waves along the axis or polarized along it, and h the others
 (Dziewonski & Anderson 1981, Phys. Earth Planet. Inter. 25, 297-356, section 2).
-
-Radial models: layers from the surface downwards, and their properties as functions of the radius.
-
-Gravity in a radial model of the Earth.
-
-Radial models as files with the headers of AxiSEM, which lithowave reads.
 """
 
 from __future__ import annotations

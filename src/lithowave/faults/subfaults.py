@@ -1,18 +1,14 @@
 """Finite faults: subfaults with position, orientation, area and sampled slip rates, as arrays.
 
-Sums over consecutive segments of one flat array, such as the samples of each subfault.
-
-The regularized Yoffe function of Tinti et al. (2005), a slip rate consistent with dynamic rupture.
-
-The Yoffe function Y(t) = 2/(π T) sqrt((T - t)/t) for 0 < t < T is singular at t = 0. Its convolution with a triangle of
+Samples of all subfaults are consecutive segments of one flat array. The point sources of a fault are moment tensors with
+sampled moment rates. A slip rate consistent with dynamic rupture is the regularized Yoffe function of Tinti et al.
+(2005). The Yoffe function Y(t) = 2/(π T) sqrt((T - t)/t) for 0 < t < T is singular at t = 0. Its convolution with a triangle of
 unit area on (0, 2 τ) is smooth. Since the second derivative of the triangle is (δ(t) - 2 δ(t - τ) + δ(t - 2τ))/τ²,
 
     s(t) = (D(t) - 2 D(t - τ) + D(t - 2τ)) / τ²,
 
 where D is the second integral of Y: with sin²φ = t/T, C(t) = (2/π)(φ + sin φ cos φ) is its first integral, and
 D(t) = (T/8π)(4φ - 8φ cos 2φ + 4 sin 2φ - sin 4φ) = ∫ C dt for t < T, and t - T/4 for later times.
-
-Moment tensors with sampled moment rates: the point sources of a finite fault as arrays.
 """
 
 from __future__ import annotations

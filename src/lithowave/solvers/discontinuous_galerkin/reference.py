@@ -21,7 +21,7 @@ derivative of the first B_d functions needs only functions before them.
 
 with Jacobi polynomials, see Karniadakis & Sherwin (2005), Spectral/hp Element Methods, section 3.2.
 
-Straight-sided tetrahedra: their maps to the reference element, normals and sizes.
+`make_geometry` has the maps of straight-sided tetrahedra to the reference element, their normals and sizes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-r"""The grid of a plan: its absorbing layers, its box for one pass, and the smoothing in soft ground.
+r"""The grid of a plan: its absorbing layers, its box for one pass over memory, and the smoothing in soft ground.
 
 **Convolutional perfectly matched layers: profiles and slabs.** After Komatitsch & Martin (2007, Geophysics 72,
 SM155-SM167), with x the depth in a layer of thickness L:
@@ -11,9 +11,7 @@ or, in soft ground (see `warnings`), the constant alpha of `SOFT_SHIFT`, and
 
 .. math:: b = e^{-(d/\kappa + \alpha)\Delta t}, \qquad a = \frac{d}{\kappa (d + \kappa\alpha)} (b - 1).
 
-Conditions for a step in one pass over memory: the devices, and the box of a grid.
-
-Smoothing of the velocities in the absorbing layers of soft ground (see `warnings`).
+**Smoothing of the velocities in the absorbing layers of soft ground** (see `warnings`).
 
 .. math::
     v \leftarrow v + q\, \nu \Delta t\, \nabla^2 v, \qquad \nu = \gamma \frac{v_p \lambda^2}{L}, \qquad

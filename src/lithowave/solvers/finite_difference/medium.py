@@ -1,6 +1,4 @@
-r"""Material on the grid: the values of the arrays that `law.LAWS` lists as moduli and density.
-
-Choice of the constitutive law of the finite differences for a model.
+r"""Material on the grid: the constitutive law for a model, and the values of its arrays of moduli and density.
 
 **Material stored in 16-bit integers, which reduces memory traffic and has a stated error.** A linear scale stores low +
 step * code (density and moduli), a logarithmic one two to the power of that (1/mu), so that low velocities retain their

@@ -33,9 +33,7 @@ and 8 differ little. The correction is
 The field of a source a few cells away is not resolved below the surface, so that fewer points are used there: the
 correction of vz is reduced (`Gains`), and within `NEAR_SOURCE` cells only the uppermost half nodes are read,
 
-Points off the grid: weights that spread a source over the grid and read a receiver from it.
-
-The weights are products of those along the axes (`line_weights`).
+**Weights of points** are products of those along the axes (`line_weights`).
 
 In the coarse mode of attenuation, a moment acts with equal weights on points with even and odd indices along each axis
 (*balanced* weights, except along the normal of a near face), because strains and stresses vary within a cube of eight

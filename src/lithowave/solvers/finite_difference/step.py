@@ -1,9 +1,5 @@
 """A step on one rank: faces, sections of the grid, sweeps of a CPU, and the order of its parts.
 
-Arguments of the closure kernels at a face, and the volumes of the points next to it.
-
-Sections of a rank's grid that a step updates sequentially, with their faces and sources.
-
 **Blocks of a step in one sweep on a CPU, and the rows whose velocities must be updated after the sweep.** The kernel
 `update_both` updates velocities as soon as the stresses within reach of the stencil have been updated. Those that
 depend on other changes of the stresses (closures of faces, moment tensors, the free surface), or that these changes

@@ -36,9 +36,8 @@ at a point are
 On surfaces that are parallel to g, such as the sides of a chunk, the symmetric form has a traction of the order of
 rho g s, which changes the absorption there slightly.
 
-Moduli and density of elements: one set per material, or values at every point.
-
-Materials of elements of which some are transversely isotropic, with 21 moduli at every point.
+Elements have one set of moduli and density per material, or values at every point; transversely isotropic ones have 21
+moduli at every point.
 """
 
 from __future__ import annotations

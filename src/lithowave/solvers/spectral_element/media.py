@@ -26,10 +26,6 @@ from the part that is.
 elements are numbered as if they had vertices of their own, so that the same place on an interface has a point in each
 medium. Both are needed to couple them: a rank whose elements are in one medium only also gets the points of the other,
 without elements, as points that it shares with another rank.
-
-Damping on a plan's absorbing faces, and the points of its absorbing layer.
-
-Memory variables of the points at which an absorbing layer begins, on a device.
 """
 
 from __future__ import annotations
