@@ -1,10 +1,9 @@
 """Radial models of the Earth: layers from the surface downwards, transverse isotropy, gravity, and files.
 
-The properties of a layer are functions of the radius. Files have the headers of AxiSEM, which lithowave reads. The five moduli of Love (1927) of a medium with a symmetry axis are A = rho vph^2, C = rho vpv^2, L = rho vsv^2,
-N = rho vsh^2 and F = eta (A - 2 L), where v denotes waves along the axis or polarized along it, and h the others
-(Dziewonski & Anderson 1981, Phys. Earth Planet. Inter. 25, 297-356, section 2).
-"""
-
+The properties of a layer are functions of the radius. Files have the headers of AxiSEM, which lithowave reads. The five
+moduli of Love (1927) of a medium with a symmetry axis are A = rho vph^2, C = rho vpv^2, L = rho vsv^2, N = rho vsh^2
+and F = eta (A - 2 L), where v denotes waves along the axis or polarized along it, and h the others (Dziewonski &
+Anderson 1981, Phys. Earth Planet. Inter. 25, 297-356, section 2). """
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence

@@ -1,18 +1,19 @@
 r"""Reference models of the Earth: PREM, ak135-f and IASP91, their travel times and ellipticity.
 
-**ak135-f** (Kennett, Engdahl & Buland 1995, GJI 122, 108-124; density and Q: Montagner &
-Kennett 1996, GJI 125, 229-248). Above 120 km it is the variant with a continental crust instead of an ocean and sediments. Columns: depth (km), vp, vs
-(km/s), density (g/cm^3), Qmu. The quality factor of P waves that is usually listed with the table corresponds to an
-infinite Qkappa in solids; of the outer core it is 57822.
-Speeds refer to 1 Hz.
+**ak135-f** (Kennett, Engdahl & Buland 1995, GJI 122, 108-124; density and Q: Montagner & Kennett 1996, GJI 125,
+229-248). Above 120 km it is the variant with a continental crust instead of an ocean and sediments. Columns: depth
+(km), vp, vs (km/s), density (g/cm^3), Qmu. The quality factor of P waves that is usually listed with the table
+corresponds to an infinite Qkappa in solids; of the outer core it is 57822. Speeds refer to 1 Hz.
 
-**PREM**: Dziewonski & Anderson (1981), Phys. Earth Planet. Inter. 25, 297-356, table 1. Speeds refer to a period of 1 s.
+**PREM**: Dziewonski & Anderson (1981), Phys. Earth Planet. Inter. 25, 297-356, table 1. Speeds refer to a period of 1
+s.
 
 **IASP91**: Kennett & Engdahl (1991), GJI 105, 429-465, table 2. It has neither a density nor quality factors; the
 density is that of ak135.
 
 Travel times of seismic phases follow from ray theory with TauP in ObsPy. **Hydrostatic ellipticity** of the surfaces of
-equal density of a rotating Earth: with the mass M(r) and the moment of inertia C(r) of the sphere below a radius r, Radau's approximation is
+equal density of a rotating Earth: with the mass M(r) and the moment of inertia C(r) of the sphere below a radius r,
+Radau's approximation is
 
 .. math:: \eta = \frac{25}{4} \Bigl(1 - \frac{3\,C}{2\,M r^2}\Bigr)^2 - 1, \qquad
     \frac{d \ln\varepsilon}{d \ln r} = \eta, \qquad

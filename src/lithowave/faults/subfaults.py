@@ -1,9 +1,10 @@
 """Finite faults: subfaults with position, orientation, area and sampled slip rates, as arrays.
 
-Samples of all subfaults are consecutive segments of one flat array. The point sources of a fault are moment tensors with
-sampled moment rates. A slip rate consistent with dynamic rupture is the regularized Yoffe function of Tinti et al.
-(2005). The Yoffe function Y(t) = 2/(π T) sqrt((T - t)/t) for 0 < t < T is singular at t = 0. Its convolution with a triangle of
-unit area on (0, 2 τ) is smooth. Since the second derivative of the triangle is (δ(t) - 2 δ(t - τ) + δ(t - 2τ))/τ²,
+Samples of all subfaults are consecutive segments of one flat array. The point sources of a fault are moment tensors
+with sampled moment rates. A slip rate consistent with dynamic rupture is the regularized Yoffe function of Tinti et al.
+(2005). The Yoffe function Y(t) = 2/(π T) sqrt((T - t)/t) for 0 < t < T is singular at t = 0. Its convolution with a
+triangle of unit area on (0, 2 τ) is smooth. Since the second derivative of the triangle is (δ(t) - 2 δ(t - τ) + δ(t -
+2τ))/τ²,
 
     s(t) = (D(t) - 2 D(t - τ) + D(t - 2τ)) / τ²,
 
