@@ -282,7 +282,7 @@ class FiniteDifferenceSolver:
     def facts(self) -> dict[str, object]:
         """See `lithowave.solvers.interface.Solver`."""
         error = self.material.errors()
-        return {"moduli_error": error} if error else {}
+        return {"scheme": self.scheme.name} | ({"moduli_error": error} if error else {})
 
     def start_records(self, capacity: int, stress: bool) -> None:
         """See `lithowave.solvers.interface.Solver`."""

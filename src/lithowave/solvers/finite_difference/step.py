@@ -485,10 +485,10 @@ class TwoPasses:
     If ranks exchange messages, the points that others need are updated first, the rest while the messages are in
     flight.
 
-    turn : index of the set of fields that holds the velocities; always 0 here.
+    turn : index of the set of fields that holds the velocities; always 0 here. name : as in run.json.
     """
 
-    turn = 0
+    name, turn = "two passes", 0
 
     def __init__(self, step: Step, message: FieldMessage | None) -> None:
         self.fields = step.new_fields()
@@ -530,7 +530,7 @@ class TwoPasses:
 class OneSweep:
     """Stress, and velocity behind it, in place in one sweep over memory, with the same operations as two passes."""
 
-    turn = 0
+    name, turn = "one sweep", 0
 
     def __init__(self, step: Step, sweep: Sweep) -> None:
         self.fields, self._step, self._sweep = step.new_fields(), step, sweep
@@ -553,6 +553,8 @@ class OnePassScheme:
     records, snapshots and checkpoints read the same values as with two passes. The points that other ranks need are
     around the box, and their messages are in flight while the inside is updated.
     """
+
+    name = "one pass"
 
     def __init__(self, step: Step, message: FieldMessage | None, box: Box) -> None:
         self._step, self._message = step, message
