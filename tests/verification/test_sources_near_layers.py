@@ -90,8 +90,7 @@ MECHANISMS = {
 }  # fmt: skip
 USUAL = [
     *(("tensor", SE, place) for place in ("side", "60 m", "corner", "top")), ("tensor", DG, "60 m"),
-    ("tensor", DG, "corner"), ("explosion", SE, "200 m"), ("explosion", DG, "200 m"),
-    ("explosion in water", SE, "edge"), ("force", SE, "side"),
+    ("explosion", SE, "200 m"), ("explosion in water", SE, "edge"), ("force", SE, "side"),
 ]  # fmt: skip
 
 
