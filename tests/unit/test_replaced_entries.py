@@ -108,5 +108,6 @@ def test_an_experiment_in_another_material_has_the_same_sources() -> None:
     assert experiment.unrelaxed.acquisition is experiment.acquisition
     assert experiment.unrelaxed.material_extremes["vp_max"] > experiment.material_extremes["vp_max"]
     assert not experiment.unrelaxed.has_attenuation and experiment.has_attenuation
+    assert simulation != object() and simulation.domain != simulation and simulation.material == simulation.material
     elastic = described("force", {}).experiment
     assert elastic.unrelaxed is elastic

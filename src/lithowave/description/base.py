@@ -43,7 +43,7 @@ class DescriptionModel(BaseModel):
     __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, type(self)) and not isinstance(self, type(other)):
+        if not isinstance(other, DescriptionModel) or type(self).model_fields.keys() != type(other).model_fields.keys():
             return NotImplemented
         return all(getattr(self, name) == getattr(other, name) for name in type(self).model_fields)
 
