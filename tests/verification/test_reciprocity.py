@@ -19,11 +19,11 @@ MATERIAL = {"layers": [
 ]}  # fmt: skip
 # Solver, name of the record, largest difference.
 SOLVERS: dict[str, tuple[dict[str, Any], str, float]] = {
-    "order 4": ({"order": 4, "spacing": 100.0, "max_frequency": 3.0}, "reciprocity_{}_order_4", 1e-4),
-    "order 8": ({"order": 8, "spacing": 100.0, "max_frequency": 3.0}, "reciprocity_{}_order_8", 1e-4),
+    "order 4": ({"order": 4, "spacing": 100.0, "max_frequency": 3.0}, "reciprocity_{}_order_4", 1e-12),
+    "order 8": ({"order": 8, "spacing": 100.0, "max_frequency": 3.0}, "reciprocity_{}_order_8", 1e-7),
     "degree 4": (
         {"method": "spectral_element", "degree": 4, "spacing": 500.0, "max_frequency": 2.5},
-        "element_reciprocity_{}", 1e-10,
+        "element_reciprocity_{}", 1e-12,
     ),
 }  # fmt: skip
 PLACES = {
