@@ -66,7 +66,7 @@ def test_the_order_is_a_default_that_is_not_set(method, key, value, other, point
 
 
 @pytest.mark.parametrize(
-    ("method", "coarse", "told", "words"),
+    ("method", "coarse", "stated", "words"),
     [
         (SE, 1100.0, "5 points per wavelength; 7 are usual at degree 4",
          ["1100 m gives 3.64 points", "degree 4 needs at least 4, that is spacing: 1000", "571.4 is usual",
@@ -76,10 +76,10 @@ def test_the_order_is_a_default_that_is_not_set(method, key, value, other, point
           "order 5 needs at least 4, that is spacing: 1250", "714.3 is usual", "a higher order"]),
     ],
 )  # fmt: skip
-def test_the_size_of_elements_is_checked(method, coarse, told, words):
+def test_the_size_of_elements_is_checked(method, coarse, stated, words):
     solver = {"method": method, "max_frequency": 3.0, "spacing": 800.0}
     [text] = boxed(solver=solver).warnings()
-    assert told in text
+    assert stated in text
     refused(lambda: boxed(solver=solver | {"spacing": coarse}), *words)
 
 
@@ -267,7 +267,7 @@ def test_gridded_models_and_functions_may_hold_fluids(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "stated"),
     [
         ({}, True), ({"moment_tensor": {"xx": 1e15}}, True),
         ({"moment_tensor": {"xx": 1e15, "yy": 1e15, "zz": 1e15}}, False), ({"position": [0, 0, -300]}, False),
@@ -275,10 +275,10 @@ def test_gridded_models_and_functions_may_hold_fluids(tmp_path):
         ({"moment_tensor": None, "double_couple": {"strike": 0, "dip": 90, "rake": 0, "m0": 1e15}}, True),
     ],
 )  # fmt: skip
-def test_shear_in_a_fluid_is_told(change, told):
+def test_shear_in_a_fluid_is_told(change, stated):
     source = {key: value for key, value in {**SHEAR, **change}.items() if value is not None}
     expected = ["sources[0]: it is in a fluid, where only the isotropic part of a moment tensor makes waves."]
-    assert boxed(DG, material=SEA, sources=[source]).warnings() == (expected if told else [])
+    assert boxed(DG, material=SEA, sources=[source]).warnings() == (expected if stated else [])
     [text] = boxed(DG, material=SEA, sources=[{**SHEAR, "position": [0, 0, -300]}, *[SHEAR] * 50]).warnings()
     assert text.startswith("sources: 50 of 51 point sources (first: sources[1]) are in a fluid")
 
@@ -326,9 +326,9 @@ def test_elevations_far_from_the_surface_are_told(folder):
     for name, text in files.items():
         (folder / name).write_text(text)
     receivers = [{"file": folder / name, "coordinates": "cartesian"} for name in files]
-    [told] = hilly(folder, receivers=receivers[:1]).warnings()
-    assert "receivers[0].file: the elevation of 1 of 2 stations" in told
-    assert "XX.S2: 400 m, the surface is at 310 m" in told
+    [stated] = hilly(folder, receivers=receivers[:1]).warnings()
+    assert "receivers[0].file: the elevation of 1 of 2 stations" in stated
+    assert "XX.S2: 400 m, the surface is at 310 m" in stated
     [both] = hilly(folder, receivers=receivers).warnings()
     assert both.startswith("receivers: the elevation of 2 of 3 stations") and "XX.S3: 500 m" in both
     [flat] = boxed(SE, receivers=receivers[:1]).warnings()

@@ -90,16 +90,25 @@ def test_replaced_entries_are_those_of_a_description(name: str, changes: dict[st
         assert replaced.to_yaml() == expected.to_yaml()
 
 
-def test_model_files_are_not_read_again_unless_the_domain_changes(tmp_path: Path) -> None:
+def test_model_files_are_read_again_only_if_they_have_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pytest.importorskip("netCDF4")
     path = write_emc(tmp_path / "emc.nc")
     simulation = lw.Simulation(material={"file": str(path)}, **SIMULATION)
     values = simulation.material.sample(0.0, 0.0, -1000.0)
-    path.unlink()
+    monkeypatch.setattr("lithowave.description.material.read_model", lambda _: pytest.fail("it is read again"))
     shorter = simulation.with_overrides({"duration": 0.5 * simulation.duration})
     assert shorter.material is simulation.material and shorter.material.sample(0.0, 0.0, -1000.0) == values
+    monkeypatch.undo()
+    assert simulation.changed_files() == []
+    write_emc(path, change=lambda file: file["vp"].__setitem__(slice(None), 1.1 * file["vp"][:]))
+    assert simulation.warnings()[-1].startswith(f"{path}: the file has changed since")
+    again = simulation.with_overrides({"duration": 1.0})
+    assert again.material.sample(0.0, 0.0, -1000.0)[0] > values[0] and not again.changed_files()
+    path.unlink()
     with pytest.raises(lw.InputError, match="does not exist"):
-        simulation.with_overrides({"domain.z": [-2000, 0]})
+        simulation.with_overrides({"duration": 1.0})
 
 
 def test_an_experiment_in_another_material_has_the_same_sources() -> None:

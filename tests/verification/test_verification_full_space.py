@@ -44,7 +44,7 @@ JITTER = 0.15  # of the shortest edge of a vertex
 
 @dataclass(frozen=True)
 class Case:
-    """A cube of so many cells along an edge, around the origin; five receivers at distances from the sources, m.
+    """A cube of a number of cells along an edge, around the origin; five receivers at distances from the sources, m.
 
     record : name of its figures in the docs.
     points : in the shortest wavelength.

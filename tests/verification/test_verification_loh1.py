@@ -23,7 +23,7 @@ DG = {"method": "discontinuous_galerkin", "order": 5, "points_per_wavelength": 6
 
 
 def grid(order: int, position: float) -> tuple[dict[str, list[float]], dict[str, Any], float, float]:
-    """Ten points in the shortest wavelength; the interface lies so many grid steps below a plane of nodes."""
+    """Ten points in the shortest wavelength; the interface lies a number of grid steps below a plane of nodes."""
     return SMALL, {"order": order, "spacing": 1000.0 / (12 + position)}, 0.013, 0.018
 
 

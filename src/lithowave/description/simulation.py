@@ -197,6 +197,8 @@ def _schema_version(value: object) -> object:
 MAX_LISTED = 5
 """How many misplaced shots are listed one by one."""
 
+FileState = tuple[int, int] | None
+
 AnySimulation = TypeVar("AnySimulation", bound="Simulation")
 
 
@@ -217,7 +219,7 @@ def shot_simulation(simulation: AnySimulation, shot: Shot) -> AnySimulation:
         parts["receivers"] = _spread_receivers(simulation, *shot.spread)
     directory = Path(simulation.output.directory or "") / shot.folder
     parts["output"] = simulation.output.model_copy(update={"directory": directory})
-    return type(simulation)._from_document(Document(parts), simulation.directory)
+    return type(simulation)._from_document(Document(parts), simulation.directory, files=simulation._files)
 
 
 def _point_keys(domain: Domain, point: Point, geographic: bool) -> Entries:
@@ -400,6 +402,15 @@ def summary(simulation: Simulation) -> str:
     return "\n".join(lines)
 
 
+def file_state(path: Path) -> FileState:
+    """Return time of change, ns, and size of a file; None if it is not there."""
+    try:
+        state = path.stat()
+    except OSError:
+        return None
+    return state.st_mtime_ns, state.st_size
+
+
 def _resolved(name: str) -> property:
     """Return a property of a simulation that is that of its experiment."""
     return property(lambda self: getattr(self.experiment, name), doc=getattr(Experiment, name).__doc__)
@@ -435,6 +446,7 @@ class Simulation(DescriptionModel):
 
     _directory: Path = PrivateAttr(default_factory=Path.cwd)
     _experiment: Experiment | None = PrivateAttr(default=None)
+    _files: dict[Path, FileState] = PrivateAttr(default_factory=dict)  # when they were read
 
     absorption = _resolved("absorption")
     acquisition = _resolved("acquisition")
@@ -486,9 +498,13 @@ class Simulation(DescriptionModel):
 
     @classmethod
     @no_collection()
-    def _from_document(cls, document: Document, directory: Path, stem: str = "") -> Self:
+    def _from_document(
+        cls, document: Document, directory: Path, stem: str = "", files: Mapping[Path, FileState] | None = None
+    ) -> Self:
+        """Return the simulation of a document. files : states of the files from which parts in it have been read."""
         try:
-            return cls.model_validate(document.data, context={"directory": directory, "stem": stem})
+            context = {"directory": directory, "stem": stem, "files": files or {}}
+            return cls.model_validate(document.data, context=context)
         except ValidationError as error:
             raise input_error(error, document.data, cls, document) from None
 
@@ -513,6 +529,7 @@ class Simulation(DescriptionModel):
             self._settle(material=self.material.in_domain(self.domain))
         self._settle(output=self._filled_output(context.get("stem", "")), sources=list(map(self._filled, self.sources)))
         self._experiment = Experiment.of(self)
+        self._files = {path: file_state(path) for path in self.input_files()} | dict(context.get("files", {}))
         problems = find_problems(self._experiment) or survey_problems(self)
         if problems:
             raise refusals(problems)
@@ -583,13 +600,18 @@ class Simulation(DescriptionModel):
         described = (getattr(self, name) for name in type(self).model_fields if name != "output")
         return list(dict.fromkeys(path for part in described for path in _paths_in(part)))
 
+    def changed_files(self) -> list[Path]:
+        """Return the input files that have changed since they were read."""
+        return [path for path, state in self._files.items() if file_state(path) != state]
+
     def with_overrides(self, overrides: ReadEntries) -> Self:
         """Return a validated copy of the simulation in which single entries are replaced.
 
         Keys are dotted and contain the indices of list items: ``{"solver.order": 8, "sources.0.double_couple.mw": 6}``.
-        Defaults that depend on other entries are derived again. If ``solver.method`` changes, the keys of ``solver``
-        that only apply to the old method are ignored, except for the mesh. ``solver.accuracy`` and the other keys of
-        the resolution (``points_per_wavelength``, ``spacing``) replace each other.
+        Defaults that depend on other entries are derived again, and files that have changed are read again. If
+        ``solver.method`` changes, the keys of ``solver`` that only apply to the old method are ignored, except for the
+        mesh. ``solver.accuracy`` and the other keys of the resolution (``points_per_wavelength``, ``spacing``) replace
+        each other.
 
         Raises
         ------
@@ -597,7 +619,10 @@ class Simulation(DescriptionModel):
             if the new simulation has errors.
         """
         paths = [parse_path(key) for key in overrides]
-        stated = self._stated({str(path[0]) for path in paths}, ("solver", "mesh") in (path[:2] for path in paths))
+        if self.changed_files():  # all parts are read again
+            stated = self.model_dump(exclude_unset=True, by_alias=True)
+        else:
+            stated = self._stated({str(path[0]) for path in paths}, ("solver", "mesh") in (path[:2] for path in paths))
         return self._from_document(_replaced(Document(stated), overrides), self.directory)
 
     def _stated(self, changed: set[str], other_mesh: bool) -> Entries:
@@ -631,7 +656,12 @@ class Simulation(DescriptionModel):
 
     def warnings(self) -> list[str]:
         """Return warnings about entries that are valid but probably not intended, one sentence each."""
-        return find_warnings(self.experiment)
+        changed = (
+            f"{path}: the file has changed since the description was read; the run may have the former content. "
+            "Read the description again."
+            for path in self.changed_files()
+        )
+        return [*find_warnings(self.experiment), *changed]
 
     def to_yaml(self) -> str:
         """Return the simulation file as YAML with all defaults and absolute names of input files.
