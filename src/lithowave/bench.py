@@ -276,7 +276,7 @@ def complete(task: BenchTask, rate: float, bandwidth: dict[str, float], measured
         "bandwidth": bandwidth,
         "limit": limit,
         "limit_fraction": rate / limit,
-        f"memory_bytes_per_{one}": task.memory_bytes(measured) / count,
+        f"memory_bytes_per_{one}": task.plan.memory_bytes(task.backend) / count,
         **measured,
         **_origin(backend),
     }

@@ -26,6 +26,7 @@ from lithowave.solvers.finite_difference import (
     choose_attenuation,
     smoothing_of,
     uniform_simulation,
+    with_passes,
 )
 from lithowave.solvers.finite_difference.plan import plan
 from slow_variants import slow_except
@@ -166,7 +167,7 @@ def compare_updates(kind: str, engine: str, case: Any, precision: str) -> None:
     device = make_device(kind, precision, capability=(9, 0) if engine == "ring" else (8, 0))
     if engine == "direct":
         device.copy_engine = False
-    the_plan = dataclasses.replace(case, passes="two")
+    the_plan = dataclasses.replace(case, box=None)
     cuda = uniform_solver(the_plan, device)
     cpu = uniform_solver(the_plan, make_backend("cpu", precision, 1))
     fill([cuda, cpu], seed=case.order)
@@ -183,7 +184,7 @@ def compare_updates(kind: str, engine: str, case: Any, precision: str) -> None:
 def test_updates_in_any_order_of_threads(kind: str, seed: int) -> None:
     """A missing barrier shows as a difference between schedules."""
     device = make_device(kind, "single", seed=seed)
-    the_plan = in_soft_ground(dataclasses.replace(case_plan("surface", 4, "single"), passes="two"))
+    the_plan = in_soft_ground(case_plan("surface", 4, "single"))
     assert smoothing_of(the_plan).times > 1
     cuda = uniform_solver(the_plan, device)
     cpu = uniform_solver(the_plan, make_backend("cpu", "single", 1))
@@ -224,9 +225,9 @@ def test_material_of_equal_columns(kind: str, passes: str) -> None:
     """In a layered medium all tiles but those at the far ends read the material of one column of tiles."""
     the_plan = dataclasses.replace(case_plan("surface", 4, "single", PASS_CASES), law="transverse")
     device = make_device(kind, "single")
-    cuda = uniform_solver(dataclasses.replace(the_plan, passes=passes), device)
+    cuda = uniform_solver(with_passes(the_plan, device, passes), device)
     cuda.step.kernels = device.kernels(PACKAGE, order=4, law=the_plan.law_fields, equal_columns=True)
-    cpu = uniform_solver(dataclasses.replace(the_plan, passes="two"), make_backend("cpu", "single", 1))
+    cpu = uniform_solver(dataclasses.replace(the_plan, box=None), make_backend("cpu", "single", 1))
     fill([cuda, cpu], seed=4)
     inside = slice(2, -2)
     for solver in (cuda, cpu):
@@ -255,9 +256,9 @@ def test_one_pass_with_attenuation(kind: str, case: str, order: int, law: str) -
 
 def compare_one_pass(kind: str, case: Any, law: str) -> None:
     device = make_device(kind, "single", multiprocessors=3)
-    the_plan = dataclasses.replace(case, passes="one", law=law)
+    the_plan = with_passes(dataclasses.replace(case, law=law), device, "one")
     cuda = uniform_solver(the_plan, device)
-    cpu = uniform_solver(dataclasses.replace(the_plan, passes="two"), make_backend("cpu", "single", 1))
+    cpu = uniform_solver(dataclasses.replace(the_plan, box=None), make_backend("cpu", "single", 1))
     assert isinstance(cuda.scheme, OnePassScheme)
     fill([cuda, cpu], seed=case.order)
     for step in range(5):

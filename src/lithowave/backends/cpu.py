@@ -85,9 +85,9 @@ class CpuBackend:
         """Return the strides of a `field` of this shape, in elements."""
         return shape[1] * shape[2], shape[2], 1
 
-    def field_bytes(self, shape: tuple[int, int, int], halo: int) -> int:
-        """Return the memory of a `field` of this shape, bytes."""
-        return math.prod(shape) * self.dtype.itemsize
+    def field_bytes(self, shape: tuple[int, int, int], halo: int, dtype: npt.DTypeLike | None = None) -> int:
+        """Return the memory of a `field` of this shape and type, bytes."""
+        return math.prod(shape) * np.dtype(dtype or self.dtype).itemsize
 
     def upload(self, array: npt.ArrayLike, dtype: npt.DTypeLike | None = None) -> np.ndarray:
         """Return the array on this device; default type: the precision of the run."""

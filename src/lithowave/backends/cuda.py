@@ -485,9 +485,9 @@ class CudaBackend:
         pitch = -(-shape[2] // (LINE // self.dtype.itemsize)) * (LINE // self.dtype.itemsize)
         return shape[1] * pitch, pitch, 1
 
-    def field_bytes(self, shape: tuple[int, int, int], halo: int) -> int:
-        """Return the device memory of a `field` of this shape, including padding, bytes."""
-        return padded_layout(shape, halo, self.dtype.itemsize, self.dtype.itemsize)[2]
+    def field_bytes(self, shape: tuple[int, int, int], halo: int, dtype: npt.DTypeLike | None = None) -> int:
+        """Return the device memory of a `field` of this shape and type, including padding, bytes."""
+        return padded_layout(shape, halo, np.dtype(dtype or self.dtype).itemsize, self.dtype.itemsize)[2]
 
     def upload(self, host: npt.ArrayLike, dtype: npt.DTypeLike | None = None) -> DeviceArray:
         """Return the array on the device; default type: the precision of the run."""

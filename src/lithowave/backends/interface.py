@@ -147,8 +147,8 @@ class Backend(Protocol):
     def field_strides(self, shape: tuple[int, int, int], halo: int) -> tuple[int, int, int]:
         """Return the strides of a `field` of this shape, in elements."""
 
-    def field_bytes(self, shape: tuple[int, int, int], halo: int) -> int:
-        """Return the memory of a `field` of this shape, padding included, bytes."""
+    def field_bytes(self, shape: tuple[int, int, int], halo: int, dtype: npt.DTypeLike | None = None) -> int:
+        """Return the memory of a `field` of this shape and type, padding included, bytes."""
 
     def upload(self, array: npt.ArrayLike, dtype: npt.DTypeLike | None = None) -> Array:
         """Return the array on this device; default type: the precision of the run."""

@@ -530,9 +530,6 @@ class BenchTask(Protocol):
     def step_bytes(self) -> float:
         """Return the bytes that one step must move in memory."""
 
-    def memory_bytes(self, measured: Entries) -> int:
-        """Return the bytes of the measured arrays."""
-
     def measure(self) -> tuple[float, Entries]:
         """Return the seconds per step, and further entries of the record."""
 

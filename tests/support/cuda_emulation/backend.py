@@ -180,9 +180,9 @@ class EmulatedCudaBackend:
         unit = 128 // self.dtype.itemsize
         return self._memory.field(tuple(map(int, shape)), halo, np.dtype(dtype or self.dtype), unit, shift)
 
-    def field_bytes(self, shape: tuple[int, int, int], halo: int) -> int:
+    def field_bytes(self, shape: tuple[int, int, int], halo: int, dtype: Any = None) -> int:
         """Memory that `field` takes for this shape, padding included."""
-        return padded_layout(shape, halo, self.dtype.itemsize, self.dtype.itemsize)[2]
+        return padded_layout(shape, halo, np.dtype(dtype or self.dtype).itemsize, self.dtype.itemsize)[2]
 
     def upload(self, host: Any, dtype: Any = None) -> DeviceArray:
         """A copy on the device."""

@@ -20,6 +20,7 @@ __all__ = [
 ]  # fmt: skip
 
 __getattr__, _others = public_names(__name__, {
+    "arrays": "array_bytes",
     "bench": "fill_with_noise make_tasks",
     "clusters": "Clustering FLAT limit_cluster_jumps make_clusters raw_clusters single_cluster stable_time_steps",
     "kernels": "ARGUMENTS",
@@ -27,7 +28,6 @@ __getattr__, _others = public_names(__name__, {
     "materials":
         "ABSORBING ALIKE BlockLayout ElementMaterials FASTER FREE KINDS RIGID SLOWER isotropic_faces "
         "make_arrangement make_links",
-    "memory": "array_bytes",
     "meshing": "MeshedModel built_box make_model split_box",
     "partition": "LAYER_WORK build_local_mesh element_work graph_parts layer_elements partition_elements step_cost",
     "plan": "make_plan model_clusters",

@@ -31,8 +31,8 @@ from lithowave.mesh.hexahedral_box import layered_box
 from lithowave.mesh.level_sets import cut_along
 from lithowave.mesh.tetrahedral_boxes import split_hexahedra
 from lithowave.solvers.common.kernels import Steps, call_time, typical_time
+from lithowave.solvers.discontinuous_galerkin.arrays import anisotropic_path, relaxing_values
 from lithowave.solvers.discontinuous_galerkin.materials import FACE_NUMBERS, QUANTITIES, law_numbers
-from lithowave.solvers.discontinuous_galerkin.memory import anisotropic_path, relaxing_values
 from lithowave.solvers.discontinuous_galerkin.plan import DiscontinuousGalerkinPlan, plan
 from lithowave.solvers.discontinuous_galerkin.reference import ORDERS, face_mode_count, make_reference, mode_count
 from lithowave.solvers.discontinuous_galerkin.solver import DiscontinuousGalerkinSolver

@@ -29,7 +29,7 @@ from lithowave.solvers.common.reports import (
     time_lines,
 )
 from lithowave.solvers.common.warnings import TETRAHEDRA, damped_media, displacement_warnings, near_source_warnings
-from lithowave.solvers.discontinuous_galerkin import memory
+from lithowave.solvers.discontinuous_galerkin import arrays
 from lithowave.solvers.discontinuous_galerkin.clusters import (
     Clustering,
     make_clusters,
@@ -39,13 +39,10 @@ from lithowave.solvers.discontinuous_galerkin.clusters import (
 from lithowave.solvers.discontinuous_galerkin.layer import LayerRates
 from lithowave.solvers.discontinuous_galerkin.materials import (
     ABSORBING,
-    FACE_NUMBERS,
-    LAW_NUMBERS,
     QUANTITIES,
     ElementMaterials,
     device_layout,
 )
-from lithowave.solvers.discontinuous_galerkin.memory import element_bytes, relaxation_bytes, relaxing_values
 from lithowave.solvers.discontinuous_galerkin.meshing import (
     MeshedModel,
     built_box,
@@ -179,7 +176,7 @@ def _own(plan: DiscontinuousGalerkinPlan) -> GlobalMeshStatistics:
     return GlobalMeshStatistics(
         count, int(plan.materials.anisotropic[:count].sum()), int(plan.materials.is_fluid[:count].sum()),
         int(plan.layer.inside.sum()), int(plan.clustering.element_updates[:count][plan.layer.inside].sum()),
-        int(plan.relaxing.sum()), relaxation_bytes(plan),
+        int(plan.relaxing.sum()), arrays.relaxation_bytes(plan),
         {kind: len(faces) for kind, faces in plan.faces.items()}, quality,
         extreme(measures["radius_ratio"], fastest), extreme(steps, fastest), extreme(points, slowest),
         tuple((float(axis.min()), float(axis.max())) for axis in mesh.vertices.T), plan.memory_bytes(), relaxed,
@@ -226,7 +223,7 @@ class DiscontinuousGalerkinPlan(ElementPlan):
     no_layer: str = ""
     shared: SharedFaces = field(default_factory=SharedFaces)
 
-    memory: ClassVar[ModuleType] = memory
+    arrays: ClassVar[ModuleType] = arrays
     inside_tolerance: ClassVar[float] = TOLERANCE
     locate_points: ClassVar[Callable[..., PointLocations]] = staticmethod(locate_points)
     gather_statistics: ClassVar[Callable[..., GlobalMeshStatistics]] = staticmethod(gather_mesh_statistics)
@@ -507,13 +504,11 @@ def estimate_memory(experiment: Experiment, backend: Backend) -> MemoryEstimate:
         count = TETRAHEDRA_OF_A_CELL * built_box(experiment).plan.element_count
     else:
         count = file_elements(solver.mesh.file, FILE_BYTES)
-    value_bytes = 4 if experiment.compute.precision == "single" else 8
-    layout, numbers = device_layout(backend.name, backend.precision), LAW_NUMBERS[False] + 4 * FACE_NUMBERS[False]
-    if experiment.anelasticity is not None:
-        mechanisms = experiment.anelasticity.body.mechanisms
-        numbers += 2 * mechanisms + relaxing_values(solver.order, mechanisms)
-    arrays = element_bytes(solver.order, value_bytes, layout, numbers)
-    return MemoryEstimate(count * PLAN_BYTES, count * arrays, DiscontinuousGalerkinPlan.memory_hint)
+    mechanisms = 0 if experiment.anelasticity is None else experiment.anelasticity.body.mechanisms
+    real = np.dtype("f4" if experiment.compute.precision == "single" else "f8")
+    layout = device_layout(backend.name, backend.precision)
+    each = arrays.element_bytes(solver.order, real, layout, (False, False, mechanisms))
+    return MemoryEstimate(count * PLAN_BYTES, count * each, DiscontinuousGalerkinPlan.memory_hint)
 
 
 def partition_report(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from operator import itemgetter
 from typing import TYPE_CHECKING
@@ -16,12 +16,12 @@ from lithowave.solvers.discontinuous_galerkin.materials import QUANTITIES, STRES
 from lithowave.solvers.discontinuous_galerkin.partition import TraceExchange
 from lithowave.solvers.discontinuous_galerkin.plan import DiscontinuousGalerkinPlan
 from lithowave.solvers.discontinuous_galerkin.points import TetrahedralSamples
-from lithowave.solvers.discontinuous_galerkin.reference import face_mode_count, mode_count
+from lithowave.solvers.discontinuous_galerkin.reference import mode_count
 from lithowave.solvers.discontinuous_galerkin.sources import SourceList, SourceSums, spread_of
 from lithowave.solvers.discontinuous_galerkin.tables import ElementTables
 from lithowave.solvers.elements.locations import locate_sources
-from lithowave.solvers.elements.solver import ElementSolver
-from lithowave.solvers.interface import ArraySection, Placement, RowSelection, Selection
+from lithowave.solvers.elements.solver import ElementSolver, StateRows
+from lithowave.solvers.interface import Placement
 
 if TYPE_CHECKING:
     from lithowave.backends.interface import Array, Backend
@@ -72,11 +72,8 @@ class DiscontinuousGalerkinSolver(ElementSolver):
         self._steps: dict[tuple[int, bool], list[Launch]] = {}
 
     def _allocate(self) -> None:
-        layout, blocks = self.kernels.layout, self.tables.arrangement.block_count
-        trace = (3, layout.trace_width(face_mode_count(self.plan.order)))
-        self.coefficients = self.backend.zeros(layout.coefficients(blocks, mode_count(self.plan.order)))
-        self.own = self.backend.zeros((4 * blocks * layout.lanes, *trace))
-        self.even, self.odd = (self.backend.zeros((self.tables.slots, *trace)) for _ in range(2))
+        fields = self.tables.fields.allocate(self.backend, "field")
+        self.coefficients, self.own, self.even, self.odd = fields.values()
         self._pending, self._parity = False, 0
 
     def _prepare_sources(self, experiment: Experiment) -> None:
@@ -307,34 +304,17 @@ class DiscontinuousGalerkinSolver(ElementSolver):
                 own = self.kernels.layout.of_host(self.tables.arrangement.of_elements(every, some))
                 self.backend.assign(array, own)
 
-    def state(self) -> dict[str, ArraySection]:
-        """See `lithowave.solvers.interface.Solver`."""
-        places = self.state_selections()
-        values = {"coefficients": self.host_coefficients(), "memory": self.host_memory()}
-        if self.plan.mechanisms:
-            values["relaxation"] = self.host_relaxation()
-        if self._peaks:
-            for name in self._peaks.arrays:
-                values[f"peaks/{name}"] = np.ascontiguousarray(self._peaks.downloaded(name).T)
-        return {name: ArraySection(places[name], array) for name, array in values.items()}
-
-    def state_selections(self) -> dict[str, Selection]:
-        """See `lithowave.solvers.interface.Solver`."""
-        peaks = {f"peaks/{name}": RowSelection(self._peaks.point) for name in self._peaks.arrays} if self._peaks else {}
-        keys = self.plan.mesh.keys_of_elements
-        relaxing = {"relaxation": RowSelection(keys[self.plan.relaxing])} if self.plan.mechanisms else {}
-        layer = RowSelection(keys[self.plan.layer.inside])
-        return {"coefficients": RowSelection(keys), "memory": layer, **relaxing, **peaks}
-
-    def restore(self, state: dict[str, np.ndarray]) -> None:
-        """See `lithowave.solvers.interface.Solver`."""
-        self.set_coefficients(state["coefficients"])
-        self.set_memory(state["memory"])
-        if self.plan.mechanisms:
-            self.set_relaxation(state["relaxation"])
-        if self._peaks:
-            for name in self._peaks.arrays:
-                self._peaks.restore(name, state[f"peaks/{name}"])
+    def state_rows(self) -> Iterator[StateRows]:
+        """See `ElementSolver`."""
+        plan, keys = self.plan, self.plan.mesh.keys_of_elements
+        yield StateRows("coefficients", keys, self.host_coefficients, self.set_coefficients)
+        yield StateRows("memory", keys[plan.layer.inside], self.host_memory, self.set_memory)
+        if plan.mechanisms:
+            yield StateRows("relaxation", keys[plan.relaxing], self.host_relaxation, self.set_relaxation)
+        peaks = self._peaks
+        for name in peaks.arrays if peaks is not None else ():
+            read, write = partial(peaks.host_rows, name), partial(peaks.restore, name)
+            yield StateRows(f"peaks/{name}", peaks.point, read, write)
 
 
 def compile_ahead(experiment: Experiment, backend: Backend) -> None:

@@ -9,17 +9,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lithowave.backends.loops import parts_in_order
+from lithowave.solvers.discontinuous_galerkin.arrays import TABLE_PART, arrange, field_arrays, kind_arrays, real_type
 from lithowave.solvers.discontinuous_galerkin.materials import (
     FACE_NUMBERS,
     QUANTITIES,
-    STRESSES,
     BlockLayout,
-    ElementLayout,
     anisotropic_faces,
     elastic_matrices,
     isotropic_faces,
     law_numbers,
-    make_arrangement,
     make_links,
     stretched_laws,
 )
@@ -34,8 +32,6 @@ if TYPE_CHECKING:
     from lithowave.backends.interface import Array, Backend
     from lithowave.solvers.discontinuous_galerkin.clusters import ClusteredPlan
     from lithowave.solvers.discontinuous_galerkin.materials import Group
-
-TABLE_PART = 1 << 12  # elements whose coefficients are computed at a time
 
 
 @dataclass(frozen=True)
@@ -69,9 +65,12 @@ class ElementTables:
         self.slots = self.links.slots
         # Elements that have neighbors on other ranks.
         self.outer = (plan.mesh.neighbors >= 4 * plan.element_count).any(axis=1)
-        self.neighbor = backend.upload(self.links.neighbor, np.int32)
-        self.second = backend.upload(self.links.second, np.int32)
-        self.cluster = backend.upload(self.arrangement.block_cluster, np.int32)
+        self.fields = field_arrays(
+            plan.order, real_type(plan), layout, self.arrangement.block_count, self.links.slots
+        )  # fmt: skip
+        self.neighbor = self.fields.upload(backend, "neighbor", self.links.neighbor)
+        self.second = self.fields.upload(backend, "second", self.links.second)
+        self.cluster = self.fields.upload(backend, "cluster", self.arrangement.block_cluster)
         groups, clustering = self.arrangement.groups, plan.clustering
         self.recursion = backend.upload(np.zeros((clustering.count, 1)), backend.dtype)
         if plan.materials.body is not None:
@@ -98,29 +97,22 @@ class ElementTables:
         return (block * QUANTITIES * count + within) * own.lanes + lane
 
     def _kind(self, anisotropic: bool, layer: bool, mechanisms: int, groups: Sequence[Group]) -> BlockTables:
-        lanes, backend = self.arrangement.layout.lanes, self.backend
-        first, end = groups[0].first, groups[-1].end
-        elastic = backend.zeros((end - first, law_numbers(anisotropic, layer, mechanisms), lanes))
-        packed = self.pack_faces(np.zeros((lanes, 4, FACE_NUMBERS[anisotropic])))
-        faces = backend.zeros((end - first, *packed.shape[1:]))
+        layout, backend = self.arrangement.layout, self.backend
+        lanes, first, end = layout.lanes, groups[0].first, groups[-1].end
+        kind = anisotropic, layer, mechanisms
+        table = kind_arrays(self.plan.order, real_type(self.plan), layout, kind, end - first)
+        arrays = table.allocate(backend, "table", "memory")
 
         def pack(part: slice) -> tuple[slice, np.ndarray, np.ndarray]:
             slots = slice((first + part.start) * lanes, (first + part.stop) * lanes)
             law, of_faces = self._numbers(slots, anisotropic, layer, mechanisms)
-            packed = self.arrangement.layout.packed(law), self.pack_faces(of_faces)
+            packed = layout.packed(law), self.pack_faces(of_faces)
             return part, *(np.asarray(values, backend.dtype) for values in packed)
 
         for part, law, of_faces in parts_in_order(pack, end - first, max(1, TABLE_PART // lanes)):
-            backend.assign(elastic[part], law)
-            backend.assign(faces[part], of_faces)
-        memory, relaxation = (
-            backend.zeros(
-                self.arrangement.layout.coefficients(end - first, mode_count(self.plan.order - 1), quantities)
-                if quantities else (1,)
-            )
-            for quantities in (QUANTITIES * layer, STRESSES * mechanisms)
-        )  # fmt: skip
-        return BlockTables(first, elastic, faces, memory, relaxation)
+            backend.assign(arrays["elastic"][part], law)
+            backend.assign(arrays["faces"][part], of_faces)
+        return BlockTables(first, **arrays)
 
     def _numbers(
         self, some: slice, anisotropic: bool, layer: bool, mechanisms: int
@@ -153,17 +145,3 @@ class ElementTables:
             numbers = np.column_stack([numbers, relaxing_numbers(plan.materials, elements, anisotropic)])
         law[there] = numbers
         return law, faces
-
-
-def arrange(plan: ClusteredPlan, layout: BlockLayout) -> ElementLayout:
-    """Return the element layout of a plan."""
-
-    def make() -> ElementLayout:
-        across = np.where(plan.mesh.neighbors >= 0, plan.mesh.neighbors // 4, -1)
-        clustering = plan.clustering
-        return make_arrangement(
-            layout, clustering.cluster, across, plan.materials.anisotropic, clustering.count, plan.layer.inside,
-            plan.materials.mechanisms(plan.element_count),
-        )  # fmt: skip
-
-    return plan.once(f"arrangement for {layout}", make)

@@ -80,10 +80,6 @@ class ElementTask:
         """See `lithowave.solvers.interface.BenchTask`."""
         return {"size": list(self.shape), self.order_name: self.order, "elements": self.plan.element_count}
 
-    def memory_bytes(self, _: dict[str, object]) -> int:
-        """Return the bytes of the arrays of the device."""
-        return self.plan.memory_bytes(self.backend)
-
 
 SIZE, VP, VS, RHO = 100.0, 5000.0, 2900.0, 2700.0  # of elements or cubes, m, and their material, m/s, kg/m^3
 MAX_RECEIVERS = 256
@@ -131,7 +127,7 @@ class ElementPlan:
     Attributes
     ----------
     mesh : elements of this rank. domain, face_kinds, mesh_file : see the plans of the methods.
-    memory : module with the sizes of the arrays of the method.
+    arrays : module with the tables of the arrays of the method, and their sizes.
     inside_tolerance : distance in reference coordinates at which a point outside an element is still accepted.
     locate_points, gather_statistics : functions of a mesh, positions and a tolerance; and of a plan.
     mesh_ends : along x, y, z, m, of an imported mesh that has an absorbing layer; None for other meshes. layer_ends :
@@ -152,7 +148,7 @@ class ElementPlan:
     curvature: ChunkMap | None = None
 
     unit: ClassVar[str] = "elements"
-    memory: ClassVar[ModuleType]
+    arrays: ClassVar[ModuleType]
     inside_tolerance: ClassVar[float]
     locate_points: ClassVar[Callable[..., PointLocations]]
     gather_statistics: ClassVar[Callable[..., Any]]
@@ -274,23 +270,23 @@ class ElementPlan:
 
     def memory_bytes(self, backend: Backend | None = None) -> int:
         """See `lithowave.solvers.interface.Plan`."""
-        return self.memory.array_bytes(self, backend)
+        return self.arrays.array_bytes(self, backend)
 
     def plan_bytes(self) -> int:
         """See `lithowave.solvers.interface.Plan`."""
-        return self.memory.plan_bytes(self)
+        return self.arrays.plan_bytes(self)
 
     def state_bytes(self) -> int:
         """See `lithowave.solvers.interface.Plan`."""
-        return self.memory.state_bytes(self)
+        return self.arrays.state_bytes(self)
 
     def setup_bytes(self) -> int:
         """See `lithowave.solvers.interface.Plan`."""
-        return self.memory.setup_bytes(self)
+        return self.arrays.setup_bytes(self)
 
     def sampling_bytes(self, experiment: Experiment) -> int:
         """See `lithowave.solvers.interface.Plan`."""
-        return self.memory.sampling_bytes(self, experiment)
+        return self.arrays.sampling_bytes(self, experiment)
 
     def snapshot_point_count(self, selection: SnapshotSelection) -> int:
         """Return the number of points of one snapshot of a selection."""

@@ -6,7 +6,7 @@ The fields are read at points in elements: receivers, regular sets of points for
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
@@ -17,7 +17,7 @@ from lithowave.parallel.ranks import Ranks
 from lithowave.solvers.common.kernels import Launch, PartialMaxima, Programs
 from lithowave.solvers.common.reports import Records
 from lithowave.solvers.elements.locations import SharedLocations, point_positions, reach, require_located, within_reach
-from lithowave.solvers.interface import PendingFields, SnapshotGrid
+from lithowave.solvers.interface import ArraySection, PendingFields, RowSelection, Selection, SnapshotGrid
 
 if TYPE_CHECKING:
     from types import SimpleNamespace
@@ -26,6 +26,29 @@ if TYPE_CHECKING:
     from lithowave.description.experiment import Experiment
     from lithowave.solvers.elements.locations import LocatedPlan
     from lithowave.solvers.interface import SnapshotSelection
+
+
+@dataclass(frozen=True)
+class StateRows:
+    """Rows of an array of a checkpoint.
+
+    name : of the array. keys : of all rows of this rank, see `RowSelection`. read : function that returns these rows,
+    (rows, ...). write : function of such rows that restores them. own : (rows,), True for the rows that this rank
+    writes to a checkpoint; None: all.
+    """
+
+    name: str
+    keys: np.ndarray
+    read: Callable[[], np.ndarray]
+    write: Callable[[np.ndarray], None]
+    own: np.ndarray | None = None
+
+    def section(self) -> ArraySection:
+        """Return the rows that this rank writes, with their present values."""
+        values = self.read()
+        if self.own is None or self.own.all():
+            return ArraySection(RowSelection(self.keys), values)
+        return ArraySection(RowSelection(self.keys[self.own]), values[self.own])
 
 
 class ElementSolver:
@@ -136,6 +159,25 @@ class ElementSolver:
             launch()
         coming = {"rows": self.backend.fetch(out, temporary=True)}
         return PendingFields(coming, lambda parts: samples.fields(parts["rows"], names))
+
+    # ---------------------------------------------------------------------------------------------- the state
+
+    def state_rows(self) -> Iterator[StateRows]:
+        """Yield all arrays of a checkpoint, the same on all ranks."""
+        raise NotImplementedError
+
+    def state(self) -> dict[str, ArraySection]:
+        """See `lithowave.solvers.interface.Solver`."""
+        return {rows.name: rows.section() for rows in self.state_rows()}
+
+    def state_selections(self) -> dict[str, Selection]:
+        """See `lithowave.solvers.interface.Solver`."""
+        return {rows.name: RowSelection(rows.keys) for rows in self.state_rows()}
+
+    def restore(self, state: dict[str, np.ndarray]) -> None:
+        """See `lithowave.solvers.interface.Solver`."""
+        for rows in self.state_rows():
+            rows.write(state[rows.name])
 
     # -------------------------------------------------------------------------------------------------- peaks
 
@@ -333,6 +375,10 @@ class SurfacePeaks:
     def downloaded(self, name: str) -> np.ndarray:
         """Return an array (rows, n) of the points that this rank has."""
         return self._backend.download(self.arrays[name])[:, : self._samples.count]
+
+    def host_rows(self, name: str) -> np.ndarray:
+        """Return the same by points, (n, rows)."""
+        return np.ascontiguousarray(self.downloaded(name).T)
 
     def restore(self, name: str, values: np.ndarray) -> None:
         """Set an array from values (n, rows)."""

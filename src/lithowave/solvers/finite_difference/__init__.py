@@ -12,7 +12,7 @@ __all__ = ["FiniteDifferencePlan", "Solver", "estimate_memory", "partition_repor
 __getattr__, _others = public_names(__name__, {
     "attenuation":
         "COMMON_RATE GridAttenuation LAST_CODE NODES choose_attenuation code_planes node_mechanism relaxation",
-    "bench": "fill_with_noise make_tasks uniform_simulation",
+    "bench": "fill_with_noise make_tasks uniform_simulation with_passes",
     "coefficients":
         "ORDERS SIZES closed_summation derivative_norm face_closure plain_summation "
         "taylor_coefficients",

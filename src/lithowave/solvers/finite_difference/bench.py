@@ -22,7 +22,7 @@ from lithowave.description.simulation import Simulation
 from lithowave.solvers.common.kernels import RECORDS, Steps, call_time, typical_time
 from lithowave.solvers.finite_difference.attenuation import GridAttenuation, choose_attenuation
 from lithowave.solvers.finite_difference.coefficients import taylor_coefficients
-from lithowave.solvers.finite_difference.plan import FiniteDifferencePlan, plan
+from lithowave.solvers.finite_difference.plan import FiniteDifferencePlan, pass_box, plan
 from lithowave.solvers.finite_difference.solver import FiniteDifferenceSolver
 from lithowave.solvers.finite_difference.sources import ReceiverList
 from lithowave.solvers.finite_difference.step import TwoPasses
@@ -119,8 +119,10 @@ class FiniteDifferenceTask:
     @cached_property
     def plan(self) -> FiniteDifferencePlan:
         """Plan of the grid, with the requested passes; that of `interior` is for any medium, without layers."""
-        made = dataclasses.replace(plan(self.simulation, self.backend), passes=self.passes)
-        return dataclasses.replace(without_layers(made), equal_columns=False) if self.case == "interior" else made
+        made = plan(self.simulation, self.backend)
+        if self.case != "interior":
+            return made
+        return with_passes(dataclasses.replace(without_layers(made), equal_columns=False), self.backend, self.passes)
 
     @property
     def precision(self) -> str:
@@ -137,11 +139,6 @@ class FiniteDifferenceTask:
     def step_bytes(self) -> float:
         """Return the bytes that one step must move."""
         return step_bytes(self.plan, self.backend.name)
-
-    def memory_bytes(self, measured: Record) -> int:
-        """Return the bytes of all arrays; one pass requires two sets of fields, except on a CPU."""
-        passes = "one" if measured["passes"] == 1 and self.backend.own_memory else "two"
-        return dataclasses.replace(self.plan, passes=passes).memory_bytes(self.backend)
 
     def measure(self) -> tuple[float, Record]:
         """Return the seconds per step: only the two kernels (`interior`), or everything (`full`): layers, free surface,
@@ -291,7 +288,7 @@ def predict_loop_time(plan: FiniteDifferencePlan, backend: Backend, receiver_cou
 
 def _times(plan: FiniteDifferencePlan, backend: Backend, receiver_count: int) -> tuple[float, float]:
     """Return the seconds of a step, and of a record of this many receivers."""
-    solver = FiniteDifferenceSolver(plan, uniform_simulation(plan), backend)
+    solver = FiniteDifferenceSolver(with_passes(plan, backend, plan.passes), uniform_simulation(plan), backend)
     fill_with_noise(solver)
     step, record = typical_time(lambda: solver.advance(0), backend), 0.0
     if receiver_count:
@@ -322,6 +319,11 @@ def _smaller(plan: FiniteDifferencePlan, ceiling: int) -> FiniteDifferencePlan:
         for pair, count in zip(plan.grid.layers, (nx, ny, nz), strict=True)
     )
     return dataclasses.replace(plan, grid=dataclasses.replace(plan.grid, shape=(nx, ny, nz), layers=layers))
+
+
+def with_passes(plan: FiniteDifferencePlan, backend: Backend, requested: str) -> FiniteDifferencePlan:
+    """Return the plan with the box of one pass that its grid allows. requested : as ``solver.passes``."""
+    return dataclasses.replace(plan, box=pass_box(plan, requested, backend)[0])
 
 
 def without_layers(plan: FiniteDifferencePlan) -> FiniteDifferencePlan:

@@ -160,16 +160,19 @@ class MaterialExtremes:
     slowest_place: str
 
 
+Box = Sequence[tuple[int, int]]
+
+
 @dataclass(frozen=True)
 class GridPlan:
     """Discretization parameters, fixed before any array is allocated.
 
     grid : grid of this rank, ghost points included. faces : kind of each face of the global grid, ``x_min`` ..
-    ``z_max``. coefficients : stencils along x, y, z. passes : passes over the grid in a step, ``one`` or ``two``.
-    law : constitutive law, a name in `law.LAWS`.
-    law_reason : why it was chosen. averaged_planes : planes in memory while the medium is averaged. attenuation :
+    ``z_max``. coefficients : stencils along x, y, z. law : constitutive law, a name in `law.LAWS`. law_reason : why it
+    was chosen. averaged_planes : planes in memory while the medium is averaged. attenuation :
     mechanisms of the nodes; None in elastic media. concurrent : threads average several planes at once. equal_columns :
-    True if all columns of nodes have the same material. subdomain : subdomain of this rank; None for one rank.
+    True if all columns of nodes have the same material. subdomain : subdomain of this rank; None for one rank. box :
+    nodes that a step computes in one pass over memory; None: two passes.
     """
 
     grid: Grid
@@ -181,7 +184,6 @@ class GridPlan:
     extremes: MaterialExtremes
     max_frequency: float | None
     value_bytes: int
-    passes: str = "auto"
     moduli: str = "full"
     law: str = "isotropic"
     law_reason: str = ""
@@ -190,6 +192,12 @@ class GridPlan:
     concurrent: bool = False
     equal_columns: bool = False
     subdomain: Subdomain | None = None
+    box: Box | None = None
+
+    @property
+    def passes(self) -> str:
+        """Passes over the grid in a step, ``one`` or ``two``."""
+        return "two" if self.box is None else "one"
 
     @property
     def point_count(self) -> int:
@@ -226,9 +234,6 @@ class GridPlan:
     def anelasticity(self) -> Anelasticity | None:
         """Attenuation of the material with the mechanisms that the grid uses; None if it is elastic."""
         return self.attenuation and self.attenuation.anelasticity
-
-
-Box = Sequence[tuple[int, int]]
 
 
 def possible(precision: str, order: int, law: LawFields) -> bool:
@@ -310,6 +315,13 @@ def smoothed_boxes(plan: GridPlan) -> list[NodeRanges]:
     return around(inner, local)
 
 
+def smoothed_count(plan: GridPlan) -> int:
+    """Return the number of points whose velocities are smoothed after each step."""
+    if smoothing_of(plan) is None:
+        return 0
+    return max(1, sum(math.prod(end - first for first, end in box) for box in smoothed_boxes(plan)))
+
+
 def _profiles(plan: GridPlan, strength: float) -> list[np.ndarray]:
     """Return q nu dt / h^2 along each axis, at nodes and half nodes (2, nodes)."""
     grid, found = plan.grid, []
@@ -359,7 +371,7 @@ class LayerSmoothing:
         sizes = [math.prod(end - first for first, end in box) for box in boxes]
         self._boxes = [tuple(end for sides in box for end in sides) for box in boxes]
         self._places = [0, *itertools.accumulate(sizes)]
-        self._differences = backend.zeros(max(1, sum(sizes)))
+        self._differences = backend.zeros(smoothed_count(plan))
         profiles = [[backend.upload(line) for line in lines] for lines in _profiles(plan, self.smoothing.strength)]
         self._weights = [
             [profiles[axis][int(axis == component)] for axis in range(3)] for component in range(len(VELOCITIES))

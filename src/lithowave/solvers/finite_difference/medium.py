@@ -29,6 +29,7 @@ from lithowave.media.elasticity import is_transverse
 from lithowave.media.medium import LayeredMedium, Medium, elastic_moduli
 from lithowave.mesh.grid import Grid
 from lithowave.parallel.ranks import SINGLE_RANK, Ranks
+from lithowave.solvers.finite_difference.arrays import MATERIAL_ROLES, grid_arrays
 from lithowave.solvers.finite_difference.attenuation import (
     LAST_CODE,
     PLANES_KEPT,
@@ -37,7 +38,7 @@ from lithowave.solvers.finite_difference.attenuation import (
     unrelaxed,
 )
 from lithowave.solvers.finite_difference.effective_medium import Slab, at_node, between_nodes, sharpened, slab_between
-from lithowave.solvers.finite_difference.grid_plan import PLANES, column_shift
+from lithowave.solvers.finite_difference.grid_plan import PLANES
 from lithowave.solvers.finite_difference.law import LAWS, VELOCITIES, Field, LawFields
 
 if TYPE_CHECKING:
@@ -262,24 +263,24 @@ class GridMaterial:
         if plan.moduli == "compact":
             self.quantizations = quantize(planes(), self.fields.material, ranks)
         self.stores_codes = bool(self.quantizations) and backend.stores_codes
-        dtype, shape = np.uint16 if self.stores_codes else backend.dtype, plan.padded_shape()
-        shift = column_shift(plan)
-        self.arrays = {field.name: backend.field(shape, plan.halo, dtype, shift) for field in self.fields.material}
+        table = grid_arrays(plan, backend)
+        self.arrays = table.allocate(backend, *MATERIAL_ROLES)
         before: Planes | None = None
         for k, values in enumerate(planes()):
             for name, array in self.arrays.items():  # most planes of a layered medium are the previous one
                 backend.assign(array[k], array[k - 1] if values is before else self._stored(name, values[name]))
             before = values
         self.moduli = tuple(self.arrays[name] for name in self.fields.moduli)
-        self.fractions, self.relaxation = None, None
+        self.fractions: Array | None = None
+        self.relaxation: tuple[Array, np.floating] | None = None
         if plan.attenuation is not None:
+            self.fractions = table.zeros(backend, "fractions")
             self._store_mechanisms(plan, plan.attenuation, experiment)
 
     def _store_mechanisms(
         self, plan: GridPlan, attenuation: GridAttenuation, experiment: Experiment
     ) -> None:
         backend, planes = self.backend, plan.padded_shape()[0]
-        self.fractions = backend.field(plan.memory_shape(), plan.halo, np.uint32, column_shift(plan))
         recent: deque[tuple[int, np.ndarray]] = deque(maxlen=PLANES_KEPT)
         for k, codes in enumerate(code_planes(attenuation, experiment, plan.grid, plan.halo)):
             before = next((index for index, known in recent if known is codes), None)

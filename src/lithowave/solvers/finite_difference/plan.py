@@ -31,6 +31,7 @@ from lithowave.solvers.common.warnings import (
     viscosity,
     viscosity_warnings,
 )
+from lithowave.solvers.finite_difference.arrays import STATE_ROLES, grid_arrays
 from lithowave.solvers.finite_difference.attenuation import (
     attenuation_warnings,
     choose_attenuation,
@@ -49,13 +50,10 @@ from lithowave.solvers.finite_difference.grid_plan import (
     GridPlan,
     LayerParameters,
     MaterialExtremes,
-    axis_layers,
     column_shift,
     inner_box,
     margins,
     possible,
-    smoothed_boxes,
-    smoothing_of,
     touches,
 )
 from lithowave.solvers.finite_difference.interfaces import find_interfaces, interface_warnings
@@ -68,7 +66,6 @@ from lithowave.solvers.interface import make_schedule
 if TYPE_CHECKING:
     from lithowave.backends.interface import Backend
     from lithowave.description.experiment import Experiment
-    from lithowave.description.sources import PointSource
     from lithowave.json_types import Entries, ReadEntries
     from lithowave.json_types import Entries as Summary
     from lithowave.solvers.interface import SnapshotSelection
@@ -145,7 +142,6 @@ RECEIVER_BYTES = 3 * 8**3 * 24
 MIN_FRACTION = 0.66  # minimum fraction of the grid: around the box two passes are slower than one
 GREATEST_CONTRAST = 8.5  # of vs, above which no long run has shown that waves do not grow
 POINTS_OF_LAYER = 6.0  # per wavelength of the highest frequency that the layers assume without max_frequency
-FRACTION_BYTES = 4  # of a mechanism at a node
 
 
 @dataclass(frozen=True)
@@ -181,25 +177,12 @@ class FiniteDifferencePlan(GridPlan):
         return f"order {self.order}, {law}, {'coarse' if self.attenuation.coarse else 'full'} memory variables"
 
     def layer_values(self) -> int:
-        """Number of memory variables of the absorbing layers: six for each of their points; one more if velocities are
-        smoothed."""
-        layers = (axis_layers(self.grid, axis, self.layer, self.schedule.time_step) for axis in range(3))
-        values = sum(2 * math.prod(one.memory) for one in layers)
-        return values if smoothing_of(self) is None else values + self._smoothed_points()
-
-    def _smoothed_points(self) -> int:
-        return sum(math.prod(end - first for first, end in box) for box in smoothed_boxes(self))
+        """Return the number of values of the absorbing layers: memory variables, and velocities that are smoothed."""
+        return sum(entry.size for entry in grid_arrays(self).of("layer", "work"))
 
     def memory_bytes(self, backend: Backend | None = None) -> int:
-        """Return the bytes of the fields, the material and the absorbing layers; rows padded as a backend pads them."""
-        shape = self.padded_shape()
-        field = backend.field_bytes(shape, self.halo) if backend else self.value_bytes * math.prod(shape)
-        law = self.law_fields
-        state = (len(FIELDS) + len(law.memory) * law.mechanisms) * (2 if self.passes == "one" else 1)
-        compact = self.moduli == "compact" and backend and backend.stores_codes
-        material = len(law.material) * (2 / self.value_bytes if compact else 1)
-        material += law.mechanisms * FRACTION_BYTES / self.value_bytes
-        return math.ceil((state + material) * field) + self.value_bytes * self.layer_values()
+        """See `lithowave.solvers.interface.Plan`."""
+        return grid_arrays(self, backend).nbytes(backend=backend)
 
     def plan_bytes(self) -> int:
         """Return zero: a grid needs no arrays."""
@@ -207,8 +190,7 @@ class FiniteDifferencePlan(GridPlan):
 
     def state_bytes(self) -> int:
         """Return the bytes of a checkpoint: the fields, memory variables and the absorbing layers."""
-        arrays = len(FIELDS) + len(self.law_fields.memory) * self.law_fields.mechanisms
-        return self.value_bytes * (arrays * math.prod(self.padded_shape()) + self.layer_values())
+        return grid_arrays(replace(self, box=None)).nbytes(*STATE_ROLES)
 
     def setup_bytes(self) -> int:
         """Return the bytes of the planes of the medium that exist at the same time."""
@@ -367,47 +349,47 @@ def plan(
     layered = isinstance(experiment.material.medium, LayeredMedium)
     made = FiniteDifferencePlan(
         grid, schedule, solver.order, coefficients, faces, layer, extremes, solver.max_frequency, value_bytes,
-        solver.passes, experiment.compute.moduli, law, reason, PLANES if layered else SAMPLED_PLANES[law],
+        experiment.compute.moduli, law, reason, PLANES if layered else SAMPLED_PLANES[law],
         attenuation, averages_concurrently(elastic.material.medium, LAWS[law]),
         isinstance(elastic.material.medium, LayeredMedium),
     )  # fmt: skip
     if ranks.size > 1:
         subdomain = make_subdomain(made, backend, (ranks.rank, ranks.size), experiment.compute.parts)
         made = replace(made, grid=subdomain.grid(), subdomain=subdomain)
-    return replace(made, passes=_passes(made, experiment, backend, (previous or {}).get("passes")))
+    requested = solver.passes
+    if requested == "auto":  # a resumed run goes on with the passes that it had
+        requested = (previous or {}).get("passes", "auto")
+    forces = [source.position for source in experiment.acquisition.sources if source.force is not None]
+    box, reason = pass_box(made, requested, backend, forces)
+    substitute = experiment.compute.backend not in ("auto", backend.name)  # planned for another device
+    if box is None and solver.passes == "one" and not substitute:
+        raise InputError("solver.passes", f"one pass is not possible here: {reason}", "allowed: auto, two")
+    return replace(made, box=box)
 
 
-def pass_box(plan: FiniteDifferencePlan, backend: Backend, forces: Sequence[PointSource]) -> tuple[Box | None, str]:
+def pass_box(
+    plan: FiniteDifferencePlan, requested: str, backend: Backend, forces: Sequence[Sequence[float]] = ()
+) -> tuple[Box | None, str]:
     """Return the box for one pass, away from layers, faces and forces, or None and the reason.
 
-    forces : positions, m. With ``passes: auto``, one pass must also fit into memory and be faster.
+    requested : as ``solver.passes``; with ``auto``, one pass must also fit into memory and be faster. forces :
+    positions, m.
     """
-    if plan.passes == "two":
+    if requested == "two":
         return None, "two passes are requested"
     if plan.law_fields.mechanisms > 1:
         return None, "it needs at most one relaxation mechanism per node (solver.memory_variables: coarse)"
     if not backend.copy_engine or not possible(backend.precision, plan.order, plan.law_fields):
         return None, "it needs a CUDA device of compute capability 9.0, single precision and order 2 or 4"
-    if plan.passes == "auto" and replace(plan, passes="one").memory_bytes(backend) > backend.free_memory():
-        return None, "the second set of fields does not fit into the device's memory"
     box = inner_box(margins(plan), plan.grid.shape, column_shift(plan))
+    if requested == "auto" and replace(plan, box=box).memory_bytes(backend) > backend.free_memory():
+        return None, "the second set of fields does not fit into the device's memory"
     fraction = math.prod(max(0, end - first) for first, end in box) / plan.grid.point_count
-    if fraction < (MIN_FRACTION if plan.passes == "auto" else 0.01):
+    if fraction < (MIN_FRACTION if requested == "auto" else 0.01):
         return None, "layers and faces leave too small a fraction of the grid"
     if any(touches(plan, box, position) for position in forces):
         return None, "a force acts inside the box (moment tensors are allowed there)"
     return box, ""
-
-
-def _passes(plan: FiniteDifferencePlan, experiment: Experiment, backend: Backend, previous: str | None) -> str:
-    """Return the number of passes; a resumed run uses that of `previous` unless the simulation states one."""
-    forces = [source.position for source in experiment.acquisition.sources if source.force is not None]
-    requested = previous if previous and plan.passes == "auto" else plan.passes
-    box, reason = pass_box(replace(plan, passes=requested), backend, forces)
-    substitute = experiment.compute.backend not in ("auto", backend.name)  # planned for another device
-    if box is None and plan.passes == "one" and not substitute:
-        raise InputError("solver.passes", f"one pass is not possible here: {reason}", "allowed: auto, two")
-    return "two" if box is None else "one"
 
 
 def find_material_extremes(experiment: Experiment, elastic: Experiment) -> MaterialExtremes:

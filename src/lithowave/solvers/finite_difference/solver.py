@@ -204,8 +204,7 @@ class FiniteDifferenceSolver:
         message = plan.subdomain and FieldMessage(
             self.halo, self.step.kernels, plan.subdomain, self.stencil.strides, plan.halo
         )
-        forces = [source.position for source in sources if source.force is not None]
-        self.scheme = make_scheme(self.step, message, forces)
+        self.scheme = make_scheme(self.step, message)
         exchange = None if message is None else message.exchange
         self._smoothing = LayerSmoothing(plan, backend, self.step.kernels, exchange)
         positions = np.array([receiver.position for receiver in receivers], float).reshape(-1, 3)

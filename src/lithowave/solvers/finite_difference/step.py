@@ -22,13 +22,14 @@ import numpy as np
 from lithowave.mesh.grid import AXES, Grid, NodeRanges
 from lithowave.process import phase
 from lithowave.solvers.common.source_amplitudes import AmplitudeRow, AmplitudeTable, SourceAmplitudes
+from lithowave.solvers.finite_difference.arrays import FIELD_ROLES, grid_arrays
 from lithowave.solvers.finite_difference.coefficients import FaceClosure, face_closure
 from lithowave.solvers.finite_difference.exchange import FieldMessage
-from lithowave.solvers.finite_difference.grid_plan import axis_layers, column_shift
+from lithowave.solvers.finite_difference.grid_plan import Box, axis_layers, column_shift
 from lithowave.solvers.finite_difference.interfaces import SourceColumns
-from lithowave.solvers.finite_difference.law import FIELDS, VELOCITIES, state_arrays
+from lithowave.solvers.finite_difference.law import VELOCITIES, state_arrays
 from lithowave.solvers.finite_difference.medium import GridMaterial
-from lithowave.solvers.finite_difference.plan import FiniteDifferencePlan, pass_box
+from lithowave.solvers.finite_difference.plan import FiniteDifferencePlan
 from lithowave.solvers.finite_difference.points import PointStencil
 from lithowave.solvers.finite_difference.sources import MomentList, SourceList
 from lithowave.solvers.finite_difference.tiles import around
@@ -327,7 +328,6 @@ PACKAGE = "lithowave.solvers.finite_difference"
 KERNELS = ("kernels",)
 
 
-
 class Step:
     """Kernels, material, absorbing layers, faces and sources of one rank.
 
@@ -348,7 +348,8 @@ class Step:
         self.coefficients = tuple(tuple(map(backend.scalar, line)) for line in plan.coefficients)
         self.ratio = backend.scalar(plan.schedule.time_step / plan.grid.spacing)
         self.layers = [axis_layers(plan.grid, axis, plan.layer, plan.schedule.time_step) for axis in range(3)]
-        self.memory = {kind: [backend.zeros(one.memory) for one in self.layers] for kind in ("velocity", "stress")}
+        memory = grid_arrays(plan, backend).allocate(backend, "layer")
+        self.memory = {kind: [memory[f"layers/{axis}/{kind}"] for axis in AXES] for kind in ("velocity", "stress")}
         self.profiles = [
             (backend.upload(one.half), backend.upload(one.node), backend.upload(np.array(one.starts), np.uint64))
             for one in self.layers
@@ -359,10 +360,7 @@ class Step:
 
     def new_fields(self) -> Fields:
         """Return arrays of zeros for velocities, stresses and memory variables."""
-        plan, shift = self.plan, column_shift(self.plan)
-        field = partial(self.backend.field, halo=plan.halo, shift=shift)
-        found = {name: field(plan.padded_shape()) for name in FIELDS}
-        return found | {name: field(plan.memory_shape()) for name in plan.law_fields.memory}
+        return grid_arrays(self.plan, self.backend).allocate(self.backend, *FIELD_ROLES)
 
     def law(self, f: Fields) -> tuple[object, ...]:
         """Return the argument `law` of kernels that change the stresses of a set of fields."""
@@ -474,9 +472,6 @@ def _stress_fields(f: Fields, axis: int) -> tuple:
 def stress_name(a: int, b: int) -> str:
     """Return the name of a stress component from its axes."""
     return "s" + "".join(AXES[axis] for axis in sorted((a, b)))
-
-
-Box = Sequence[tuple[int, int]]
 
 
 class TwoPasses:
@@ -626,13 +621,10 @@ def _view(velocities: Fields, stresses: Fields) -> Fields:
     return {name: (velocities if name in VELOCITIES else stresses)[name] for name in stresses}
 
 
-def make_scheme(
-    step: Step, message: FieldMessage | None, forces: Sequence[PointSource]
-) -> TwoPasses | OneSweep | OnePassScheme:
-    """Return the scheme of the plan. forces : positions of the forces, m."""
-    box, _ = pass_box(step.plan, step.backend, forces)
-    if box is not None:
-        return OnePassScheme(step, message, box)
+def make_scheme(step: Step, message: FieldMessage | None) -> TwoPasses | OneSweep | OnePassScheme:
+    """Return the scheme of the plan: one pass in its box, or two, which a CPU makes in one sweep of large grids."""
+    if step.plan.box is not None:
+        return OnePassScheme(step, message, step.plan.box)
     if message is None and hasattr(step.kernels, "update_both"):
         sweep = plan_sweep(step.plan, step.regions.stress.sources.bricks(), step.backend.threads)
         if sweep is not None:

@@ -12,10 +12,10 @@ __all__ = ["Solver", "SpectralElementPlan", "estimate_memory", "partition_report
 
 __getattr__, _others = public_names(__name__, {
     "bench": "fill_with_noise first_of_each_kind",
+    "element_kinds": "ElementKind",
     "element_layout": "BLOCKS device_layout",
     "element_lines": "ARGUMENTS",
     "element_statistics": "is_affine map_coefficients",
-    "elements": "ElementKind",
     "estimate": "FILE_BYTES",
     "gll":
         "bad_elements derivative_matrix determinant gll_points gll_positions gll_weights jacobian_matrix "

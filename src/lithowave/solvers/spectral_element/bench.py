@@ -45,7 +45,7 @@ from lithowave.solvers.elements.plan import (
     record_time,
 )
 from lithowave.solvers.interface import LoopPrediction
-from lithowave.solvers.spectral_element.memory import filter_values, members
+from lithowave.solvers.spectral_element.arrays import element_values, group_members
 from lithowave.solvers.spectral_element.meshing import make_model
 from lithowave.solvers.spectral_element.plan import SpectralElementPlan, plan, plan_of
 from lithowave.solvers.spectral_element.relaxation import COMPONENTS, carrier_count
@@ -98,10 +98,11 @@ def step_bytes(plan: SpectralElementPlan) -> float:
         words += len(begins.point) * (LAYER_POINT_WORDS + (2 * 3 + 3) * axes)
     words += DAMPED_WORDS * plan.damped_point_count
     points = (plan.degree + 1) ** 3
-    for kind, count in members(plan):
+    for members in group_members(plan):
+        kind, count = members.kind, len(members.elements)
         moduli = kind.moduli * (points if kind.varying else 1)
         relaxation = RELAXATION_WORDS * kind.mechanisms * carrier_count(plan.degree, kind.carriers)
-        layer = 2 * kind.memory_variables * points + filter_values(plan.degree, kind, points, 1)
+        layer = kind.memory_variables * points + element_values(plan.degree, kind, "layer")
         words += count * (moduli + relaxation + layer + MAP_WORDS[kind.map])
     return plan.value_bytes * words + 4 * points * plan.element_count + DAMPED_BYTES * plan.damped_point_count
 

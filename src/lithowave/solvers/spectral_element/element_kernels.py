@@ -27,6 +27,7 @@ from lithowave.backends.kernel_cache import njit
 from lithowave.backends.loops import FAST, U, row
 from lithowave.backends.rounding import flush_denormals, restore_rounding
 from lithowave.backends.rows import address, lane_rows, prefetch
+from lithowave.solvers.spectral_element.element_kinds import ElementKind
 from lithowave.solvers.spectral_element.element_layout import LANES, device_layout
 from lithowave.solvers.spectral_element.element_lines import (
     MAP_POWERS,
@@ -38,7 +39,6 @@ from lithowave.solvers.spectral_element.element_lines import (
     monomials,
     room,
 )
-from lithowave.solvers.spectral_element.elements import ElementKind
 from lithowave.solvers.spectral_element.fluid_kernels import make_add_fluid_forces
 from lithowave.solvers.spectral_element.gll import derivative_matrix, gll_points, gll_weights
 from lithowave.solvers.spectral_element.layers import LINE_VALUES

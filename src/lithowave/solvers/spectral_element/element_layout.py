@@ -61,6 +61,17 @@ class ElementLayout:
         n, blocks = self.points, self.block_count(slots)
         return (blocks, n, self.lanes) if self.lanes else (blocks, n, n, n, self.elements)
 
+    def component_shape(self, slots: int, components: int, axis: int | None = None) -> tuple[int, ...]:
+        """Return the shape of an array of several values of each point; axis : see `of_components`."""
+        shape = list(self.point_shape(slots))
+        shape.insert(self.component_axis if axis is None else axis, components)
+        return tuple(shape)
+
+    def element_shape(self, slots: int, values: int) -> tuple[int, ...]:
+        """Return the shape of an array of values of elements; see `of_elements`."""
+        blocks = self.block_count(slots)
+        return (blocks * self.elements, values) if self.lanes else (blocks, values, self.elements)
+
     @property
     def strides(self) -> tuple[int, int, int]:
         """Strides in a flattened array of points along k, j and i."""
@@ -105,10 +116,8 @@ class ElementLayout:
     ) -> np.ndarray:
         """Arrange several values of each point (elements, c, k, j, i): (blocks, c, k, j, i, elements) on a CPU,
         (blocks, k, c, lanes) on a GPU. axis : of the components instead, from 0."""
-        blocks, shape = self.block_count(len(slots)), list(self.point_shape(len(slots)))
-        axis = self.component_axis if axis is None else axis
-        shape.insert(axis, values.shape[1])
-        arranged = np.empty(shape, values.dtype)
+        blocks, axis = self.block_count(len(slots)), self.component_axis if axis is None else axis
+        arranged = np.empty(self.component_shape(len(slots), values.shape[1], axis), values.dtype)
 
         def arrange(part: slice) -> None:
             some = slots[part.start * self.elements : part.stop * self.elements]
@@ -174,8 +183,7 @@ class ElementLayout:
         padded = np.zeros(blocks * self.elements, np.int64)
         padded[: len(slots)] = np.maximum(slots, 0)
         count = chosen(values[:1]).shape[1]
-        shape = (len(padded), count) if self.lanes else (blocks, count, self.elements)
-        arranged = np.empty(shape, dtype or values.dtype)
+        arranged = np.empty(self.element_shape(len(slots), count), dtype or values.dtype)
 
         def arrange(part: slice) -> None:
             rows = slice(part.start * self.elements, part.stop * self.elements)

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from lithowave.mesh.numbering import largest_numbers
 from lithowave.mesh.partition import color_elements
+from lithowave.solvers.spectral_element.arrays import Members, group_arrays, group_members, real_type
+from lithowave.solvers.spectral_element.element_kinds import ElementKind
 from lithowave.solvers.spectral_element.element_layout import ElementLayout
-from lithowave.solvers.spectral_element.layers import ALIGNED, DAMPED, dependence
-from lithowave.solvers.spectral_element.materials import GRAVITY_VALUES, ElementMaterials, gravity_values
+from lithowave.solvers.spectral_element.layers import dependence
+from lithowave.solvers.spectral_element.materials import gravity_values
 from lithowave.solvers.spectral_element.partition import color_greedily
 from lithowave.solvers.spectral_element.relaxation import COMPONENTS, carrier_count, distinct_moduli, recursion
 
@@ -20,141 +22,17 @@ if TYPE_CHECKING:
     from types import SimpleNamespace
 
     from lithowave.backends.interface import Array, Backend
-    from lithowave.solvers.spectral_element.media import LayerPoints, NumberedPlan
-
-    class GroupedPlan(NumberedPlan, Protocol):
-        """What groups of elements and their memory use of a `SpectralElementPlan`."""
-
-        @property
-        def kinds(self) -> tuple[list[ElementKind], np.ndarray]: ...
-        @property
-        def outer(self) -> np.ndarray: ...
-        @property
-        def layer_points(self) -> list[LayerPoints]: ...
+    from lithowave.solvers.spectral_element.element_kinds import GroupedPlan
 
 PART = 4096  # blocks whose points are compared at a time
 LAUNCHES, LEAST_BLOCKS, GROWTH = 3, 30_000, 1.4  # of a group on a GPU: see `division`
 
 
-@dataclass(frozen=True)
-class ElementKind:
-    """Properties of elements for which a kernel is compiled.
-
-    map : affine (parallelepipeds), trilinear (8 nodes) or triquadratic (27). anisotropic : 21 moduli, else 2. varying :
-    moduli at every point, else one set per element. layer : active axes of an absorbing layer, the sum of 1 for x, 2
-    for y and 4 for z; `ALIGNED` plus the same sum of the active local directions, if `layer_codes` finds the element
-    aligned; 0 in the domain, `DAMPED` in a damped layer. mechanisms : of attenuation; 0 in elastic elements.
-    carriers : set of the points with their memory variables (see `relaxation.carrier_sets`), from 1. fluid : the
-    unknown is a potential. gravity : with the values of `gravity` after the moduli, at every point.
-
-    Kernels are compiled for the number of active axes: they rotate the coordinates, or the local directions of aligned
-    elements, to begin with those.
-    """
-
-    map: str
-    anisotropic: bool
-    varying: bool
-    layer: int = 0
-    mechanisms: int = 0
-    carriers: int = 0
-    fluid: bool = False
-    gravity: bool = False
-
-    @property
-    def components(self) -> int:
-        """Components of the unknown."""
-        return 1 if self.fluid else 3
-
-    @property
-    def filters(self) -> int:
-        """Filters of an absorbing layer of each component at a point: see `arguments`."""
-        return filter_count(self.layer)
-
-    @property
-    def memory_variables(self) -> int:
-        """Memory variables of an absorbing layer at a point."""
-        return self.components * self.filters
-
-    @property
-    def moduli(self) -> int:
-        """Number of moduli: 21, or lambda and mu, or 1 / rho of a fluid; and of values of gravity."""
-        return 1 if self.fluid else (21 if self.anisotropic else 2) + GRAVITY_VALUES * self.gravity
-
-    @property
-    def axes(self) -> int:
-        """Number of active axes."""
-        return active_count(self.layer)
-
-    @property
-    def damped(self) -> bool:
-        """True in a layer that is damped: it has the coefficients of one axis."""
-        return self.layer == DAMPED
-
-    @property
-    def aligned(self) -> bool:
-        """True if the active axes are local directions."""
-        return self.layer > ALIGNED
-
-    @property
-    def first_axis(self) -> int:
-        """Axis, or local direction of aligned elements, that becomes the first by a cyclic rotation, after which the
-        active ones precede the others."""
-        return FIRST_AXES[self.layer % ALIGNED]
-
-    @property
-    def rotation(self) -> list[int]:
-        """Axes, or local directions, in the order of the kernels."""
-        return [(self.first_axis + step) % 3 for step in range(3)]
-
-
-def active_count(layer: int) -> int:
-    """Return the number of active axes of a code of elements; a damped layer has one."""
-    return 1 if layer == DAMPED else (layer % ALIGNED).bit_count()
-
-
-def filter_count(layer: int) -> int:
-    """Return the number of filters of each component at a point for a code of elements; 0 outside of a layer."""
-    if layer in (0, DAMPED):
-        return 4 * (layer == DAMPED)
-    return (2 if layer > ALIGNED else 4) * active_count(layer) + 1
-
-
-FILTER_COUNTS = tuple(sorted({filter_count(layer) for layer in range(1, 16)}))
-FIRST_AXES = (0, 0, 1, 0, 2, 2, 1, 0)  # by active axes: none, x, y, xy, z, zx, yz, xyz
 # Of rotated coordinates, the positions in Voigt's order xx, yy, zz, yz, xz, xy.
 VOIGT_ROTATIONS = ((0, 1, 2, 3, 4, 5), (1, 2, 0, 4, 5, 3), (2, 0, 1, 5, 3, 4))
 UPPER_NUMBER = np.zeros((6, 6), np.int64)
 UPPER_NUMBER[np.triu_indices(6)] = np.arange(21)
 UPPER_NUMBER = np.maximum(UPPER_NUMBER, UPPER_NUMBER.T)
-
-
-def element_kinds(
-    curved: str, affine: np.ndarray, materials: ElementMaterials, layers: np.ndarray, sets: np.ndarray,
-    gravity: bool = False,
-) -> tuple[list[ElementKind], np.ndarray]:
-    """Return the kinds of elements in a mesh, and the index of each element's kind in that list.
-
-    curved : map of the elements that are not affine. layers : code of each element (see `ElementKind.layer`). sets :
-    see `relaxation.choose_sets`. gravity : of all elements.
-    """
-    anisotropic = materials.anisotropic[materials.number]
-    code = np.stack([materials.is_fluid, sets, layers, affine, anisotropic], axis=1)
-    found, place = distinct_rows(code)
-    kinds = []
-    for fluid, number, layer, affine, anisotropic in found.tolist():
-        relaxing = (materials.losses.body.mechanisms, number) if number else (0, 0)
-        shape = "affine" if affine else curved
-        kinds.append(ElementKind(shape, bool(anisotropic), materials.varying, layer, *relaxing, bool(fluid), gravity))
-    return kinds, place
-
-
-def distinct_rows(code: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the distinct rows of small numbers (n, c) in ascending order, and the place of each row among them."""
-    sizes = tuple((code.max(axis=0, initial=0) + 1).tolist())
-    keys = np.ravel_multi_index(tuple(code.T), sizes)
-    present = np.bincount(keys, minlength=1) > 0
-    found = np.flatnonzero(present)
-    return np.stack(np.unravel_index(found, sizes), axis=1), (np.cumsum(present) - 1)[keys]
 
 
 def rotated_moduli(moduli: np.ndarray, axis: int) -> np.ndarray:
@@ -277,12 +155,8 @@ class ElementTables:
         self.arrangement: ElementLayout = kernels.arrangement
         self._slots: list[np.ndarray] = []
         self._blocks = 0
-        kinds, place = plan.kinds
-        self.outer, self.inner = (
-            [self._group(kind, members) for number, kind in enumerate(kinds)
-             if len(members := np.flatnonzero((place == number) & (plan.outer == outer)))]
-            for outer in (True, False)
-        )  # fmt: skip
+        every = [(members.outer, self._group(members)) for members in group_members(plan)]
+        self.outer, self.inner = ([group for own, group in every if own == outer] for outer in (True, False))
         order = np.concatenate(self._slots)
         packed = self.arrangement.of_points(plan.numbers, order, plan.total_points)
         self._divide_moves(packed)
@@ -320,9 +194,10 @@ class ElementTables:
         """All groups."""
         return [*self.outer, *self.inner]
 
-    def _group(self, kind: ElementKind, members: np.ndarray) -> ElementGroup:
-        """Return the elements `members`, all of one kind, in blocks after those of the previous groups."""
+    def _group(self, own_members: Members) -> ElementGroup:
+        """Return elements of one kind in blocks after those of the previous groups."""
         plan, backend, kernels = self.plan, self.backend, self.kernels
+        kind, members = own_members.kind, own_members.elements
         divided = self._divides and self._blocks == 0  # later groups have points of the first one
         slots = place_elements(members, plan.mesh.elements, self.arrangement, plan.deterministic, divided)
         if kind.fluid:
@@ -344,29 +219,31 @@ class ElementTables:
         self._slots.append(slots.elements)
         places = np.empty(len(members), np.int64)
         places[own[own >= 0]] = np.flatnonzero(own >= 0)
+        table = group_arrays(plan.degree, real_type(plan), self.arrangement, backend.name, kind, len(own))
+        values = {
+            "order": slots.order + first, "moduli": kernels.pack_moduli(moduli, own),
+            "geometry": kernels.pack_maps(maps, in_maps, kind), "filters": self._filters(kind, members, own),
+            **self._relaxing(kind, members, own),
+        }  # fmt: skip
+        arrays = {name: table.upload(backend, name, array) for name, array in values.items()}
+        arrays |= {name: table.zeros(backend, name) for name in ("memory", "relaxation")}
+        begin = slots.begin
         return ElementGroup(
-            kind, first, backend.upload(slots.order + first, np.int64), slots.begin,
-            np.zeros(len(slots.begin), np.int64),
-            backend.upload(kernels.pack_moduli(moduli, own)),
-            backend.upload(kernels.pack_maps(maps, in_maps, kind)),
-            *self._layer_arrays(kind, members, own), *self._relaxation_arrays(kind, members, own), members, places,
+            kind=kind, first_block=first, begin=begin, moved=np.zeros(len(begin), np.int64), members=members,
+            places=places, **arrays,
         )  # fmt: skip
 
-    def _layer_arrays(self, kind: ElementKind, members: np.ndarray, slots: np.ndarray) -> tuple[Array, Array]:
-        """Return the memory variables and the filters of the elements of a group."""
-        plan, backend, arrangement = self.plan, self.backend, self.arrangement
+    def _filters(self, kind: ElementKind, members: np.ndarray, slots: np.ndarray) -> np.ndarray:
+        """Return the filters of an absorbing layer in the elements of a group."""
+        plan, arrangement, n = self.plan, self.arrangement, self.plan.degree + 1
         if not kind.layer:
-            return backend.zeros(0), backend.zeros(0)
-        n, axis = plan.degree + 1, arrangement.component_axis
-        shape = list(arrangement.point_shape(len(slots)))
-        shape.insert(axis, kind.memory_variables)
-        memory = backend.zeros(tuple(shape))
+            return np.zeros(0)
         chosen, place = plan.stretching.representatives(members)
         if kind.aligned:
             directions = kind.rotation[: kind.axes]
             axes = dependence(plan.coefficients[chosen])[:, :, directions].argmax(axis=1)
             lines = plan.stretching.lines(chosen, axes, directions).reshape(len(chosen), -1)
-            return memory, backend.upload(arrangement.of_elements(lines, np.where(slots < 0, -1, place[slots])))
+            return arrangement.of_elements(lines, np.where(slots < 0, -1, place[slots]))
         filters = plan.stretching.filters(chosen)[..., kind.rotation[: kind.axes], :]
         if not kind.damped:
             begins = plan.stretching.begins(chosen)[..., kind.rotation[: kind.axes]]
@@ -375,23 +252,19 @@ class ElementTables:
         if not kind.damped:
             filters = np.concatenate([filters, plan.layer_friction(members)[..., None, :]], axis=-2)
         values = np.moveaxis(filters.reshape(len(members), n, n, n, -1), -1, 1)
-        return memory, backend.upload(arrangement.of_components(values, slots, 1.0))
+        return arrangement.of_components(values, slots, 1.0)
 
-    def _relaxation_arrays(
-        self, kind: ElementKind, members: np.ndarray, slots: np.ndarray
-    ) -> tuple[Array, Array, Array]:
-        """Return the moduli and the memory variables of the mechanisms of a group, and their recursion."""
+    def _relaxing(self, kind: ElementKind, members: np.ndarray, slots: np.ndarray) -> dict[str, np.ndarray]:
+        """Return the moduli of the mechanisms of a group, and their recursion."""
         plan, backend, arrangement = self.plan, self.backend, self.arrangement
         if not kind.mechanisms:
-            return backend.zeros(0), backend.zeros(0), backend.zeros(0)
+            return {"relaxing": np.zeros(0), "recursion": np.zeros(0)}
         affine = plan.element_statistics.affine[members]
         moduli, place = distinct_moduli(
             plan.mesh, plan.materials, plan.degree, members, kind.carriers, backend.dtype, affine
         )
         packed = arrangement.of_carriers(moduli, np.where(slots < 0, -1, place[slots]))
-        shape = arrangement.carrier_shape(len(packed), moduli.shape[1], COMPONENTS * kind.mechanisms)
-        steps = recursion(plan.materials.losses.body, plan.schedule.time_step)
-        return backend.upload(packed), backend.zeros(shape), backend.upload(steps)
+        return {"relaxing": packed, "recursion": recursion(plan.materials.losses.body, plan.schedule.time_step)}
 
     def _relaxing_groups(self, carriers: int) -> list[ElementGroup]:
         return [group for group in self.groups if group.kind.carriers == carriers]
@@ -438,7 +311,7 @@ class ElementTables:
         ]  # fmt: skip
         return np.concatenate([np.zeros((0, columns), self.backend.dtype), *parts])
 
-    def restore_layer_memory(self, filters: int, values: np.ndarray, fluid: bool = False) -> None:
+    def restore_layer_memory(self, filters: int, fluid: bool, values: np.ndarray) -> None:
         """Set the memory variables from those of `layer_memory`."""
         n, first = self.plan.degree + 1, 0
         for group in self._layer_groups(filters, fluid):

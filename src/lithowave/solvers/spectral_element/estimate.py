@@ -14,8 +14,8 @@ from lithowave.mesh.shared import CORNERS_OF, boundary_entities, matches
 from lithowave.solvers.common.reports import MemoryEstimate, RankWorkload, file_elements
 from lithowave.solvers.elements.layers import is_sampled
 from lithowave.solvers.elements.plan import kinds_of_faces
-from lithowave.solvers.spectral_element.elements import ElementKind
-from lithowave.solvers.spectral_element.memory import COMPONENTS, lean_bytes
+from lithowave.solvers.spectral_element.arrays import COMPONENTS, lean_bytes
+from lithowave.solvers.spectral_element.element_kinds import ElementKind
 from lithowave.solvers.spectral_element.meshing import BuiltBox, built_box, window_of_elements
 from lithowave.solvers.spectral_element.partition import ACTIVE_AXES, DAMPED_POINT, LAYER_WORK, element_parts
 from lithowave.solvers.spectral_element.plan import SpectralElementPlan

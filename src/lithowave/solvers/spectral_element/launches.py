@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lithowave.solvers.common.kernels import WARP, PointKernels, named_arguments
+from lithowave.solvers.spectral_element.element_kinds import ElementKind
 from lithowave.solvers.spectral_element.element_layout import BLOCKS, MAP_VALUES, device_layout
 from lithowave.solvers.spectral_element.element_lines import ARGUMENTS
-from lithowave.solvers.spectral_element.elements import ElementKind
 from lithowave.solvers.spectral_element.layers import ALIGNED, DAMPED
 from lithowave.solvers.spectral_element.relaxation import carrier_count, carrier_indices, carrier_sets
 

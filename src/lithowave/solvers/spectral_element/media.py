@@ -60,6 +60,7 @@ if TYPE_CHECKING:
 
     from lithowave.backends.interface import Array, Backend
     from lithowave.parallel.ranks import Ranks
+    from lithowave.solvers.common.arrays import ArrayTable
     from lithowave.solvers.interface import Schedule
     from lithowave.solvers.spectral_element.element_statistics import ElementStatistics
     from lithowave.solvers.spectral_element.layers import AbsorbingLayer, Stretching
@@ -265,6 +266,9 @@ def coupling_matrices(plan: NumberedPlan, damping: Damping) -> np.ndarray:
     return -np.linalg.solve(np.eye(4) + found, found)
 
 
+PAIRS = ("pairs", "layer_pairs")  # outside and inside of an absorbing layer, also in a checkpoint
+
+
 @dataclass(frozen=True)
 class CoupledPairs:
     """Pairs of points on a device: arrays of the kernels `uncouple` and `couple` (see `arguments`).
@@ -279,17 +283,26 @@ class CoupledPairs:
     fluid: Array
     matrix: Array
 
+    @staticmethod
+    def add_to(table: ArrayTable, layer: bool, count: int) -> None:
+        """State the arrays of this many pairs. layer : whether they are in an absorbing layer."""
+        name = PAIRS[layer]
+        for part, shape in (("history", (count, 4)), ("coupled", (count * layer, 4)), ("matrix", (count, 4, 4))):
+            table.add(f"{name}/{part}", "coupling", shape)
+        for part in ("solid", "fluid"):
+            table.add(f"{name}/{part}", "coupling", count, np.int64)
+
     @classmethod
     def allocate(
-        cls, backend: Backend, interface: Interface, matrices: np.ndarray, some: np.ndarray, layer: bool
-    ) -> CoupledPairs:
-        """Return some of the pairs, at rest. layer : whether they are in an absorbing layer."""
-        count = int(np.count_nonzero(some))
-        return cls(
-            interface.fluid[some], backend.zeros((count, 4)), backend.zeros((count if layer else 0, 4)),
-            backend.upload(interface.solid[some], np.int64), backend.upload(interface.fluid[some], np.int64),
-            backend.upload(matrices[some]),
-        )  # fmt: skip
+        cls, backend: Backend, table: ArrayTable, interface: Interface, matrices: np.ndarray, some: np.ndarray,
+        layer: bool,
+    ) -> CoupledPairs:  # fmt: skip
+        """Return some of the pairs, at rest."""
+        name = PAIRS[layer]
+        history, coupled = (table.zeros(backend, f"{name}/{part}") for part in ("history", "coupled"))
+        values = {"solid": interface.solid[some], "fluid": interface.fluid[some], "matrix": matrices[some]}
+        uploaded = (table.upload(backend, f"{name}/{part}", array) for part, array in values.items())
+        return cls(interface.fluid[some], history, coupled, *uploaded)
 
     @property
     def count(self) -> int:
@@ -537,6 +550,11 @@ class LayerPoints:
     point: np.ndarray
     filters: np.ndarray
 
+    @property
+    def name(self) -> str:
+        """Name of their arrays, also in a checkpoint."""
+        return f"layer_points_{self.filters.shape[1]}"
+
 
 def layer_points(plan: NumberedPlan) -> list[LayerPoints]:
     """Return the points at which layers along one, two and three axes begin (collective call).
@@ -593,14 +611,22 @@ class LayerMemory:
     point: Array
     filters: Array
 
+    @staticmethod
+    def add_to(table: ArrayTable, points: LayerPoints) -> None:
+        """State the arrays of these points."""
+        count, axes, _ = points.filters.shape
+        name = points.name
+        for part, shape in (("stretched", (count, 3)), ("memory", (count, axes, 3)), ("filters", (count, axes, 3))):
+            table.add(f"{name}/{part}", "layer", shape)
+        table.add(f"{name}/point", "layer", count, np.int64)
+
     @classmethod
-    def allocate(cls, backend: Backend, points: LayerPoints) -> LayerMemory:
+    def allocate(cls, backend: Backend, table: ArrayTable, points: LayerPoints) -> LayerMemory:
         """Return zero memory variables on the device of a backend."""
-        count, filters, _ = points.filters.shape
-        return cls(
-            points.point, backend.zeros((count, 3)), backend.zeros((count, filters, 3)),
-            backend.upload(points.point, np.int64), backend.upload(points.filters),
-        )  # fmt: skip
+        stretched, memory = (table.zeros(backend, f"{points.name}/{part}") for part in ("stretched", "memory"))
+        values = {"point": points.point, "filters": points.filters}
+        uploaded = (table.upload(backend, f"{points.name}/{part}", array) for part, array in values.items())
+        return cls(points.point, stretched, memory, *uploaded)
 
     def arguments(self) -> tuple[object, ...]:
         """Return the arguments of `unstretch` after the momentum."""

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from lithowave.mesh.shared import SharedPoints
     from lithowave.parallel.halo import Halo
     from lithowave.parallel.ranks import Ranks
+    from lithowave.solvers.common.arrays import ArrayTable
     from lithowave.solvers.spectral_element.layers import AbsorbingLayer
     from lithowave.solvers.spectral_element.media import NumberedPlan
 
@@ -77,20 +78,23 @@ class SharedMomenta:
 
     Parameters
     ----------
-    backend, kernels : objects of the run. plan : plan with the shared points. halo : halo exchange with other ranks.
+    backend, kernels : objects of the run. table : its arrays of points. plan : plan with the shared points. halo : halo
+    exchange with other ranks.
     """
 
-    def __init__(self, backend: Backend, kernels: SimpleNamespace, plan: NumberedPlan, halo: Halo) -> None:
+    def __init__(
+        self, backend: Backend, table: ArrayTable, kernels: SimpleNamespace, plan: NumberedPlan, halo: Halo
+    ) -> None:
         self.kernels, border = kernels, plan.border
         sizes = {rank: 3 * len(points) for rank, points in border.with_rank.items()}
         self.message = halo.message(sizes, sizes)
         points = border.points
         sent = np.concatenate([np.zeros(0, np.int64), *border.with_rank.values()])
         begin, entry = summands(border)
-        self.kept = backend.zeros((max(1, len(points)), 3))
-        self.count = len(points)
-        self.point, self._sent = backend.upload(points, np.int64), backend.upload(sent, np.int64)
-        self._begin, self._entry = backend.upload(begin, np.int64), backend.upload(entry, np.int64)
+        self.kept = table.zeros(backend, "kept")
+        values = {"shared": points, "sent": sent, "begin": begin, "entry": entry}
+        uploaded = (table.upload(backend, name, array) for name, array in values.items())
+        self.point, self._sent, self._begin, self._entry = uploaded
 
     def saving(self, momentum: Array) -> Launch:
         """Return the launch that saves the momenta of shared points and sets them to zero."""

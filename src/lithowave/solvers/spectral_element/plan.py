@@ -37,9 +37,9 @@ from lithowave.solvers.elements.locations import PointLocations
 from lithowave.solvers.elements.plan import ElementPlan, plan_entries, refuse_coarse_mesh
 from lithowave.solvers.elements.warnings import hexahedra_warnings, stacey_warnings
 from lithowave.solvers.interface import Schedule, make_schedule
-from lithowave.solvers.spectral_element import memory
+from lithowave.solvers.spectral_element import arrays
+from lithowave.solvers.spectral_element.element_kinds import ElementKind, element_kinds
 from lithowave.solvers.spectral_element.element_statistics import ElementStatistics, compute_element_statistics
-from lithowave.solvers.spectral_element.elements import ElementKind, element_kinds
 from lithowave.solvers.spectral_element.gll import gll_positions
 from lithowave.solvers.spectral_element.layers import (
     AbsorbingLayer,
@@ -68,7 +68,7 @@ from lithowave.solvers.spectral_element.meshing import (
     typical_size,
 )
 from lithowave.solvers.spectral_element.points import TOLERANCE, interpolation_tables, inverse_jacobians, locate_points
-from lithowave.solvers.spectral_element.relaxation import NO_SOURCES, Storage, choose_sets
+from lithowave.solvers.spectral_element.relaxation import NO_SOURCES, Storage, carrier_count, choose_sets
 from lithowave.solvers.spectral_element.sources import surroundings
 from lithowave.solvers.spectral_element.stability import stable_time_step
 
@@ -164,7 +164,7 @@ def _own_facts(plan: SpectralElementPlan) -> Entries:
     for kind, count in zip(kinds, counts, strict=True):
         names[kind.layer, kind.map == "affine", kind.anisotropic, kind_name(kind)] += count
         if kind.mechanisms:
-            relaxing[memory.carrier_count(plan.degree, kind.carriers)] += count
+            relaxing[carrier_count(plan.degree, kind.carriers)] += count
     measures = element_measures(plan.mesh, plan.degree)
     frequency2 = plan.element_statistics.frequency2
     worst = lowest_element(-frequency2, numbers)
@@ -178,11 +178,11 @@ def _own_facts(plan: SpectralElementPlan) -> Entries:
         "fluid_elements": int(np.count_nonzero(wet & (plan.layer_masks == 0))),
         "fluid_points": int(np.count_nonzero(in_fluid)),
         "layer_elements": int(np.count_nonzero(plan.layer_masks)),
-        "layer_bytes": memory.layer_bytes(plan),
+        "layer_bytes": arrays.layer_bytes(plan),
         "points": plan.total_points - len(plan.border.owned_by_lower_ranks),
         "kinds": names,
         "relaxing": relaxing,
-        "relaxation_bytes": memory.relaxation_bytes(plan),
+        "relaxation_bytes": arrays.relaxation_bytes(plan),
         "faces": {kind: len(faces) for kind, faces in plan.faces.items()},
         "limiting": (-float(frequency2[worst]), int(numbers[worst]), speed, plan.place_of(worst)),
         "coarse": _coarsest(plan, measures["longest_edge"]),
@@ -316,7 +316,7 @@ class SpectralElementPlan(ElementPlan):
     curvature: ChunkMap | None = None
     gravity: RadialGravity | None = None
 
-    memory: ClassVar[ModuleType] = memory
+    arrays: ClassVar[ModuleType] = arrays
     inside_tolerance: ClassVar[float] = TOLERANCE
     locate_points: ClassVar[Callable[..., PointLocations]] = staticmethod(locate_points)
     gather_statistics: ClassVar[Callable[..., GlobalMeshStatistics]] = staticmethod(gather_mesh_statistics)
@@ -392,7 +392,7 @@ class SpectralElementPlan(ElementPlan):
     @property
     def damped_point_count(self) -> int:
         """Points of absorbing faces without a layer; the first access is collective."""
-        return self.once("damped_point_count", lambda: memory.damped_point_count(self))
+        return self.once("damped_point_count", lambda: arrays.damped_point_count(self))
 
     @property
     def layer_points(self) -> list[LayerPoints]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -14,14 +14,20 @@ from lithowave.process import phase
 from lithowave.solvers.common.kernels import Launch, captured, run_launches
 from lithowave.solvers.common.source_amplitudes import AmplitudeRow
 from lithowave.solvers.elements.locations import locate_sources
-from lithowave.solvers.elements.solver import ElementSolver
-from lithowave.solvers.interface import ArraySection, Placement, RowSelection, Selection
-from lithowave.solvers.spectral_element.elements import FILTER_COUNTS, ElementGroup, ElementTables
+from lithowave.solvers.elements.solver import ElementSolver, StateRows
+from lithowave.solvers.interface import Placement
+from lithowave.solvers.spectral_element.arrays import (
+    layer_sets,
+    pair_sets,
+    point_arrays,
+    relaxation_sets,
+    stretched_pairs,
+)
+from lithowave.solvers.spectral_element.elements import ElementGroup, ElementTables
 from lithowave.solvers.spectral_element.media import CoupledPairs, Damping, LayerMemory, coupling_matrices, make_damping
 from lithowave.solvers.spectral_element.partition import SharedMomenta
 from lithowave.solvers.spectral_element.plan import SpectralElementPlan
 from lithowave.solvers.spectral_element.points import HexahedralSamples
-from lithowave.solvers.spectral_element.relaxation import carrier_sets
 from lithowave.solvers.spectral_element.sources import SourceList, add_sources, source_entries, spread_of
 
 if TYPE_CHECKING:
@@ -33,7 +39,6 @@ if TYPE_CHECKING:
 PART = 65_536  # points that are prepared at a time
 PACKAGE = "lithowave.solvers.spectral_element"
 KERNELS = ("element_kernels", "point_kernels")
-MOTION = {"displacement": slice(0, 3), "momentum": slice(3, 6)}  # columns of the checkpoint array
 PEAKS = {name: slice(3 * n, 3 * n + 3) for n, name in enumerate(("displacement", "peak_velocity", "peak_displacement"))}
 
 
@@ -79,10 +84,11 @@ class SpectralElementSolver(ElementSolver):
             self.tables = ElementTables(backend, self.kernels, plan)
         self.points = self.tables.points
         self.kept_rates: list[tuple[Array, Array, Array]] = []  # of the samples in fluids, see `samples`
+        self.arrays = point_arrays(plan)
         self._allocate()
         with phase("absorbing faces"):
             self._prepare_damping()
-        self.exchange = SharedMomenta(backend, self.kernels, plan, halo or single_rank_halo(backend))
+        self.exchange = SharedMomenta(backend, self.arrays, self.kernels, plan, halo or single_rank_halo(backend))
         with phase("sources"):
             self._prepare_sources(experiment)
         self.prepare_readings(experiment)
@@ -90,10 +96,10 @@ class SpectralElementSolver(ElementSolver):
 
     def _allocate(self) -> None:
         plan, backend = self.plan, self.backend
-        shape, mass = (plan.total_points + 1, 4), plan.element_statistics.mass
+        mass = plan.element_statistics.mass
         # The first access to `moves` is collective, and not for the threads below.
         factors, moves = self._velocity_factors(), plan.moves
-        self.displacement, self.momentum = backend.zeros(shape), backend.zeros(shape)
+        self.displacement, self.momentum = (self.arrays.zeros(backend, name) for name in ("displacement", "momentum"))
 
         def begin(part: slice) -> tuple[slice, object]:
             own = self.displacement[part], self.momentum[part]
@@ -123,20 +129,18 @@ class SpectralElementSolver(ElementSolver):
 
     def _prepare_damping(self) -> None:
         plan, backend, damping = self.plan, self.backend, make_damping(self.plan)
-        in_layer = np.zeros(plan.total_points, bool)
-        for points in plan.layer_points:
-            in_layer[points.point] = True
-        matrices, stretched = coupling_matrices(plan, damping), in_layer[plan.interface.fluid]
+        matrices, stretched, table = coupling_matrices(plan, damping), stretched_pairs(plan), self.arrays
         self.pairs = [
-            CoupledPairs.allocate(backend, plan.interface, matrices, stretched == layer, layer)
+            CoupledPairs.allocate(backend, table, plan.interface, matrices, stretched == layer, layer)
             for layer in (False, True)
         ]  # fmt: skip
         alone = ~np.isin(damping.point, np.concatenate([plan.interface.solid, plan.interface.fluid]))
         damping = Damping(damping.point[alone], damping.matrix[alone])
         self._damped = damping.point
-        self.damping = backend.upload(damping.point, np.int64), backend.upload(damping.kernel_matrix())
-        self.history = backend.zeros((len(damping.point), 3))
-        self.layer_points = [LayerMemory.allocate(self.backend, points) for points in self.plan.layer_points]
+        values = {"damped": damping.point, "damping": damping.kernel_matrix()}
+        self.damping = tuple(table.upload(backend, name, array) for name, array in values.items())
+        self.history = table.zeros(backend, "history")
+        self.layer_points = [LayerMemory.allocate(backend, table, points) for points in plan.layer_points]
 
     def _prepare_sources(self, experiment: Experiment) -> None:
         # The element kernel updates points of only one element when it adds their forces; sources act only then.
@@ -283,80 +287,55 @@ class SpectralElementSolver(ElementSolver):
             f"{self.plan.element_statistics.jacobian[element]:.3g} m^3"
         )
 
-    def _layer_sets(self) -> list[tuple[str, int, bool]]:
-        """Return the names of the arrays of a checkpoint with the memory variables of elements of a layer, the number
-        of filters, and whether they are fluids."""
-        media = {"": False, "fluid_": True} if self.plan.has_fluids else {"": False}
-        filters = FILTER_COUNTS if self.plan.layer else ()
-        return [(f"{name}layer_elements_{count}", count, fluid) for name, fluid in media.items() for count in filters]
+    # ------------------------------------------------------------------------------------------------ the state
 
-    def _pair_sets(self) -> list[tuple[str, CoupledPairs]]:
-        """Return the names of the arrays of a checkpoint with the state of coupled points, and those points."""
-        names = ["pairs", "layer_pairs"] if self.layer_points else ["pairs"]
-        return list(zip(names, self.pairs, strict=False)) if self.plan.has_fluids else []
+    def state_rows(self) -> Iterator[StateRows]:
+        """See `ElementSolver`: u and p of points, p of damped and coupled points before, the memory variables of the
+        layer and of attenuation, and the peaks."""
+        plan, tables, backend = self.plan, self.tables, self.backend
+        keys, own = plan.point_keys(), np.ones(plan.total_points, bool)
+        own[plan.border.owned_by_lower_ranks] = False
+        yield StateRows("motion", keys, self._host_motion, self._set_motion, own)
+        damped = self._damped
+        yield StateRows("history", keys[damped], self._host_history, self._set_history, own[damped])
+        for points, memory in zip(plan.layer_points, self.layer_points, strict=True):
+            read, write = partial(memory.downloaded, backend), partial(memory.restore, backend)
+            yield StateRows(points.name, keys[points.point], read, write, own[points.point])
+        for name, medium in layer_sets(plan).items():
+            read, write = partial(tables.layer_memory, *medium), partial(tables.restore_layer_memory, *medium)
+            yield StateRows(name, tables.layer_elements(*medium), read, write)
+        for name, pairs in zip(pair_sets(plan), self.pairs, strict=False):
+            read, write = partial(pairs.downloaded, backend), partial(pairs.restore, backend)
+            yield StateRows(name, keys[pairs.fluid_points], read, write, own[pairs.fluid_points])
+        for name, carriers in relaxation_sets(plan).items():
+            read, write = partial(tables.relaxation, carriers), partial(tables.restore_relaxation, carriers)
+            yield StateRows(name, tables.relaxing_elements(carriers), read, write)
+        if self._peaks is not None:
+            yield StateRows("peaks", self._peaks.point, self._host_peaks, self._set_peaks)
 
-    def _carrier_sets(self) -> list[tuple[str, int]]:
-        """Return the names of the arrays of a checkpoint with the memory variables of attenuation, by set of points."""
-        sets = carrier_sets(self.plan.degree) if self.plan.mechanisms else ()
-        return [(f"relaxation_{number}", number) for number in range(1, len(sets) + 1)]
-
-    def state_selections(self) -> dict[str, Selection]:
-        """See `lithowave.solvers.interface.Solver`."""
-        keys = self.plan.point_keys()
-        places: dict[str, Selection] = {"motion": RowSelection(keys), "history": RowSelection(keys[self._damped])}
-        for axes, points in enumerate(self.layer_points, 1):
-            places[f"layer_points_{axes}"] = RowSelection(keys[points.numbers])
-        places |= {name: RowSelection(self.tables.layer_elements(*own)) for name, *own in self._layer_sets()}
-        places |= {name: RowSelection(keys[pairs.fluid_points]) for name, pairs in self._pair_sets()}
-        for name, carriers in self._carrier_sets():
-            places[name] = RowSelection(self.tables.relaxing_elements(carriers))
-        return places | ({} if self._peaks is None else {"peaks": RowSelection(self._peaks.point)})
-
-    def state(self) -> dict[str, ArraySection]:
-        """See `lithowave.solvers.interface.Solver`: u and p of points, p of damped and coupled points before, the
-        memory variables of the layer and of attenuation, and the peaks."""
-        own = np.ones(self.plan.total_points, bool)
-        own[self.plan.border.owned_by_lower_ranks] = False
+    def _host_motion(self) -> np.ndarray:
+        """Return u and p of all points, (points, 6)."""
         arrays = (self.backend.download(array)[:-1, :3] for array in (self.displacement, self.momentum))
-        values = {"motion": np.concatenate([array[own] for array in arrays], axis=1)}
-        values["history"] = self.backend.download(self.history)[: len(self._damped)][own[self._damped]]
-        keys = self.plan.point_keys()
-        pieces = {"motion": RowSelection(keys[own]), "history": RowSelection(keys[self._damped[own[self._damped]]])}
-        for axes, points in enumerate(self.layer_points, 1):
-            name, mine = f"layer_points_{axes}", own[points.numbers]
-            values[name], pieces[name] = points.downloaded(self.backend)[mine], RowSelection(keys[points.numbers[mine]])
-        for name, *medium in self._layer_sets():
-            values[name] = self.tables.layer_memory(*medium)
-            pieces[name] = RowSelection(self.tables.layer_elements(*medium))
-        for name, pairs in self._pair_sets():
-            mine = own[pairs.fluid_points]
-            values[name] = pairs.downloaded(self.backend)[mine]
-            pieces[name] = RowSelection(keys[pairs.fluid_points[mine]])
-        for name, carriers in self._carrier_sets():
-            values[name] = self.tables.relaxation(carriers)
-            pieces[name] = RowSelection(self.tables.relaxing_elements(carriers))
-        if self._peaks is not None:
-            rows = [self._peaks.downloaded(name).T for name in PEAKS]
-            values["peaks"], pieces["peaks"] = np.concatenate(rows, axis=1), RowSelection(self._peaks.point)
-        return {name: ArraySection(place, values[name]) for name, place in pieces.items()}
+        return np.concatenate(list(arrays), axis=1)
 
-    def restore(self, state: dict[str, np.ndarray]) -> None:
-        """See `lithowave.solvers.interface.Solver`."""
-        for name, columns in MOTION.items():
-            array = getattr(self, name)
+    def _set_motion(self, values: np.ndarray) -> None:
+        for array, columns in ((self.displacement, slice(0, 3)), (self.momentum, slice(3, 6))):
             host = np.array(self.backend.download(array))
-            host[:-1, :3] = state["motion"][:, columns]
+            host[:-1, :3] = values[:, columns]
             self.backend.assign(array, host)
+
+    def _host_history(self) -> np.ndarray:
+        return self.backend.download(self.history)[: len(self._damped)]
+
+    def _set_history(self, values: np.ndarray) -> None:
         if len(self._damped):
-            self.backend.assign(self.history, state["history"])
-        for axes, points in enumerate(self.layer_points, 1):
-            points.restore(self.backend, state[f"layer_points_{axes}"])
-        for name, filters, fluid in self._layer_sets():
-            self.tables.restore_layer_memory(filters, state[name], fluid)
-        for name, pairs in self._pair_sets():
-            pairs.restore(self.backend, state[name])
-        for name, carriers in self._carrier_sets():
-            self.tables.restore_relaxation(carriers, state[name])
-        if self._peaks is not None:
-            for name, columns in PEAKS.items():
-                self._peaks.restore(name, state["peaks"][:, columns])
+            self.backend.assign(self.history, values)
+
+    def _host_peaks(self) -> np.ndarray:
+        assert self._peaks is not None
+        return np.concatenate([self._peaks.downloaded(name).T for name in PEAKS], axis=1)
+
+    def _set_peaks(self, values: np.ndarray) -> None:
+        assert self._peaks is not None
+        for name, columns in PEAKS.items():
+            self._peaks.restore(name, values[:, columns])
