@@ -153,7 +153,7 @@ class PartWriter:
         writer.path, writer._order = path, _rising(points)
         try:
             writer._open()
-        except KeyError as error:
+        except files.DAMAGE as error:
             raise OutputError(f"{path}: is not a part of a lithowave snapshot file: {error}") from error
         writer.cut(count)
         return writer
@@ -500,8 +500,8 @@ class SnapshotWriter:
         writer.path = Path(path)
         try:
             writer._open()
-        except KeyError as error:
-            raise OutputError(f"{path}: is not a lithowave snapshot file: {error}") from error
+        except files.DAMAGE as error:
+            raise OutputError(f"{path}: is damaged or not a snapshot file of lithowave: {error}") from error
         if time is not None:
             latest = time + 1e-9 * max(1.0, abs(time))
             with files.writing(writer.path):
@@ -619,9 +619,9 @@ class Snapshots:
         self._file = files.open_file(self.path)
         try:
             self._read_head()
-        except KeyError as error:
+        except files.DAMAGE as error:
             self._file.close()
-            raise OutputError(f"{path}: is not a lithowave snapshot file: {error}") from error
+            raise OutputError(f"{path}: is damaged or not a snapshot file of lithowave: {error}") from error
 
     def _read_head(self) -> None:
         self.attributes = read_attributes(self._file)

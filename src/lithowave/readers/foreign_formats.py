@@ -95,7 +95,10 @@ def open_hdf5(path: Path) -> Iterator[h5py.File]:
     """
     require_heaps(path)
     with open_shared(path) as file:
-        refuse_references(file)
+        try:
+            refuse_references(file)
+        except (KeyError, RuntimeError, TypeError) as error:  # what h5py raises for damaged files
+            raise ValueError(f"it is damaged: {error}") from None
         yield file
 
 
