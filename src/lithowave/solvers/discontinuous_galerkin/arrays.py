@@ -38,9 +38,9 @@ PARTS = 16  # parts of tables that threads compute at the same time
 NONE = 1  # value of arrays of which a kind has none: kernels cannot be passed empty ones
 
 
-def real_type(plan: ClusteredPlan) -> np.dtype:
-    """Return the type of the floating-point values of a plan."""
-    return np.dtype(f"f{plan.value_bytes}")
+def real_type(plan: ClusteredPlan, backend: Backend | None = None) -> np.dtype:
+    """Return the type of the floating-point values of a run."""
+    return np.dtype(f"f{plan.value_bytes}") if backend is None else backend.dtype
 
 
 def field_arrays(order: int, real: np.dtype, layout: BlockLayout, blocks: int, trace_slots: int) -> ArrayTable:

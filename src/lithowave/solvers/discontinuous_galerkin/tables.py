@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lithowave.backends.loops import parts_in_order
-from lithowave.solvers.discontinuous_galerkin.arrays import TABLE_PART, arrange, field_arrays, kind_arrays, real_type
+from lithowave.solvers.discontinuous_galerkin.arrays import TABLE_PART, arrange, field_arrays, kind_arrays
 from lithowave.solvers.discontinuous_galerkin.materials import (
     FACE_NUMBERS,
     QUANTITIES,
@@ -65,9 +65,8 @@ class ElementTables:
         self.slots = self.links.slots
         # Elements that have neighbors on other ranks.
         self.outer = (plan.mesh.neighbors >= 4 * plan.element_count).any(axis=1)
-        self.fields = field_arrays(
-            plan.order, real_type(plan), layout, self.arrangement.block_count, self.links.slots
-        )  # fmt: skip
+        count = self.arrangement.block_count
+        self.fields = field_arrays(plan.order, backend.dtype, layout, count, self.links.slots)
         self.neighbor = self.fields.upload(backend, "neighbor", self.links.neighbor)
         self.second = self.fields.upload(backend, "second", self.links.second)
         self.cluster = self.fields.upload(backend, "cluster", self.arrangement.block_cluster)
@@ -100,7 +99,7 @@ class ElementTables:
         layout, backend = self.arrangement.layout, self.backend
         lanes, first, end = layout.lanes, groups[0].first, groups[-1].end
         kind = anisotropic, layer, mechanisms
-        table = kind_arrays(self.plan.order, real_type(self.plan), layout, kind, end - first)
+        table = kind_arrays(self.plan.order, backend.dtype, layout, kind, end - first)
         arrays = table.allocate(backend, "table", "memory")
 
         def pack(part: slice) -> tuple[slice, np.ndarray, np.ndarray]:

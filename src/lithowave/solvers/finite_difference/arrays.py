@@ -27,7 +27,8 @@ def grid_arrays(plan: GridPlan, backend: Backend | None = None) -> ArrayTable:
     The roles are those of `law.Field`; ``fraction``: codes of the fractions of mechanisms; ``layer``: memory variables
     of a layer; ``work``: intermediate values. backend : decides whether material is stored in codes; None: it is not.
     """
-    table, law, two_sets = ArrayTable(np.dtype(f"f{plan.value_bytes}")), plan.law_fields, plan.passes == "one"
+    real = np.dtype(f"f{plan.value_bytes}") if backend is None else backend.dtype
+    table, law, two_sets = ArrayTable(real), plan.law_fields, plan.passes == "one"
     field = partial(FieldEntry, halo=plan.halo, shift=column_shift(plan))
     one, every = plan.padded_shape(), plan.memory_shape()
     codes = plan.moduli == "compact" and backend is not None and backend.stores_codes

@@ -28,21 +28,21 @@ KEY = 8  # bytes of the key of a row in a checkpoint
 PACKED_PART = 8  # bytes of a value of moduli and maps while they are packed
 
 
-def real_type(plan: GroupedPlan) -> np.dtype:
-    """Return the type of the floating-point values of a plan."""
-    return np.dtype(f"f{plan.value_bytes}")
+def real_type(plan: GroupedPlan, backend: Backend | None = None) -> np.dtype:
+    """Return the type of the floating-point values of a run."""
+    return np.dtype(f"f{plan.value_bytes}") if backend is None else backend.dtype
 
 
 # ------------------------------------------------------------------------------------------------ points of a rank
 
 
-def point_arrays(plan: GroupedPlan) -> ArrayTable:
+def point_arrays(plan: GroupedPlan, backend: Backend | None = None) -> ArrayTable:
     """Return the arrays with values for the points of a rank.
 
     The roles are ``motion``; ``damping``: points of absorbing faces; ``coupling``: points on interfaces with fluids;
     ``layer``: points at which absorbing layers begin; ``exchange``: points that ranks share.
     """
-    table = ArrayTable(real_type(plan))
+    table = ArrayTable(real_type(plan, backend))
     for name in ("displacement", "momentum"):
         table.add(name, "motion", (plan.total_points + 1, COMPONENTS))
     damped = plan.damped_point_count

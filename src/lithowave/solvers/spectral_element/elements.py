@@ -10,7 +10,7 @@ import numpy as np
 
 from lithowave.mesh.numbering import largest_numbers
 from lithowave.mesh.partition import color_elements
-from lithowave.solvers.spectral_element.arrays import Members, group_arrays, group_members, real_type
+from lithowave.solvers.spectral_element.arrays import Members, group_arrays, group_members
 from lithowave.solvers.spectral_element.element_kinds import ElementKind
 from lithowave.solvers.spectral_element.element_layout import ElementLayout
 from lithowave.solvers.spectral_element.layers import dependence
@@ -219,7 +219,7 @@ class ElementTables:
         self._slots.append(slots.elements)
         places = np.empty(len(members), np.int64)
         places[own[own >= 0]] = np.flatnonzero(own >= 0)
-        table = group_arrays(plan.degree, real_type(plan), self.arrangement, backend.name, kind, len(own))
+        table = group_arrays(plan.degree, backend.dtype, self.arrangement, backend.name, kind, len(own))
         values = {
             "order": slots.order + first, "moduli": kernels.pack_moduli(moduli, own),
             "geometry": kernels.pack_maps(maps, in_maps, kind), "filters": self._filters(kind, members, own),

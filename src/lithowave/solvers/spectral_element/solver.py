@@ -84,7 +84,7 @@ class SpectralElementSolver(ElementSolver):
             self.tables = ElementTables(backend, self.kernels, plan)
         self.points = self.tables.points
         self.kept_rates: list[tuple[Array, Array, Array]] = []  # of the samples in fluids, see `samples`
-        self.arrays = point_arrays(plan)
+        self.arrays = point_arrays(plan, backend)
         self._allocate()
         with phase("absorbing faces"):
             self._prepare_damping()
