@@ -141,7 +141,7 @@ def test_a_run_agrees_with_that_on_the_cpu(tmp_path: Path, device: str, case: st
 @pytest.mark.parametrize("engine", ["copies by threads", "graphs"])
 def test_ways_to_run_agree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: str) -> None:
     """On the emulation: a device without a copy engine, and graphs replayed, also across blocks of amplitudes."""
-    long = {"duration": 2.0} if engine == "graphs" else {}
+    long = {"duration": 2.6} if engine == "graphs" else {}
     simulation = small(tmp_path, {**ALL, **long, "compute.backend": "cuda"})
     emulate(monkeypatch)
     run_simulation(simulation, tmp_path / "plain")

@@ -86,7 +86,7 @@ def test_moduli_at_points_and_of_layers_give_the_same_motion(tmp_path: Path, att
     assert [sum(kind.anisotropic for kind in one.plan.kinds[0]) for one in made] == [1, 1]
     assert made[0].plan.element_count == made[1].plan.element_count
     limits = [one.plan.schedule.limit for one in made]
-    assert limits[0] == pytest.approx(limits[1], rel=1e-6)
+    assert limits[0] == pytest.approx(limits[1], rel=5e-3)  # estimated for moduli at points
     for step in range(STEPS):
         for one in made:
             one.advance(step)
