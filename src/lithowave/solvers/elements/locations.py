@@ -498,20 +498,22 @@ def unit_ball() -> tuple[np.ndarray, np.ndarray]:
     return (radius[:, None, None] * directions).reshape(-1, 3), np.outer(radial, angular).ravel()
 
 
-def recorded_distances(experiment: Experiment, top: float, size: np.ndarray) -> np.ndarray:
+def recorded_distances(
+    experiment: Experiment, top: float, size: np.ndarray, unresolved: float = UNRESOLVED
+) -> np.ndarray:
     """Return the distance (sources,), m, of each source from receivers, and from the surface if peak motion is recorded
     there.
 
-    Receivers nearer than `UNRESOLVED` elements are omitted, since no record there is accurate.
+    Receivers nearer than `unresolved` elements are omitted, since no record there is accurate.
 
     Parameters
     ----------
     top : elevation of the surface, m, without topography.
-    size : of the elements at the sources (sources,), m.
+    size : of the elements at the sources (sources,), m. unresolved : in such sizes.
     """
     sources = experiment.acquisition.source_positions
     receivers = experiment.acquisition.receiver_positions
-    least, found = UNRESOLVED * size, np.full(len(sources), np.inf)
+    least, found = unresolved * size, np.full(len(sources), np.inf)
     for number, source in enumerate(sources if len(receivers) else []):
         distances = np.sqrt(((receivers - source) ** 2).sum(axis=1))
         found[number] = distances[distances >= least[number]].min(initial=np.inf)
