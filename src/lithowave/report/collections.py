@@ -16,9 +16,10 @@ from urllib.parse import quote
 
 import numpy as np
 
+from lithowave.compare.results import RunMisfits
 from lithowave.description.text import read_document
 from lithowave.figures import style
-from lithowave.figures.comparisons import ComparedRuns
+from lithowave.figures.comparisons import comparison_figure
 from lithowave.figures.style import chunk_of, domain_of
 from lithowave.globe_coordinates import ChunkMap
 from lithowave.output.seismograms import FILE_NAME as SEISMOGRAMS
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
 MAX_VALUES, MAX_RECEIVERS = 800_000, 90
 
 
-def report_comparison(comparison: ComparedRuns, path: str | Path) -> Path:
+def report_comparison(comparison: RunMisfits, path: str | Path) -> Path:
     """Write an HTML file about a comparison of two runs, and return its path.
 
     Raises
@@ -76,12 +77,12 @@ def report_comparison(comparison: ComparedRuns, path: str | Path) -> Path:
     ]  # fmt: skip
     page.add("Misfits", data_table(header, rows, "Misfits relative to the reference"))
     with TemporaryDirectory() as folder:
-        picture = comparison.figure(Path(folder) / "comparison.png")
+        picture = comparison_figure(comparison, Path(folder) / "comparison.png")
         page.add("Figure", media(picture, "Traces with the largest, median and smallest misfit, and all misfits."))
     return page.write(path)
 
 
-def _add_traces(page: Page, comparison: ComparedRuns) -> None:
+def _add_traces(page: Page, comparison: RunMisfits) -> None:
     """Add the plot of both traces at a receiver; the receiver with the largest misfit is first."""
     order = np.argsort(-comparison.relative_l2, kind="stable")
     room = int(np.clip(MAX_VALUES // (6 * len(comparison.time)), 1, MAX_RECEIVERS))
