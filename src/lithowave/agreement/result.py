@@ -30,6 +30,7 @@ from lithowave.agreement.planning import (
 from lithowave.compare.misfits import frequency_band, relative_l2, time_shift, wavelet_misfits, weak_receivers
 from lithowave.description.solver import METHODS
 from lithowave.errors import InputError
+from lithowave.labels import table_lines
 from lithowave.output.files import writing
 from lithowave.version import __version__
 
@@ -214,10 +215,7 @@ class Agreement:
         ]  # fmt: skip
 
     def __str__(self) -> str:
-        rows = self.table()
-        widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-        lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-        return "\n".join([*lines, *self.summary])
+        return "\n".join([*table_lines(self.table()), *self.summary])
 
 
 WEAKEST = 1.0e-3

@@ -20,6 +20,7 @@ from lithowave.description.receivers import Receiver
 from lithowave.description.solver import TARGETS, error_text
 from lithowave.description.sources import PointSource
 from lithowave.globe_coordinates import directions
+from lithowave.labels import first_names
 from lithowave.media.bounded_layers import BoundedLayers
 from lithowave.media.earth import EarthMedium
 from lithowave.media.gridded import GriddedMedium, PlacedMedium
@@ -191,10 +192,10 @@ def _exchanged(here: np.ndarray, there: np.ndarray, points: np.ndarray, itself: 
 
 
 def _warning(names: Sequence[str], longitude: float, latitude: float) -> str:
-    listed = ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
     return (
         f"receivers: {len(names)} are more than {FAR:g}° from the others or from the sources, and close to them with "
-        f"longitude and latitude exchanged: {listed} (the first at {place_text(longitude, latitude)}); {SWAP_QUESTION}"
+        f"longitude and latitude exchanged: {first_names(names)} (the first at {place_text(longitude, latitude)}); "
+        f"{SWAP_QUESTION}"
     )
 
 
@@ -251,7 +252,7 @@ def _points(experiment: Experiment) -> list[PointSource | Receiver]:
 def _entries(points: Sequence[PointSource | Receiver]) -> str:
     """Return the different entries of the description, without the line of a file."""
     names = list(dict.fromkeys(one.where.split(".")[0] for one in points))
-    return ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
+    return first_names(names)
 
 
 _MISSED = 2.0

@@ -31,11 +31,15 @@ COUNTED = {"finite_difference": "points", "spectral_element": "elements", "disco
 
 
 def read_simulation(
-    file: Path, changes: Sequence[str] | None, options: ReadEntries | None = None
-) -> tuple[Simulation, Entries]:
+    file: Path, changes: Sequence[str] | None, *, backend: str | None = None, precision: str | None = None,
+    threads: int | None = None, output: str | None = None,
+) -> tuple[Simulation, Entries]:  # fmt: skip
     """Return the simulation of a file, with entries replaced by ``--set`` and other options, and these entries."""
-    overrides = parse_overrides(changes or [])
-    overrides |= {key: value for key, value in (options or {}).items() if value is not None}
+    options = {
+        "compute.backend": backend, "compute.precision": precision, "compute.threads": threads,
+        "output.directory": output,
+    }  # fmt: skip
+    overrides = parse_overrides(changes or []) | {key: value for key, value in options.items() if value is not None}
     return Simulation.from_file(file, overrides), overrides
 
 

@@ -24,7 +24,7 @@ from lithowave.compare.misfits import FILTER_PERIODS, band_pass, correlation, di
 from lithowave.compare.results import DataMisfits, StationMisfits
 from lithowave.compare.runs import interpolate, resolved_frequency
 from lithowave.errors import InputError
-from lithowave.labels import shifted_time
+from lithowave.labels import first_names, shifted_time
 from lithowave.output.attributes import UNITS
 from lithowave.output.geometry import radial_direction
 from lithowave.output.observed import ObservedTrace, joined, nanoseconds, read_observed
@@ -112,9 +112,9 @@ def match_traces(
     known = set(zip(run.networks, run.stations, strict=True))
     unknown = sorted({f"{network}.{station}" for network, station in stations} - {".".join(pair) for pair in known})
     if missing:
-        notes.append(f"{len(missing)} receivers have no data: {some_names(missing)}.")
+        notes.append(f"{len(missing)} receivers have no data: {first_names(missing)}.")
     if unknown:
-        notes.append(f"{len(unknown)} stations of the data are not in the run: {some_names(unknown)}.")
+        notes.append(f"{len(unknown)} stations of the data are not in the run: {first_names(unknown)}.")
     return found, missing
 
 
@@ -133,11 +133,11 @@ def _usable(
         components.setdefault(code[-1:], []).append(code)
     others = sorted(code for letter, codes in components.items() if letter not in wanted for code in codes)
     if others:
-        notes.append(f"{name}: {some_names(others)} not used: the orientation is not {', '.join(wanted)}.")
+        notes.append(f"{name}: {_code_names(others)} not used: the orientation is not {', '.join(wanted)}.")
     for letter in wanted:
         codes = components.get(letter, [])
         if len(codes) > 1:
-            several = f"several channels for {letter}, {some_names(codes)}"
+            several = f"several channels for {letter}, {_code_names(codes)}"
             notes.append(f"{name}: {several}: none used; select with --channel.")
         elif codes:
             record = joined(channels[codes[0]])
@@ -166,8 +166,8 @@ def cut_trace(trace: ObservedTrace, settings: ComparisonSettings, margin: float)
     return first + low * trace.interval, trace.data[low:high]
 
 
-def some_names(names: Sequence[str]) -> str:
-    return ", ".join(name.lstrip(".") for name in names[:3]) + (", ..." if len(names) > 3 else "")
+def _code_names(codes: Sequence[str]) -> str:
+    return first_names([code.lstrip(".") for code in codes])
 
 
 SAMPLES_PER_PERIOD = 10.0
@@ -562,9 +562,8 @@ def _compared(
         raise InputError("the data", "no trace can be compared with the run", "", " ".join(notes))
     partial = [one for one in stations if one.window != (float(time[0]), float(time[-1]))]
     if partial:
-        listed = ", ".join(f"{one.name} from t = {one.window[0]:.6g} to {one.window[1]:.6g} s" for one in partial[:3])
-        more = ", ..." if len(partial) > 3 else ""
-        notes.append(f"{len(partial)} stations have data in a part of the window only: {listed}{more}.")
+        parts = [f"{one.name} from t = {one.window[0]:.6g} to {one.window[1]:.6g} s" for one in partial]
+        notes.append(f"{len(partial)} stations have data in a part of the window only: {first_names(parts)}.")
     intervals = {t.interval for _, traces in found for t in traces.values()} - {run.sampling_interval}
     if intervals:
         listed = ", ".join(f"{value:.6g}" for value in sorted(intervals)[:3])

@@ -31,6 +31,7 @@ from lithowave.compare.misfits import (
 from lithowave.compare.results import RunMisfits
 from lithowave.errors import InputError, LithowaveError, OutputError
 from lithowave.figures.style import read_description
+from lithowave.labels import first_names
 from lithowave.output.geometry import common_positions, epicenter, epicentral_distance
 from lithowave.output.run_folder import read_report
 from lithowave.output.seismograms import Seismograms, load_seismograms
@@ -245,7 +246,7 @@ def _weak_notes(names: list[str], weak: np.ndarray, misfits: np.ndarray) -> list
     if not indices.size:
         return []
     worst = indices[int(np.argmax(misfits[indices]))]
-    listed = _some([names[index] for index in indices])
+    listed = first_names([names[index] for index in indices])
     return [
         f"* {indices.size} of {len(names)} receivers move less than {WEAK:.0%} of the strongest, also in proportion to "
         f"their distances, as on a node of the radiation pattern: {listed}. Their relative misfits say little (largest "
@@ -269,7 +270,7 @@ def _common_names(run_a: Seismograms, run_b: Seismograms, where: str) -> list[st
             where,
             "the runs have no receiver in common",
             "receivers are matched by name",
-            f"the first run has {_some(run_a.names)}, the second {_some(run_b.names)}",
+            f"the first run has {first_names(run_a.names) or 'none'}, the second {first_names(run_b.names) or 'none'}",
         )
     return names
 
@@ -390,7 +391,3 @@ def _differences(
             f"{run_b.start_time} in the second."
         )
     return notes
-
-
-def _some(names: list[str]) -> str:
-    return ", ".join(names[:3]) + (", ..." if len(names) > 3 else "") if names else "none"

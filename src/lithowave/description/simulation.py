@@ -53,6 +53,7 @@ from lithowave.description.text import (
 from lithowave.description.units import PositiveDuration
 from lithowave.description.validation import find_problems, misplacement, refused, surface_heights
 from lithowave.errors import InputError
+from lithowave.labels import first_names
 from lithowave.process import no_collection
 from lithowave.readers.budget import DESCRIPTION_BYTES
 from lithowave.readers.gridded_model import GriddedModel
@@ -378,7 +379,7 @@ def _misplaced_receivers(simulation: Simulation, shots: list[Shot]) -> Iterator[
 
 
 
-_MOST_NAMES = 4
+_MAX_NAMES = 4
 
 
 def summary(simulation: Simulation) -> str:
@@ -389,7 +390,7 @@ def summary(simulation: Simulation) -> str:
     resolution = f"max_frequency {solver.max_frequency:g} Hz" if solver.max_frequency else ""
     resolution = resolution or (f"spacing {solver.spacing:g} m" if solver.spacing else "mesh from a file")
     names = simulation.acquisition.receiver_names
-    listed = f" ({', '.join(names[:_MOST_NAMES])}{', ...' if len(names) > _MOST_NAMES else ''})" if names else ""
+    listed = f" ({first_names(names, _MAX_NAMES)})" if names else ""
     shots = "" if simulation.survey is None else f", {len(simulation.survey.shot_list(domain))} shots"
     lines = [
         f"<Simulation {simulation.title!r}",

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 from lithowave.backends.cpu import processor_name
 from lithowave.errors import OVERWRITE, InputError, OutputError
+from lithowave.labels import first_names
 from lithowave.output.files import RunEntries, read_entries, writing
 from lithowave.version import __version__
 
@@ -246,7 +247,7 @@ def _taken(path: Path, names: list[str], how: str) -> InputError:
         hints.append("or remove them yourself")
     return InputError(
         "output.directory",
-        f"{path} {how} ({', '.join(names[:3])}{', ...' if len(names) > 3 else ''})",
+        f"{path} {how} ({first_names(names)})",
         "runs are not overwritten by default",
         ", ".join(hints),
     )

@@ -6,7 +6,6 @@ It also contains the seismograms for the interactive plots of a report, and the 
 from __future__ import annotations
 
 import json
-import math
 from base64 import b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,6 +21,7 @@ import numpy as np
 from lithowave.errors import MissingPackageError
 from lithowave.figures import style
 from lithowave.figures.traces import Layers, receiver_arrivals
+from lithowave.json_types import finite
 from lithowave.output.files import writing
 from lithowave.output.geometry import azimuth, component, distance_unit, epicentral_distance, offsets
 from lithowave.output.run_folder import now
@@ -129,20 +129,8 @@ def plotting_library() -> str:
 
 def script_json(value: object) -> str:
     """Return JSON for use inside a script element: no character of it can end the element; NaN becomes null."""
-    text = json.dumps(_finite(value), separators=(",", ":"), allow_nan=False)
+    text = json.dumps(finite(value), separators=(",", ":"), allow_nan=False)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
-
-
-def _finite(value: object) -> object:
-    if isinstance(value, Mapping):
-        return {str(name): _finite(entry) for name, entry in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_finite(entry) for entry in value]
-    if isinstance(value, np.ndarray):
-        return _finite(value.tolist())
-    if isinstance(value, (float, np.floating)):
-        return float(value) if math.isfinite(value) else None
-    return int(value) if isinstance(value, np.integer) else value
 
 
 def packed(values: np.ndarray) -> dict[str, str]:
