@@ -19,7 +19,6 @@ from lithowave.mesh.arrays import product
 from lithowave.mesh.numbering import CORNERS, EDGES, FACES, morton_order, number_edges, number_faces
 
 PART = 8192  # items that are processed at a time
-SIDES = ("x_min", "x_max", "y_min", "y_max", "z_min", "z_max")
 
 # A displacement: (dx, dy, dz), m, of arrays x, y, z, m.
 Displacement = Callable[[np.ndarray, np.ndarray, np.ndarray], Sequence[np.ndarray | float]]

@@ -10,8 +10,8 @@ import numpy as np
 
 from lithowave.backends.loops import exact_part, over_parts
 from lithowave.errors import InputError
+from lithowave.mesh.box_planes import Exterior
 from lithowave.mesh.numbering import count_first_touches, identify_sets, match_pairs, spread_bits
-from lithowave.mesh.surface_groups import Exterior
 
 # Local vertices of the four faces; face f is opposite to vertex 3 - f.
 TETRAHEDRON_FACES = np.array([[0, 1, 2], [0, 1, 3], [0, 2, 3], [1, 2, 3]], dtype=np.int64)

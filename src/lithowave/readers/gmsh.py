@@ -316,12 +316,11 @@ def _one_group(
 class CellBlock:
     """Cells of one kind: VTK name, IDs in the file (k,), nodes (k, n), and index (k,) of the group.
 
-    IDs are None if the file has none. Nodes are numbered from 0; -1 is a node that the file does not contain. Group 0
-    means no group.
+    Nodes are numbered from 0; -1 is a node that the file does not contain. Group 0 means no group.
     """
 
     kind: str
-    ids: np.ndarray | None
+    ids: np.ndarray
     nodes: np.ndarray
     tags: np.ndarray
 
