@@ -48,7 +48,7 @@ import numpy as np
 from lithowave.errors import InputError, MissingPackageError
 from lithowave.readers.array_files import DAMAGE
 from lithowave.readers.stations import ReceiverRecord, ReceiverTable
-from lithowave.readers.text import parse_number, read_lines
+from lithowave.readers.text import LineErrors, finite_number, located, read_lines
 
 if TYPE_CHECKING:
     from segyio import SegyFile
@@ -462,7 +462,6 @@ _COLUMNS = ("x", "y", "z", "longitude", "latitude", "depth", "name", "scale")
 _PLACES = (
     ("x", "y", "z"), ("x", "y"), ("x", "y", "depth"), ("longitude", "latitude"), ("longitude", "latitude", "depth"),
 )  # fmt: skip
-_MOST_PROBLEMS = 20
 
 
 @dataclass(frozen=True)
@@ -490,17 +489,14 @@ def read_shots(path: str | Path) -> list[ShotRecord]:
     if not rows:
         raise InputError(_SHOTS, "the file has no shot", f"expected columns from: {', '.join(_COLUMNS)}", file=path)
     (first_line, names), *rows = rows
-    columns = _columns([name.lower() for name in names], path, first_line)
+    with located(path, first_line):
+        columns = _columns([name.lower() for name in names])
     records: list[ShotRecord] = []
-    problems: list[InputError] = []
+    errors = LineErrors(path)
     for number, cells in rows:
-        try:
-            records.append(_record(columns, cells, path, number))
-        except InputError as error:
-            problems.append(error)
-    if problems:
-        first, *others = problems[:_MOST_PROBLEMS]
-        raise InputError(first.where, first.got, first.allowed, first.hint, file=path, line=first.line, others=others)
+        with errors.at(number):
+            records.append(_record(columns, cells))
+    errors.raise_any()
     if not records:
         raise InputError(_SHOTS, "the file has no shot", "a line for each follows that of the columns", file=path)
     return records
@@ -510,38 +506,32 @@ def _cells(line: str) -> list[str]:
     return [cell.strip() for cell in next(csv.reader([line], skipinitialspace=True))]
 
 
-def _columns(names: list[str], path: Path, line: int) -> list[str]:
+def _columns(names: list[str]) -> list[str]:
     unknown = [name for name in names if name not in _COLUMNS]
     twice = [name for name in names if names.count(name) > 1]
     if unknown or twice:
         got = f"{unknown[0]!r} is not a column" if unknown else f"the column {twice[0]!r} appears twice"
         allowed = f"the first line must name columns from: {', '.join(_COLUMNS)}"
-        raise InputError(_SHOTS, got, allowed, file=path, line=line)
+        raise InputError(_SHOTS, got, allowed)
     place = tuple(name for name in _COLUMNS if name in names and name not in ("name", "scale"))
     if place not in _PLACES:
         expected = "; ".join(", ".join(columns) for columns in _PLACES)
         got = f"the columns {', '.join(place)} do not define a position" if place else "no column defines a position"
-        raise InputError(_SHOTS, got, f"expected one of: {expected}", file=path, line=line)
+        raise InputError(_SHOTS, got, f"expected one of: {expected}")
     return names
 
 
-def _record(columns: list[str], cells: list[str], path: Path, line: int) -> ShotRecord:
+def _record(columns: list[str], cells: list[str]) -> ShotRecord:
     if len(cells) != len(columns):
-        got = f"the line has {len(cells)} columns, the first line {len(columns)}"
-        raise InputError(_SHOTS, got, file=path, line=line)
+        raise InputError(_SHOTS, f"the line has {len(cells)} columns, the first line {len(columns)}")
     texts = dict(zip(columns, cells, strict=True))
     name = texts.pop("name", "")
-    values: dict[str, float] = {}
-    for column, text in texts.items():
-        value = parse_number(text)
-        if value is None:
-            raise InputError(column, f"{text!r} is not a finite number", file=path, line=line)
-        values[column] = value
+    values = {column: finite_number(text, column) for column, text in texts.items()}
     scale = values.pop("scale", 1.0)
     if scale <= 0.0:
-        raise InputError("scale", f"{scale:.12g} is out of range", "must be greater than 0", file=path, line=line)
+        raise InputError("scale", f"{scale:.12g} is out of range", "must be greater than 0")
     if abs(values.get("latitude", 0.0)) > 90.0 or abs(values.get("longitude", 0.0)) > 360.0:
         allowed = "latitude is -90 to 90, longitude -360 to 360"
-        raise InputError(_SHOTS, "these are not degrees", allowed, file=path, line=line)
+        raise InputError(_SHOTS, "these are not degrees", allowed)
     place = tuple(values[name] for name in ("x", "y", "z", "longitude", "latitude") if name in values)
     return ShotRecord(name, place, "latitude" in values, values.get("depth", 0.0), scale)
