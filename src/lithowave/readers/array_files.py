@@ -24,6 +24,7 @@ import numpy as np
 from lithowave.errors import InputError
 from lithowave.readers.budget import ExpandedSize
 from lithowave.readers.foreign_formats import foreign_text, open_hdf5, read_dataset
+from lithowave.readers.text import with_file
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -154,20 +155,22 @@ def open_arrays(path: Path, what: str = "gridded model") -> Iterator[ArrayFile]:
         with path.open("rb") as file:
             head = file.read(8)
         with _opener(head, path, what)(path) as entries:
-            yield ArrayFile(name_dimensions(entries, path), entries.attributes, entries.groups)
+            yield ArrayFile(name_dimensions(entries), entries.attributes, entries.groups)
+    except InputError as error:
+        raise with_file(error, path) from None
     except DAMAGE as error:
         reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
         raise InputError(what, f"cannot be read: {reason}", hint="check that the file is complete", file=path) from None
 
 
-def name_dimensions(entries: Mapping[str, ArrayEntry], path: Path) -> Mapping[str, ArrayEntry]:
+def name_dimensions(entries: Mapping[str, ArrayEntry]) -> Mapping[str, ArrayEntry]:
     """Return the entries with the dimensions that the entry `AXES` names, if the file has such an entry."""
     named = entries.get(AXES)
     if named is None or named.dimensions:
         return entries
     texts = [_plain(text) for text in np.atleast_1d(named.load())]
     if not all(isinstance(text, str) for text in texts):
-        raise InputError(AXES, "does not hold text", 'expected names such as ["x", "y", "z"]', file=path)
+        raise InputError(AXES, "does not hold text", 'expected names such as ["x", "y", "z"]')
     dimensions = tuple(str(text) for text in texts)
     return {
         name: replace(entry, dimensions=dimensions) if len(entry.shape) > 1 and not entry.dimensions else entry
@@ -176,7 +179,7 @@ def name_dimensions(entries: Mapping[str, ArrayEntry], path: Path) -> Mapping[st
     }
 
 
-def dimension_names(entry: ArrayEntry, name: str, sizes: Mapping[str, int], path: Path) -> tuple[str, ...]:
+def dimension_names(entry: ArrayEntry, name: str, sizes: Mapping[str, int]) -> tuple[str, ...]:
     """Return the names of the dimensions of an array, in their order in the file.
 
     The file states them, or they follow from the shape if exactly one order of the axes has this shape.
@@ -194,17 +197,17 @@ def dimension_names(entry: ArrayEntry, name: str, sizes: Mapping[str, int], path
     if entry.dimensions:
         names = tuple(axis.lower() for axis in entry.dimensions)
         if sorted(names) != sorted(sizes):
-            raise InputError(name, f"has the axes {', '.join(names)}", f"expected {axes}", file=path)
+            raise InputError(name, f"has the axes {', '.join(names)}", f"expected {axes}")
         if entry.shape != (expected := tuple(sizes[axis] for axis in names)):
             allowed = f"expected {expected} for the axes {', '.join(names)}"
-            raise InputError(name, f"has the shape {entry.shape}", allowed, file=path)
+            raise InputError(name, f"has the shape {entry.shape}", allowed)
         return names
     orders = [order for order in permutations(sizes) if tuple(sizes[axis] for axis in order) == entry.shape]
     if not orders:
         allowed = f"expected {tuple(sizes.values())} for the axes {axes}, or these in another order"
-        raise InputError(name, f"has the shape {entry.shape}", allowed, file=path)
+        raise InputError(name, f"has the shape {entry.shape}", allowed)
     if len(orders) > 1:
-        raise _ambiguous_order(entry, name, sizes, path)
+        raise _ambiguous_order(entry, name, sizes)
     return orders[0]
 
 
@@ -237,7 +240,7 @@ def unused_names(entries: Mapping[str, ArrayEntry], used: Iterable[ArrayEntry]) 
     return tuple(name for name, entry in entries.items() if id(entry) not in identities)
 
 
-def _ambiguous_order(entry: ArrayEntry, name: str, sizes: Mapping[str, int], path: Path) -> InputError:
+def _ambiguous_order(entry: ArrayEntry, name: str, sizes: Mapping[str, int]) -> InputError:
     """Return the error for an array whose dimensions have no names and do not follow from its shape."""
     *others, last = [axis for axis in sizes if list(sizes.values()).count(sizes[axis]) > 1]
     example = str(list(sizes)).replace("'", '"')
@@ -248,7 +251,6 @@ def _ambiguous_order(entry: ArrayEntry, name: str, sizes: Mapping[str, int], pat
         "name the dimensions, or use different numbers of points",
         f"Add the entry {AXES} to the file, for example {AXES}={example} in numpy.savez for the order "
         f"[{', '.join(sizes)}]",
-        file=path,
     )
 
 

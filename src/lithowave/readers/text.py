@@ -61,10 +61,11 @@ def located(path: Path | None, line: int | None = None) -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        raise _located(error, path, line) from None
+        raise with_file(error, path, line) from None
 
 
-def _located(error: InputError, path: Path | None, line: int | None) -> InputError:
+def with_file(error: InputError, path: Path | None, line: int | None = None) -> InputError:
+    """Return the error with a file, and a line unless it is known, if it has no file."""
     return error if error.file is not None else error.located(path, error.line or line)
 
 
@@ -85,7 +86,7 @@ class LineErrors:
 
     def __exit__(self, kind: type | None, error: object, trace: object) -> bool:
         if isinstance(error, InputError):
-            self.errors.append(_located(error, self.path, self.line))
+            self.errors.append(with_file(error, self.path, self.line))
         return isinstance(error, InputError)
 
     def raise_any(self) -> None:
