@@ -75,14 +75,28 @@ def byte_order(path: Path) -> str:
 
 
 @contextmanager
-def open_segy(path: Path) -> Iterator[SegyFile]:
-    """Open a file for reading, without an assumption about its geometry; errors as those of segyio."""
+def open_segy(path: Path, what: str) -> Iterator[SegyFile]:
+    """Open a file for reading, without an assumption about its geometry.
+
+    what : the purpose of the file, for messages.
+
+    Raises
+    ------
+    InputError : the file is damaged. MissingPackageError : segyio is not installed.
+    """
+    if find_spec("segyio") is None:
+        raise MissingPackageError("segyio", "Reading SEG-Y", "formats")
     import segyio
 
-    with warnings.catch_warnings():  # segyio's remarks on unused headers
-        warnings.simplefilter("ignore")
-        with segyio.open(str(path), ignore_geometry=True, endian=byte_order(path)) as file:
-            yield file
+    try:
+        with warnings.catch_warnings():  # segyio's remarks on unused headers
+            warnings.simplefilter("ignore")
+            with segyio.open(str(path), ignore_geometry=True, endian=byte_order(path)) as file:
+                yield file
+    except (*DAMAGE, IndexError) as error:  # IndexError: a file without traces
+        reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+        hint = "check that the file is complete"
+        raise InputError(what, f"cannot be read as SEG-Y: {reason}", hint=hint, file=path) from None
 
 
 _GEOMETRY = "SEG-Y geometry"
@@ -157,7 +171,8 @@ def read_segy_geometry(path: str | Path) -> SegyGeometry:
         stamp = path.stat()
     except OSError as error:
         raise InputError(_GEOMETRY, f"cannot be read: {error.strerror or error}", file=path) from None
-    return _read(path, stamp.st_mtime_ns, stamp.st_size)
+    with located(path):
+        return _read(path, stamp.st_mtime_ns, stamp.st_size)
 
 
 @lru_cache(maxsize=4)
@@ -166,9 +181,9 @@ def _read(path: Path, changed: int, size: int) -> SegyGeometry:
     kept = ~np.isin(headers["TraceIdentificationCode"], list(_AUXILIARY))
     traces = np.flatnonzero(kept) + 1
     if not traces.size:
-        raise InputError(_GEOMETRY, "all traces are auxiliary", "codes 3 to 10 of bytes 29-30", file=path)
+        raise InputError(_GEOMETRY, "all traces are auxiliary", "codes 3 to 10 of bytes 29-30")
     headers = {name: values[kept].astype(float) for name, values in headers.items()}
-    unit = _coordinate_unit(headers["CoordinateUnits"], traces, path)
+    unit = _coordinate_unit(headers["CoordinateUnits"], traces)
     length = _METERS_PER_FOOT if system == _FEET else 1.0
     horizontal = {_LENGTH: length, _ARC_SECONDS: 1.0 / 3600.0, _DEGREES: 1.0}[unit]
     across = coordinate_factors(headers["SourceGroupScalar"]) * horizontal
@@ -243,27 +258,14 @@ def segy_shots(path: str | Path) -> tuple[list[SegyShot], SegyGeometry]:
 
 def _headers(path: Path) -> tuple[dict[str, np.ndarray], int]:
     """Return the entries of all trace headers, and the measurement system of the binary header."""
-    if find_spec("segyio") is None:
-        raise MissingPackageError("segyio", "Reading SEG-Y", "formats")
-    import segyio
+    with open_segy(path, _GEOMETRY) as file:
+        from segyio import BinField, TraceField
 
-    try:
-        with open_segy(path) as file:
-            names = {name: file.attributes(getattr(segyio.TraceField, name))[:] for name in _FIELDS}
-            return {name: np.asarray(values) for name, values in names.items()}, _system(file)
-    except (*DAMAGE, IndexError) as error:  # IndexError: a file without traces
-        reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
-        hint = "check that the file is complete"
-        raise InputError(_GEOMETRY, f"cannot be read as SEG-Y: {reason}", hint=hint, file=path) from None
+        names = {name: np.asarray(file.attributes(getattr(TraceField, name))[:]) for name in _FIELDS}
+        return names, int(file.bin[BinField.MeasurementSystem])
 
 
-def _system(file: SegyFile) -> int:
-    import segyio
-
-    return int(file.bin[segyio.BinField.MeasurementSystem])
-
-
-def _coordinate_unit(values: np.ndarray, traces: np.ndarray, path: Path) -> int:
+def _coordinate_unit(values: np.ndarray, traces: np.ndarray) -> int:
     """Return the unit of the coordinates of all traces; 0, which is not set, counts as length."""
     units = np.where(values == 0, _LENGTH, values).astype(int)
     wrong = np.flatnonzero(~np.isin(units, (_LENGTH, _ARC_SECONDS, _DEGREES)) | (units != units[0]))
@@ -272,7 +274,7 @@ def _coordinate_unit(values: np.ndarray, traces: np.ndarray, path: Path) -> int:
         if units[wrong[0]] in (_LENGTH, _ARC_SECONDS, _DEGREES):
             got += f", that of trace {traces[0]} is {units[0]}"
         allowed = "allowed: 1 (length), 2 (seconds of arc) or 3 (degrees), the same in all traces"
-        raise InputError(_GEOMETRY, got, allowed, file=path)
+        raise InputError(_GEOMETRY, got, allowed)
     return int(units[0])
 
 
@@ -317,13 +319,13 @@ def _missing(geometry: SegyGeometry, kind: str, bytes_: str) -> InputError:
 
 def _checked_notes(geometry: SegyGeometry, headers: dict[str, np.ndarray], auxiliary: int, system: int) -> list[str]:
     """Return notes on the geometry; refuse coordinates that are probably wrong."""
-    path, traces = geometry.path, geometry.traces
+    traces = geometry.traces
     notes = [f"{auxiliary} auxiliary traces were omitted"] if auxiliary else []
     unscaled = np.flatnonzero(headers["SourceGroupScalar"] == 0.0)
     if unscaled.size and not _confirmed(geometry):
         got = f"trace {traces[unscaled[0]]}: the scalar of coordinates (bytes 71-72) is 0"
         allowed = "0 means 1, which is accepted only if offsets (bytes 37-40) agree with the positions"
-        raise InputError(_GEOMETRY, got, allowed, "write the scalar, 1 or -100 for example", file=path)
+        raise InputError(_GEOMETRY, got, allowed, "write the scalar, 1 or -100 for example")
     given = geometry.offsets != 0.0
     wrong = np.flatnonzero(given & ~_offsets_agree(geometry))
     if wrong.size:
@@ -333,7 +335,7 @@ def _checked_notes(geometry: SegyGeometry, headers: dict[str, np.ndarray], auxil
         ratio = np.median(distances[given] / np.abs(geometry.offsets[given]))
         if not 0.5 < ratio < 2.0:
             hint = "check the scalar (bytes 71-72) and the unit (bytes 89-90) of the coordinates"
-            raise InputError(_GEOMETRY, f"trace {traces[index]}: {text}", "both must agree", hint, file=path)
+            raise InputError(_GEOMETRY, f"trace {traces[index]}: {text}", "both must agree", hint)
         count = f"{wrong.size} of {len(traces)} offsets"
         notes.append(f"{count} disagree with the positions: trace {traces[index]}, {text}")
     if system not in (1, _FEET):
@@ -424,23 +426,16 @@ def read_segy_section(path: str | Path) -> SegySection:
     MissingPackageError: segyio is not installed.
     """
     path = Path(path)
-    if find_spec("segyio") is None:
-        raise MissingPackageError("segyio", "Reading SEG-Y", "formats")
-    import segyio
+    with open_segy(path, "section") as file:
+        from segyio import BinField
+        from segyio import TraceField as Field
 
-    field = segyio.TraceField
-    try:
-        with open_segy(path) as file:
-            values = np.asarray(file.trace.raw[:], dtype=np.float32)
-            scalars, x, y = (
-                np.asarray(file.attributes(key)[:], dtype=np.float64)
-                for key in (field.SourceGroupScalar, field.CDP_X, field.CDP_Y)
-            )
-            interval = int(file.bin[segyio.BinField.Interval])
-    except (*DAMAGE, IndexError) as error:  # IndexError: a file without traces
-        reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
-        hint = "check that the file is complete"
-        raise InputError("section", f"cannot be read as SEG-Y: {reason}", hint=hint, file=path) from None
+        values = np.asarray(file.trace.raw[:], dtype=np.float32)
+        scalars, x, y = (
+            np.asarray(file.attributes(key)[:], dtype=np.float64)
+            for key in (Field.SourceGroupScalar, Field.CDP_X, Field.CDP_Y)
+        )
+        interval = int(file.bin[BinField.Interval])
     lacking = ~np.isfinite(values)
     if lacking.any():
         trace, sample = (int(index) for index in np.unravel_index(int(lacking.argmax()), values.shape))
