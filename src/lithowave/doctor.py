@@ -67,9 +67,7 @@ def run_diagnostics() -> Entries:
     ``transport`` (between devices), ``programs``, and ``problems``: sentences on what prevents runs on the CPU.
     """
     packages = {name: installed(name) for name in REQUIRED}
-    problems = [
-        f"the package {name} is missing: pip install {name}" for name, found in packages.items() if not found
-    ]
+    problems = [f"the package {name} is missing: pip install {name}" for name, found in packages.items() if not found]
     cpu, gpu = examine_processor(), examine_devices()
     problems += [cpu["error"]] if cpu["error"] else []
     if cpu["cache_folder"] and not cpu["cache_writable"]:
@@ -78,11 +76,7 @@ def run_diagnostics() -> Entries:
         )
     return {
         "lithowave": examine_lithowave() | {"backends": usable_backends(gpu)},
-        "python": {
-            "version": platform.python_version(),
-            "executable": sys.executable,
-            "system": platform.platform(),
-        },
+        "python": {"version": platform.python_version(), "executable": sys.executable, "system": platform.platform()},
         "packages": packages,
         "optional": {name: installed(name) for name in OPTIONAL},
         "cpu": cpu,
@@ -345,10 +339,7 @@ def diagnostics_lines(found: Entries) -> Iterator[tuple[str, str]]:
 
     own, python, cpu = found["lithowave"], found["python"], found["cpu"]
     commit = f", commit {own['commit'][:12]}" if own["commit"] else ""
-    yield (
-        "lithowave",
-        f"{own['version']}{commit}, in {own['folder']}; computes on: {', '.join(own['backends'])}",
-    )
+    yield ("lithowave", f"{own['version']}{commit}, in {own['folder']}; computes on: {', '.join(own['backends'])}")
     yield "Python", f"{python['version']}, {python['executable']}"
     yield "system", python["system"]
     yield "packages", ", ".join(f"{name} {text}" for name, text in found["packages"].items() if text)
@@ -363,10 +354,7 @@ def diagnostics_lines(found: Entries) -> Iterator[tuple[str, str]]:
     )
     if cpu["threading_layer"]:
         yield "Numba", f"compiles; {cpu['threads']} threads by {cpu['threading_layer']}"
-        yield (
-            "kernel cache",
-            f"{cpu['cache_folder']} ({'writable' if cpu['cache_writable'] else 'NOT writable'})",
-        )
+        yield ("kernel cache", f"{cpu['cache_folder']} ({'writable' if cpu['cache_writable'] else 'NOT writable'})")
     memory = found["memory"]
     yield "memory", f"{readable_size(memory['total_bytes'])}, {readable_size(memory['free_bytes'])} free"
     yield "disk", f"{readable_size(found['disk']['free_bytes'])} free in {found['disk']['folder']}"
@@ -400,11 +388,7 @@ def _transport_text(found: Entries) -> str:
     if not found["ways"]:
         return "no CUDA device: ranks communicate by MPI in main memory"
     count, ways = found["device_count"], found["ways"]
-    texts = {
-        "peer": "peer copies within a machine",
-        "nccl": f"NCCL {found['nccl']}",
-        "host": "main memory and MPI",
-    }
+    texts = {"peer": "peer copies within a machine", "nccl": f"NCCL {found['nccl']}", "host": "main memory and MPI"}
     order = ", else ".join(texts[way] for way in ways)
     missing = "" if found["nccl"] else "; CuPy has no NCCL"
     return (

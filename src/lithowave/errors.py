@@ -57,9 +57,7 @@ class InputError(LithowaveError):
 
     def located(self, file: str | Path | None, line: int | None) -> InputError:
         """Return the same error with file and line."""
-        return InputError(
-            self.where, self.got, self.allowed, self.hint, file=file, line=line, others=self.others
-        )
+        return InputError(self.where, self.got, self.allowed, self.hint, file=file, line=line, others=self.others)
 
     def _own_text(self) -> str:
         place = "" if self.file is None else f"{self.file}:{self.line}: " if self.line else f"{self.file}: "

@@ -278,9 +278,7 @@ def _base(
                 notes.append(f"{place}: {value} with {method}, which does not support the value of the file.")
 
 
-def _control(
-    base: Simulation, method: str, kind: str, changes: Entries | str, directory: Path
-) -> PlannedRun | str:
+def _control(base: Simulation, method: str, kind: str, changes: Entries | str, directory: Path) -> PlannedRun | str:
     """Return a control run, or the reason why it is not possible."""
     if isinstance(changes, str):
         return changes

@@ -212,9 +212,7 @@ def _resampled_pair(
 ) -> tuple[np.ndarray, np.ndarray, list[str]]:  # fmt: skip
     """Return the data (n, 3, n_samples) of both runs at common times; if the durations differ, tapered at the end, with
     a note on it."""
-    data_a, data_b = (
-        resample(run, rows, time, max_frequency) for run, rows in ((run_a, rows_a), (run_b, rows_b))
-    )
+    data_a, data_b = (resample(run, rows, time, max_frequency) for run, rows in ((run_a, rows_a), (run_b, rows_b)))
     if not _durations_differ(run_a, run_b):
         return data_a, data_b, []
     weights, length = end_taper(time, max_frequency)

@@ -43,9 +43,7 @@ def check_point_keys(
     if position is not None:
         extra = [*given, *([] if depth is None or "depth" in given else ["depth"])]
         if extra:
-            raise refusal(
-                f"position and {' and '.join(extra)} are both given", "give one of them", at=(extra[0],)
-            )
+            raise refusal(f"position and {' and '.join(extra)} are both given", "give one of them", at=(extra[0],))
     elif missing:
         expected = ", ".join(geographic)
         got = f"{' and '.join(missing)} missing" if given else "has no position"

@@ -173,9 +173,7 @@ class Section(DescriptionModel):
     @cached_property
     def model(self) -> GriddedModel:
         """The section as a gridded model in SI, with one point on the axis across it."""
-        sections = {
-            name: reading(read_segy_section, getattr(self, name), (name,)) for name in _FILES
-        }
+        sections = {name: reading(read_segy_section, getattr(self, name), (name,)) for name in _FILES}
         first = sections["vp"]
         along, z = self._line(first), self._depths(first)
         axes = {"x": np.zeros(1), "y": np.zeros(1), self.along: along}
@@ -684,10 +682,7 @@ class Material(DescriptionModel):
         points = _points(x, y, z)
         if spacing is None:
             return _arrays(self.medium.moduli(*points))
-        limits = (
-            -np.inf if z_floor is None else float(z_floor),
-            np.inf if z_ceiling is None else float(z_ceiling),
-        )
+        limits = (-np.inf if z_floor is None else float(z_floor), np.inf if z_ceiling is None else float(z_ceiling))
         return _arrays(self.medium.average_moduli(*points, float(spacing), limits))
 
     def extremes(self, domain: DomainExtent) -> dict[str, float]:

@@ -86,9 +86,7 @@ class Snapshots(DescriptionModel):
         if (self.plane is None) == (not self.volume):
             both = self.plane is not None
             raise refusal(
-                "a plane and volume: true are both given"
-                if both
-                else "nothing says where to take the snapshots",
+                "a plane and volume: true are both given" if both else "nothing says where to take the snapshots",
                 "give either plane: {z: 0} or volume: true",
             )
         if len(set(self.fields)) < len(self.fields):

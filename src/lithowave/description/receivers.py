@@ -65,9 +65,7 @@ def _code(value: object) -> object:
 def _counts(value: object) -> object:
     items = value.tolist() if hasattr(value, "tolist") else value
     if not isinstance(items, (list, tuple)) or len(items) != 2:
-        raise refusal(
-            f"{shown(items)} is not a pair of counts", "expected two whole numbers, one for each side"
-        )
+        raise refusal(f"{shown(items)} is not a pair of counts", "expected two whole numbers, one for each side")
     return items
 
 
@@ -255,9 +253,7 @@ class Receivers(DescriptionModel):
         ]
         if len(kinds) > 1 or (kinds and point_keys):
             both = (kinds + point_keys)[:2]
-            raise refusal(
-                f"{both[0]} and {both[1]} are both given", "an entry is a point, a line, a plane or a file"
-            )
+            raise refusal(f"{both[0]} and {both[1]} are both given", "an entry is a point, a line, a plane or a file")
         if self.file is not None:
             check_file_keys(self)
         else:
@@ -303,9 +299,7 @@ class Receivers(DescriptionModel):
                 Receiver(network, f"{grid.prefix}{number:0{width}d}", point, where)
                 for number, point in enumerate(points, start=1)
             ]
-        point = local_point(
-            domain, self.position, self.longitude or 0.0, self.latitude or 0.0, self.depth or 0.0
-        )
+        point = local_point(domain, self.position, self.longitude or 0.0, self.latitude or 0.0, self.depth or 0.0)
         geographic = self.position is None
         return [Receiver(network, self.name or "", point, where, location=self.location or "", geographic=geographic)]
 

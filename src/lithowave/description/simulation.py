@@ -189,9 +189,7 @@ SAMPLES_PER_PERIOD = 10
 
 def _schema_version(value: object) -> object:
     if not isinstance(value, (int, float)) or value != SCHEMA_VERSION or isinstance(value, bool):
-        raise refusal(
-            f"{shown(value)} is not a version that this lithowave reads", f"expected {SCHEMA_VERSION}"
-        )
+        raise refusal(f"{shown(value)} is not a version that this lithowave reads", f"expected {SCHEMA_VERSION}")
     return SCHEMA_VERSION
 
 
@@ -712,9 +710,7 @@ def _round_below(value: float) -> float:
     """Return the largest of 1, 2, 5 times a power of ten that does not exceed the value."""
     exponent = math.floor(math.log10(value))
     # Decimal text, so that a hundredth is the float nearest to 0.01.
-    steps = [
-        float(f"{digit}e{power}") for power in (exponent - 1, exponent, exponent + 1) for digit in (1, 2, 5)
-    ]
+    steps = [float(f"{digit}e{power}") for power in (exponent - 1, exponent, exponent + 1) for digit in (1, 2, 5)]
     return max(step for step in steps if step <= value * (1.0 + 1e-9))
 
 

@@ -318,9 +318,7 @@ class Solver(DescriptionModel):
     def _check_mesh(self) -> None:
         for key in ("spacing", "points_per_wavelength"):
             if getattr(self, key) is not None:
-                raise refusal(
-                    f"mesh and {key} are both given", "the mesh has its own sizes of elements", at=(key,)
-                )
+                raise refusal(f"mesh and {key} are both given", "the mesh has its own sizes of elements", at=(key,))
 
     def _check_level(self) -> None:
         """Refuse a level of accuracy beside other keys of the resolution, or without measurements; set its points."""
@@ -460,12 +458,8 @@ MEASURED: Mapping[str, Table] = {
         6: ((6, 0.0168), (9, 0.0073), (12, 0.0037)),
         8: ((5, 0.0296), (8, 0.0081), (12, 0.0037)),
     },
-    "spectral_element": {
-        4: ((5, 0.0155), (6, 0.0060), (7, 0.0040), (9, 0.0014), (11, 0.0005)),
-    },
-    "discontinuous_galerkin": {
-        5: ((4, 0.0196), (5, 0.0108), (6, 0.0075), (7, 0.0028)),
-    },
+    "spectral_element": {4: ((5, 0.0155), (6, 0.0060), (7, 0.0040), (9, 0.0014), (11, 0.0005))},
+    "discontinuous_galerkin": {5: ((4, 0.0196), (5, 0.0108), (6, 0.0075), (7, 0.0028))},
 }
 """(points per wavelength, relative error) by method and by order or degree, in ascending order of points."""
 

@@ -286,16 +286,12 @@ class Source(DescriptionModel):
     """
 
     name: str = Field(default="", description="A name for figures and messages; files contain their own names.")
-    position: Position | None = Field(
-        default=None, description="[x, y, z], m; z is negative below the surface."
-    )
+    position: Position | None = Field(default=None, description="[x, y, z], m; z is negative below the surface.")
     longitude: Longitude | None = Field(
         default=None, description="Instead of position, degrees East; requires domain.crs or domain.chunk."
     )
     latitude: Latitude | None = Field(default=None, description="Instead of position, degrees North.")
-    depth: Length | None = Field(
-        default=None, description="With longitude and latitude: depth below the surface, m."
-    )
+    depth: Length | None = Field(default=None, description="With longitude and latitude: depth below the surface, m.")
     depth_origin: Literal["surface", "sea_level"] | None = Field(
         default=None,
         description="Zero of depths, also of those in files: surface (default), which is the topography, the surface "
@@ -451,9 +447,7 @@ class Source(DescriptionModel):
             return _rounded_up(-first) if first < 0.0 else 0.0
         undelayed = (self._file_time_function(event, 0.0) for event in self.events_of_file())
         early = [
-            -function.support(ONSET_LIMIT)[0]
-            for function in undelayed
-            if function.onset_amplitude() > ONSET_LIMIT
+            -function.support(ONSET_LIMIT)[0] for function in undelayed if function.onset_amplitude() > ONSET_LIMIT
         ]
         return _rounded_up(max(early)) if early else 0.0
 
@@ -483,9 +477,7 @@ class Source(DescriptionModel):
             key = f"{where}.{self.event_key}"
             return [self._from_event(event, domain, key) for event in self.placed_events(domain)]
         assert self.time_function is not None
-        place = local_point(
-            domain, self.position, self.longitude or 0.0, self.latitude or 0.0, self.depth or 0.0
-        )
+        place = local_point(domain, self.position, self.longitude or 0.0, self.latitude or 0.0, self.depth or 0.0)
         if self.position is None and self.depth_origin == "sea_level":
             place = (*place[:2], 0.0 - (self.depth or 0.0))
         mechanism = self.moment_tensor or self.double_couple

@@ -255,9 +255,7 @@ class Shots(DescriptionModel):
         assert self.file is not None
         shots, geometry = reading(segy_shots, self.file)
         places = [shot.place for shot in shots]
-        geographic = is_geographic(
-            domain, places, geometry.geographic, geometry.unstated, self.coordinates, self.crs
-        )
+        geographic = is_geographic(domain, places, geometry.geographic, geometry.unstated, self.coordinates, self.crs)
         x, y = local_coordinates(domain, places, self.crs, geographic, False)
         heights = [shot.z for shot in shots]
         if self.at_surface:

@@ -324,9 +324,7 @@ def read_document(text: str, file: Path | None = None) -> Document:
         loader = _loader_of(text)
         node = loader.get_single_node()
         if node is None:
-            raise InputError(
-                "description", "is empty", "expected keys such as 'domain:' and 'material:'", file=file
-            )
+            raise InputError("description", "is empty", "expected keys such as 'domain:' and 'material:'", file=file)
         lines: dict[EntryPath, int] = {}
         _note_lines(node, (), lines, file, ())
         data = loader.construct_document(node)
@@ -421,9 +419,7 @@ def parse_path(text: str) -> EntryPath:
     """Return ``sources.0.position`` or ``sources[0].position`` as ``("sources", 0, "position")``."""
     steps = [step for step in re.split(r"[.\[\]]+", text.strip()) if step]
     if not steps:
-        raise InputError(
-            text or "set", "is not the name of an entry", "expected key=value, e.g. solver.order=8"
-        )
+        raise InputError(text or "set", "is not the name of an entry", "expected key=value, e.g. solver.order=8")
     return tuple(int(step) if step.isdigit() else step for step in steps)
 
 
@@ -519,9 +515,7 @@ def combined(problems: Sequence[InputError]) -> InputError:
     )
 
 
-def _misspelled_keys(
-    found: Sequence[ReadEntries], data: object, model: type[BaseModel]
-) -> Iterator[EntryPath]:
+def _misspelled_keys(found: Sequence[ReadEntries], data: object, model: type[BaseModel]) -> Iterator[EntryPath]:
     """Return the probable paths of unknown keys."""
     for details in found:
         if details["type"] == "extra_forbidden":
@@ -593,11 +587,7 @@ def _words(details: ReadEntries, path: EntryPath, model: type[BaseModel]) -> tup
     if kind.startswith("union_tag"):
         choices = _literal_choices(context.get("expected_tags", ""))
         given = context.get("tag", "")
-        return (
-            f"{shown(value)} is not understood",
-            f"expected one of: {', '.join(choices)}",
-            nearest(given, choices),
-        )
+        return (f"{shown(value)} is not understood", f"expected one of: {', '.join(choices)}", nearest(given, choices))
     if kind in _GROUP_ERRORS:
         keys = _keys_at(model, path)
         return (
@@ -659,9 +649,7 @@ def _keys_at(model: type[BaseModel], path: EntryPath) -> list[str]:
             if step in (name, entry.alias)
         ]
         candidates = [found for entry in fields for found in _models_in(entry.annotation)] or candidates
-    names = (
-        entry.alias or name for candidate in candidates for name, entry in candidate.model_fields.items()
-    )
+    names = (entry.alias or name for candidate in candidates for name, entry in candidate.model_fields.items())
     return list(dict.fromkeys(names))
 
 

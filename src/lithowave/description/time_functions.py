@@ -215,9 +215,7 @@ class SampledFunction(TimeFunctionShape):
             values, times = table.values, table.times
         if times is None:
             if self.interval is None:
-                raise refusal(
-                    "is missing", "a single column of samples needs the time between them", at=("interval",)
-                )
+                raise refusal("is missing", "a single column of samples needs the time between them", at=("interval",))
             times = self.interval * np.arange(values.size)
         elif self.interval is not None:
             raise refusal(
@@ -676,9 +674,7 @@ class TimeFunction(DescriptionModel):
                 return {name: value}
         if not isinstance(value, (dict, TimeFunction)):
             keys = ", ".join(cls.model_fields)
-            raise refusal(
-                f"{shown(value)} is not a time function", f"expected one key with its values, of: {keys}"
-            )
+            raise refusal(f"{shown(value)} is not a time function", f"expected one key with its values, of: {keys}")
         return value
 
     @model_validator(mode="after")

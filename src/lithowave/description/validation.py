@@ -327,9 +327,7 @@ def _receivers(experiment: Experiment) -> Iterator[Problem]:
                 )
 
 
-def _without_surface(
-    entry: Receivers, path: tuple[str | int, ...], faces: Mapping[str, str]
-) -> Iterator[Problem]:
+def _without_surface(entry: Receivers, path: tuple[str | int, ...], faces: Mapping[str, str]) -> Iterator[Problem]:
     if entry.on_surface and faces["z_max"] != "free":
         yield Problem(
             path,

@@ -544,9 +544,7 @@ def map_frame(
     return low[0] - margin, high[0] + margin, low[1] - margin, high[1] + margin
 
 
-def page_frame(
-    page: MapPage | None, bounds: tuple[float, float, float, float]
-) -> tuple[float, float, float, float]:
+def page_frame(page: MapPage | None, bounds: tuple[float, float, float, float]) -> tuple[float, float, float, float]:
     """Return (left, right, bottom, top) in km of a map of an area given by x and y in km."""
     if page is None:
         return bounds
@@ -612,9 +610,7 @@ def draw_stations(panel: Axes, seismograms: Seismograms, labels: bool = True) ->
     """Draw triangles at the receivers (km), with names if there is enough space."""
     places = seismograms.positions[:, :2] / 1000
     size = float(np.clip(900.0 / max(len(places), 1), 6.0, 52.0))
-    panel.scatter(
-        *places.T, marker="^", s=size, facecolor=style.PAPER, edgecolor=style.INK, linewidth=1.0, zorder=10
-    )
+    panel.scatter(*places.T, marker="^", s=size, facecolor=style.PAPER, edgecolor=style.INK, linewidth=1.0, zorder=10)
     if labels and 0 < len(places) <= MOST_LABELS:
         _label(panel, places, seismograms.stations)
 
@@ -701,9 +697,7 @@ def draw_sources(panel: Axes, sources: SourceTable, radius: float, stations: np.
             zorder=8,
             arrowprops={"arrowstyle": "-|>", "color": style.S_COLOR, "linewidth": 1.8},
         )
-    panel.scatter(
-        x, y, marker="*", s=190, color=style.S_COLOR, edgecolor=style.PAPER, linewidth=0.9, zorder=9
-    )
+    panel.scatter(x, y, marker="*", s=190, color=style.S_COLOR, edgecolor=style.PAPER, linewidth=0.9, zorder=9)
 
 
 def beachball_position(
@@ -720,9 +714,7 @@ def beachball_position(
     return float(centers[best, 0]), float(centers[best, 1])
 
 
-def _finish_axes(
-    panel: Axes, origin: tuple[float, float] | None, frame: tuple[float, float, float, float]
-) -> None:
+def _finish_axes(panel: Axes, origin: tuple[float, float] | None, frame: tuple[float, float, float, float]) -> None:
     panel.set_xlabel("x, East (km)")
     panel.set_ylabel("y, North (km)")
     panel.spines[["top", "right"]].set_visible(True)

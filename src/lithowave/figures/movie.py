@@ -118,17 +118,13 @@ def snapshot_files(run_folder: Path) -> list[Path]:
 def _first_snapshots(run_folder: Path) -> Path:
     files = snapshot_files(run_folder)
     if not files:
-        raise OutputError(
-            f"{run_folder}: holds no snapshots/*{FILE_SUFFIX}; ask for them by output.snapshots."
-        )
+        raise OutputError(f"{run_folder}: holds no snapshots/*{FILE_SUFFIX}; ask for them by output.snapshots.")
     return files[0]
 
 
 def _targets(path: Path) -> list[Path]:
     if path.suffix == ".mp4" and shutil.which("ffmpeg") is None:
-        raise OutputError(
-            f"{path}: an MP4 needs the program ffmpeg, which is not found; choose a name in .gif."
-        )
+        raise OutputError(f"{path}: an MP4 needs the program ffmpeg, which is not found; choose a name in .gif.")
     if path.suffix in (".gif", ".mp4"):
         return [path]
     endings = [".gif"] + ([".mp4"] if shutil.which("ffmpeg") else [])
@@ -361,9 +357,7 @@ def _write_gif(frames: _Frames, path: Path) -> None:
         indexed.append(picture)
     durations = [1000 // FRAMES_PER_SECOND] * len(indexed)
     durations[-1] = int(1000 * LAST_FRAME_SECONDS)
-    indexed[0].save(
-        path, save_all=True, append_images=indexed[1:], duration=durations, loop=0, optimize=False
-    )
+    indexed[0].save(path, save_all=True, append_images=indexed[1:], duration=durations, loop=0, optimize=False)
 
 
 def _palette(colors: Colormap) -> np.ndarray:

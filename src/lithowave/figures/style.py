@@ -266,9 +266,7 @@ def polarity(moment: Sequence[float]) -> tuple[np.ndarray, np.ndarray, np.ndarra
     Returns (x, y, amplitude), each (RINGS, SPOKES); x East and y North in the unit circle.
     """
     xx, yy, zz, xy, xz, yz = moment
-    radius, angle = np.meshgrid(
-        np.linspace(0.0, 1.0, RINGS), np.linspace(0.0, 2 * np.pi, SPOKES), indexing="ij"
-    )
+    radius, angle = np.meshgrid(np.linspace(0.0, 1.0, RINGS), np.linspace(0.0, 2 * np.pi, SPOKES), indexing="ij")
     incidence = 2.0 * np.arcsin(radius / np.sqrt(2.0))
     east, north = np.sin(incidence) * np.sin(angle), np.sin(incidence) * np.cos(angle)
     up = -np.cos(incidence)

@@ -95,14 +95,7 @@ def _draw_page(
         sharex=True,
         sharey=False,
         squeeze=False,
-        gridspec_kw={
-            "left": 0.105,
-            "right": 0.985,
-            "top": top,
-            "bottom": bottom,
-            "hspace": 0.1,
-            "wspace": 0.03,
-        },
+        gridspec_kw={"left": 0.105, "right": 0.985, "top": top, "bottom": bottom, "hspace": 0.1, "wspace": 0.03},
     )
     scale, length = distance_unit(seismograms)
     distance, direction = scale * offsets(seismograms)[0], azimuth(seismograms)
@@ -110,19 +103,13 @@ def _draw_page(
         scales = _scales({name: motion[index] for name, motion in motions.items()}, seismograms.units)
         for panel, (name, motion) in zip(row, motions.items(), strict=True):
             factor, unit, limit = scales[name]
-            _draw_trace(
-                panel, seismograms.time, motion[index] * factor, unit, f"{seismograms.names[index]}.{name}"
-            )
+            _draw_trace(panel, seismograms.time, motion[index] * factor, unit, f"{seismograms.names[index]}.{name}")
             panel.set_ylim(-limit, limit)
             for phase, times, color in arrivals:
                 _mark_arrival(panel, phase, times[index], color, first=panel is panels[0][0])
         where = f"{distance[index]:.1f}{' km' if length == 'km' else length}, {direction[index]:.0f}°"
-        row[0].text(
-            -0.03, 0.56, seismograms.names[index], transform=row[0].transAxes, ha="right", weight="bold"
-        )
-        row[0].text(
-            -0.03, 0.44, where, transform=row[0].transAxes, ha="right", va="top", size=7, color=style.MUTED
-        )
+        row[0].text(-0.03, 0.56, seismograms.names[index], transform=row[0].transAxes, ha="right", weight="bold")
+        row[0].text(-0.03, 0.44, where, transform=row[0].transAxes, ha="right", va="top", size=7, color=style.MUTED)
     for panel, name in zip(panels[0], motions, strict=True):
         panel.set_title(style.COMPONENT_NAMES[name])
     for panel in panels[-1]:
@@ -259,9 +246,7 @@ def record_section(
         return style.save(figure, path)
 
 
-def _scaled_traces(
-    seismograms: Seismograms, name: str, normalise: str, gain: float, clip: float | None
-) -> np.ndarray:
+def _scaled_traces(seismograms: Seismograms, name: str, normalise: str, gain: float, clip: float | None) -> np.ndarray:
     """Return the traces (n, n_samples) of one component as they are drawn; see `record_section`."""
     values = component(seismograms, name)
     traces = gain * normalised(values[:, None] if name == "P" else seismograms.data, values, normalise)

@@ -302,9 +302,7 @@ class ElasticProperties(DescriptionModel):
     be given: qs = qmu and 1/qp = (1 - L)/qkappa + L/qmu with L = 4/3 vs^2/vp^2.
     """
 
-    model_config = ConfigDict(
-        json_schema_extra={"anyOf": [{"required": ["vp", "vs"]}, {"required": ["stiffness"]}]}
-    )
+    model_config = ConfigDict(json_schema_extra={"anyOf": [{"required": ["vp", "vs"]}, {"required": ["stiffness"]}]})
 
     vp: PositiveSpeed | None = Field(default=None, description="P-wave velocity, m/s.")
     vs: NonNegativeSpeed | None = Field(
@@ -329,9 +327,7 @@ class ElasticProperties(DescriptionModel):
     qkappa: QualityFactor | None = Field(
         default=None, description="Instead of qp: quality factor of the bulk modulus; in a solid together with qmu."
     )
-    qmu: QualityFactor | None = Field(
-        default=None, description="Instead of qs: quality factor of the shear modulus."
-    )
+    qmu: QualityFactor | None = Field(default=None, description="Instead of qs: quality factor of the shear modulus.")
 
     @model_validator(mode="after")
     def _can_be(self) -> Self:
@@ -425,17 +421,13 @@ class ElasticProperties(DescriptionModel):
     def _only_given(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         derived = () if self.stiffness is None else ("vp", "vs")
         derived += () if self.qkappa is None else WAVES
-        return {
-            key: value for key, value in handler(self).items() if value is not None and key not in derived
-        }
+        return {key: value for key, value in handler(self).items() if value is not None and key not in derived}
 
     @property
     def is_anisotropic(self) -> bool:
         """True if a stiffness is given, or an anisotropy that is not all zero."""
         given = self.anisotropy
-        return self.stiffness is not None or (
-            given is not None and any((given.epsilon, given.delta, given.gamma))
-        )
+        return self.stiffness is not None or (given is not None and any((given.epsilon, given.delta, given.gamma)))
 
     @property
     def is_fluid(self) -> bool:
@@ -472,9 +464,7 @@ class ElasticProperties(DescriptionModel):
         if not self.is_anisotropic:
             return isotropic_stiffness(*lame_moduli(self.vp, self.vs, self.rho))  # type: ignore[type-var]
         given = self.anisotropy
-        return thomsen_stiffness(
-            self.vp, self.vs, self.rho, given.epsilon, given.delta, given.gamma, given.axis
-        )
+        return thomsen_stiffness(self.vp, self.vs, self.rho, given.epsilon, given.delta, given.gamma, given.axis)
 
     @cached_property
     def speed_range(self) -> tuple[float, float]:

@@ -239,9 +239,7 @@ def _on_product_grid(values: np.ndarray, cells: Sequence[Cell]) -> np.ndarray:
 
 def _product_order(points: Sequence[np.ndarray], dimensions: int) -> list[int] | None:
     """Return the order of x, y and z along the axes of the broadcast shape, if each has a separate axis; else None."""
-    varying = [
-        [dimensions - p.ndim + axis for axis, count in enumerate(p.shape) if count > 1] for p in points
-    ]
+    varying = [[dimensions - p.ndim + axis for axis, count in enumerate(p.shape) if count > 1] for p in points]
     used = [axis for axes in varying for axis in axes]
     if any(len(axes) > 1 for axes in varying) or len(set(used)) < len(used):
         return None

@@ -279,9 +279,7 @@ def element_measures(mesh: HexahedralMesh, degree: int) -> dict[str, np.ndarray]
 
 
 @exact_part
-def measure_elements(
-    columns, nodes, edges, angles, slopes, steps, squares, jacobian
-):  # pragma: no cover - compiled
+def measure_elements(columns, nodes, edges, angles, slopes, steps, squares, jacobian):  # pragma: no cover - compiled
     """Compute for each element of nodes (m, count) the squares of the shortest and the longest straight edge, of the
     largest |cosine| of the angles, that of the face angle that differs most from 90 degrees, and of the shortest step,
     squares (4, m), m2 and 1; and the smallest and the largest Jacobian, jacobian (2, m), m3.

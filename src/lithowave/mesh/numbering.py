@@ -23,9 +23,7 @@ CORNERS = np.array(
 
 # Local corners of the six faces: low and high side along i, j, k, in cyclic order: the first step along the lower, the
 # second along the higher of the two axes in the face.
-FACES = np.array(
-    [[0, 3, 7, 4], [1, 2, 6, 5], [0, 1, 5, 4], [3, 2, 6, 7], [0, 1, 2, 3], [4, 5, 6, 7]], dtype=np.int64
-)
+FACES = np.array([[0, 3, 7, 4], [1, 2, 6, 5], [0, 1, 5, 4], [3, 2, 6, 7], [0, 1, 2, 3], [4, 5, 6, 7]], dtype=np.int64)
 
 # Local ends of the twelve edges: four along i, four along j, four along k, each from its low to its high end.
 EDGES = np.array(

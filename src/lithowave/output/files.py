@@ -278,9 +278,7 @@ def replaced(path: Path) -> Iterator[Path]:
         with writing(path, "The previous file, if any, is unchanged"):
             yield temporary
             with open(temporary, "rb") as file:
-                os.fsync(
-                    file.fileno()
-                )  # otherwise a power failure may leave the name without content
+                os.fsync(file.fileno())  # otherwise a power failure may leave the name without content
             os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)

@@ -68,9 +68,7 @@ class RunFolder:
         """
         taken = existing_outputs(path)
         if taken and not overwrite:
-            raise _taken(
-                path, taken, "contains another run" if REPORT in taken else "contains files with these names"
-            )
+            raise _taken(path, taken, "contains another run" if REPORT in taken else "contains files with these names")
         if taken and REPORT not in taken:
             raise _taken(path, taken, "is not a run folder, but contains files that a run would replace")
         if path.exists() and not path.is_dir():

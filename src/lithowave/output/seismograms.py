@@ -153,9 +153,7 @@ class SeismogramWriter:
         if samples is not None:
             if samples > writer.samples_written:
                 writer.close()
-                raise OutputError(
-                    f"{path}: contains {writer.samples_written} samples; the restart requires {samples}."
-                )
+                raise OutputError(f"{path}: contains {writer.samples_written} samples; the restart requires {samples}.")
             with files.writing(writer.path):
                 writer._count(samples)
         if writer._finished:  # a run that failed after its time loop
@@ -495,9 +493,7 @@ def write_receivers(group: h5py.Group, receivers: Sequence[Receiver], origin: tu
     stations = [str(receiver.station) for receiver in receivers]
     locations = [str(getattr(receiver, "location", "")) for receiver in receivers]
     names = [receiver_name(*codes) for codes in zip(networks, stations, locations, strict=True)]
-    positions = np.array([receiver.position for receiver in receivers], dtype=float).reshape(
-        len(receivers), 3
-    )
+    positions = np.array([receiver.position for receiver in receivers], dtype=float).reshape(len(receivers), 3)
     for label, texts in (("network", networks), ("station", stations), ("location", locations), ("name", names)):
         _write_texts(group, label, texts)
     group.create_dataset("position", data=positions).attrs["units"] = "m"

@@ -439,9 +439,7 @@ class SnapshotWriter:
     ) -> None:
         for name in fields:
             if name not in FIELD_COMPONENTS:
-                raise InputError(
-                    "output.snapshots.fields", repr(name), f"one of {', '.join(FIELD_COMPONENTS)}"
-                )
+                raise InputError("output.snapshots.fields", repr(name), f"one of {', '.join(FIELD_COMPONENTS)}")
         if len(shape) != 3 or min(shape) < 1 or min(spacing) <= 0 or step_count < 1:
             raise ValueError("shape and step_count must be at least 1, spacing positive, shape of length 3")
         self.path = Path(path)

@@ -143,9 +143,7 @@ def check_names(receivers: Sequence[Receiver], formats: Sequence[str]) -> None:
     MissingPackageError : ObsPy or segyio, which writes a requested format, is not installed.
     """
     named = [name for name in formats if name in NAME_LIMITS]
-    problems = [
-        problem for name in named for receiver in receivers for problem in _name_problems(receiver, name)
-    ]
+    problems = [problem for name in named for receiver in receivers for problem in _name_problems(receiver, name)]
     if problems:
         first, others = problems[0], problems[1:]
         raise InputError(first.where, first.got, first.allowed, first.hint, others=others)
@@ -164,9 +162,7 @@ def _name_problems(receiver: Receiver, format_name: str) -> Iterator[InputError]
             got = f"{kind} {code!r} contains a character that is not a letter or digit"
         if got:
             allowed = f"allowed in {title}: at most {limit} ASCII letters or digits for a {kind}"
-            yield InputError(
-                receiver.where, got, allowed, f"change it, or omit {format_name} from output.formats"
-            )
+            yield InputError(receiver.where, got, allowed, f"change it, or omit {format_name} from output.formats")
 
 
 def _start_time(seismograms: SeismogramArrays) -> UTCDateTime:

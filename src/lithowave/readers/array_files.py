@@ -113,9 +113,7 @@ class ArrayEntry:
         values = stored.astype(np.float32 if stored.dtype == np.float32 else np.float64)
         scale, offset = self.attributes.get("scale_factor"), self.attributes.get("add_offset")
         if scale is not None or offset is not None:
-            values = values * float(1.0 if scale is None else scale) + float(
-                0.0 if offset is None else offset
-            )
+            values = values * float(1.0 if scale is None else scale) + float(0.0 if offset is None else offset)
         for name in ("_FillValue", "missing_value"):
             for mark in np.atleast_1d(self.attributes.get(name, [])):
                 values[stored == mark] = np.nan
@@ -313,10 +311,7 @@ def _is_bare_dimension(dataset: h5py.Dataset) -> bool:
 def _hdf5_dimensions(dataset: h5py.Dataset) -> tuple[str, ...] | None:
     if dataset.ndim == 1 and dataset.is_scale:
         return (dataset.name.rsplit("/", 1)[-1],)
-    names = [
-        dimension[0].name.rsplit("/", 1)[-1] if len(dimension) else dimension.label
-        for dimension in dataset.dims
-    ]
+    names = [dimension[0].name.rsplit("/", 1)[-1] if len(dimension) else dimension.label for dimension in dataset.dims]
     return tuple(names) if all(names) else None
 
 

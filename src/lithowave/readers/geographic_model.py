@@ -270,9 +270,7 @@ def _heights(entry: ArrayEntry, name: str, values: np.ndarray, attributes: ReadE
     units = stated_units(entry) or str(attributes.get("geospatial_vertical_units", "")).strip()
     if not units:
         hint = f'give {name} the attribute units = "km" or "m"'
-        raise InputError(
-            name, "has no units", "the unit of depth in models of the Earth may be m or km", hint
-        )
+        raise InputError(name, "has no units", "the unit of depth in models of the Earth may be m or km", hint)
     factor = si_factor(units, LENGTH)
     if factor is None:
         raise InputError(name, f"has the units {units!r}", "expected a length such as m or km")
@@ -300,14 +298,10 @@ def _points_down(entry: ArrayEntry, name: str, z: np.ndarray, attributes: ReadEn
         return True
     if name in ("elevation", "altitude", "height") or standard.startswith(("altitude", "height")):
         return False
-    raise InputError(
-        name, "does not state its positive direction", "expected the attribute positive = down or up"
-    )
+    raise InputError(name, "does not state its positive direction", "expected the attribute positive = down or up")
 
 
-def stated_extent(
-    attributes: ReadEntries, roles: Mapping[str, str], axes: Mapping[str, np.ndarray]
-) -> list[str]:
+def stated_extent(attributes: ReadEntries, roles: Mapping[str, str], axes: Mapping[str, np.ndarray]) -> list[str]:
     """Return notes on file attributes that state another extent than the axes."""
     notes = []
     for role, short in (("longitude", "lon"), ("latitude", "lat")):
@@ -391,9 +385,7 @@ def _model(entries: ArrayFile, path: Path) -> PerturbationModel:
     if missing := [role for role in AXIS_NAMES if role not in roles]:
         wanted = {"z": "a vertical axis such as depth"}.get(missing[0], f"an axis of {missing[0]}")
         raise InputError(next(iter(chosen.values())), f"has no {missing[0]}", f"expected {wanted}")
-    axes = {
-        roles[role]: read_geographic_axis(by_name, role, roles[role], entries.attributes) for role in AXIS_NAMES
-    }
+    axes = {roles[role]: read_geographic_axis(by_name, role, roles[role], entries.attributes) for role in AXIS_NAMES}
     flips = tuple(slice(None, None, -1 if axis[0] > axis[-1] else 1) for axis in axes.values())
     relative, absolute = {}, {}
     for name, label in chosen.items():

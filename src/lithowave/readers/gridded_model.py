@@ -203,9 +203,7 @@ def local_model(entries: Mapping[str, ArrayEntry], path: Path) -> GriddedModel:
     missing = [name for name in _PROPERTIES if name not in by_name]
     if missing:
         there = f"it has: {', '.join(entries) or 'nothing'}"
-        raise InputError(
-            missing[0], "the variable is missing", f"expected vp, vs and rho; {there}"
-        )
+        raise InputError(missing[0], "the variable is missing", f"expected vp, vs and rho; {there}")
     for name in _PROPERTIES:
         _require_dimensions(by_name[name], name)
     vertical = _vertical_axis(by_name)
@@ -243,9 +241,7 @@ def require_shear_quality(quality: Mapping[str, np.ndarray], vs: np.ndarray) -> 
 
 
 def _refuse_geographic(entries: Mapping[str, ArrayEntry]) -> None:
-    used = {
-        name.lower() for prop in _PROPERTIES if prop in entries for name in entries[prop].dimensions or ()
-    }
+    used = {name.lower() for prop in _PROPERTIES if prop in entries for name in entries[prop].dimensions or ()}
     degrees = {name for name in ("x", "y") if name in entries and "degree" in stated_units(entries[name]).lower()}
     named = _GEOGRAPHIC & (used or set(entries))
     for name in sorted(named | degrees):
@@ -278,9 +274,7 @@ def _vertical_axis(entries: Mapping[str, ArrayEntry]) -> str:
     found = [name for name in ("z", "depth") if name in names]
     if len(found) != 1:
         got = "has both z and depth" if found else "has no vertical axis"
-        raise InputError(
-            "vp", got, f"expected the axes x, y and one of z and depth; it has {', '.join(names)}"
-        )
+        raise InputError("vp", got, f"expected the axes x, y and one of z and depth; it has {', '.join(names)}")
     return found[0]
 
 
@@ -516,9 +510,7 @@ def _table(lines: list[str], start: int, names: list[str]) -> np.ndarray:
         try:
             rows.append([float(word) for word in words])
         except ValueError:
-            raise InputError(
-                "columns", f"{text[:60]!r} contains text", "expected numbers", line=number
-            ) from None
+            raise InputError("columns", f"{text[:60]!r} contains text", "expected numbers", line=number) from None
     if len(rows) < 8:
         raise InputError("points", f"the file has {len(rows)} points", "expected 8 or more")
     return np.array(rows)

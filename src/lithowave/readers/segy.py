@@ -215,9 +215,7 @@ def segy_receivers(path: str | Path) -> ReceiverTable:
         ReceiverRecord(
             "", name, "", (float(x), float(y)), f"{geometry.path.name}, trace {trace}", z=float(z), elevation=float(z)
         )
-        for name, (x, y, z), trace in zip(
-            _names(number), geometry.groups[first], geometry.traces[first], strict=True
-        )
+        for name, (x, y, z), trace in zip(_names(number), geometry.groups[first], geometry.traces[first], strict=True)
     )
     return ReceiverTable(records, geometry.geographic, notes=geometry.notes, unstated=geometry.unstated)
 

@@ -348,8 +348,7 @@ def read_hdf5_tables(path: Path) -> SrfTables:
         rates=_interleaved(samples, counts),
         offsets=offsets,
         planes=tuple(
-            plane_of(dict(zip(PLANE_FIELDS, row, strict=True)), f"PLANE[{index}]")
-            for index, row in enumerate(rows)
+            plane_of(dict(zip(PLANE_FIELDS, row, strict=True)), f"PLANE[{index}]") for index, row in enumerate(rows)
         ),
         locate=lambda field, subfault: (f"POINTS[{subfault}].{field}", None),
     )
@@ -366,9 +365,7 @@ def _version(file: h5py.File) -> str:
         raise InputError("VERSION", f"{text!r}", f"available: {' and '.join(POINT_FIELDS)}") from None
 
 
-def _table(
-    container: h5py.Group, key: str, names: tuple[str, ...], size: ExpandedSize
-) -> dict[str, np.ndarray]:
+def _table(container: h5py.Group, key: str, names: tuple[str, ...], size: ExpandedSize) -> dict[str, np.ndarray]:
     """Return the fields of a compound dataset or attribute."""
     if key not in container:
         raise InputError(key, "is missing", "expected a table with one element per subfault")

@@ -656,9 +656,7 @@ _UNITS = {
 }  # fmt: skip
 
 
-def read_stationxml(
-    path: str | Path, time: datetime | None = None, channels: Sequence[str] = ()
-) -> ReceiverTable:
+def read_stationxml(path: str | Path, time: datetime | None = None, channels: Sequence[str] = ()) -> ReceiverTable:
     """Read the receivers of a StationXML file, see `stations`.
 
     Parameters

@@ -147,9 +147,7 @@ def _old_grid(entries: ArrayFile, by_name: Mapping[str, ArrayEntry]) -> Grid:
     """Return the grid of the format of GMT 3."""
     counts = stored_values(by_name["dimension"], "dimension").astype(np.float64)
     if counts.shape != (2,) or (counts < 2).any() or (counts != counts.round()).any():
-        raise InputError(
-            "dimension", f"is {counts.tolist()}", "expected the numbers of points along x and y"
-        )
+        raise InputError("dimension", f"is {counts.tolist()}", "expected the numbers of points along x and y")
     nx, ny = (int(count) for count in counts)
     z = by_name["z"]
     if z.shape != (nx * ny,):
@@ -240,9 +238,7 @@ class Surface:
         pairs = zip((self.x, self.y), (x, y), strict=True)
         return all(bool(axis[0] <= low and axis[-1] >= high) for axis, (low, high) in pairs)
 
-    def is_in_degrees(
-        self, x: tuple[float, float], y: tuple[float, float], to_geographic: ToGeographic
-    ) -> bool:
+    def is_in_degrees(self, x: tuple[float, float], y: tuple[float, float], to_geographic: ToGeographic) -> bool:
         """True if axes without a unit cover the center of a rectangle, in degrees, but not the rectangle in m.
 
         x, y : ends of the rectangle in m.
@@ -271,9 +267,7 @@ class Surface:
 
     def range_in(self, x: tuple[float, float], y: tuple[float, float]) -> tuple[float, float]:
         """Return the lowest and highest elevation in a rectangle with these ends (m), on its rim and at file points."""
-        parts = tuple(
-            slice(*np.searchsorted(axis, ends, side="left")) for axis, ends in ((self.y, y), (self.x, x))
-        )
+        parts = tuple(slice(*np.searchsorted(axis, ends, side="left")) for axis, ends in ((self.y, y), (self.x, x)))
         along_x = np.unique(np.append(self.x[parts[1]], x))
         along_y = np.unique(np.append(self.y[parts[0]], y))[:, None]
         heights = [self.elevation[parts].ravel()]
@@ -297,9 +291,7 @@ class GeographicSurface(Surface):
     to_geographic: ToGeographic | None = None
     center: float = 0.0
 
-    def placed(
-        self, to_geographic: ToGeographic, x: tuple[float, float], y: tuple[float, float]
-    ) -> GeographicSurface:
+    def placed(self, to_geographic: ToGeographic, x: tuple[float, float], y: tuple[float, float]) -> GeographicSurface:
         """Return the surface for a rectangle of local coordinates with these ends, m.
 
         Raises
@@ -446,9 +438,7 @@ def read_surface(path: str | Path) -> Surface:
         for name in _NAMES:
             if name not in by_name:
                 there = f"it has: {', '.join(entries) or 'nothing'}"
-                raise InputError(
-                    name, "the variable is missing", f"expected x, y and elevation; {there}"
-                )
+                raise InputError(name, "the variable is missing", f"expected x, y and elevation; {there}")
         x, y = (_read_axis(by_name, name) for name in ("x", "y"))
         elevation = _read_elevation(by_name["elevation"], {"x": x, "y": y})
         unused = unused_names(entries, [by_name[name] for name in _NAMES])
@@ -472,9 +462,7 @@ def _read_elevation(entry: ArrayEntry, axes: Mapping[str, np.ndarray]) -> np.nda
     """Return elevations in meters of shape (ny, nx)."""
     dimensions = dimension_names(entry, "elevation", {name: axes[name].size for name in _SHAPE})
     if str(entry.attributes.get("positive", "up")).strip().lower() != "up":
-        raise InputError(
-            "elevation", f"has positive = {entry.attributes['positive']!r}", "heights are positive up"
-        )
+        raise InputError("elevation", f"has positive = {entry.attributes['positive']!r}", "heights are positive up")
     values = stored_values(entry, "elevation").astype(np.float64) * unit_factor(entry, "elevation", LENGTH)
     heights = values.transpose([dimensions.index(name) for name in _SHAPE])
     _require_complete(heights, axes)

@@ -265,9 +265,7 @@ def _sfile_block(
             got = f"has the shape {values.shape}, Cp has {shape}"
             raise InputError(f"{group}/{wanted[name]}", got, "all must be equal")
     if min(shape) < 2:
-        raise InputError(
-            f"{group}/Cp", f"has the shape {shape}", "expected two points or more along each axis"
-        )
+        raise InputError(f"{group}/Cp", f"has the shape {shape}", "expected two points or more along each axis")
     size = entries.groups.get(group, {}).get(_GRID_SIZE)
     spacing = (
         float(np.asarray(size).reshape(-1)[0]) if size is not None and np.asarray(size).dtype.kind in "fiu" else np.nan

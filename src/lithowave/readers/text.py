@@ -201,9 +201,7 @@ def si_factor(text: str, exponents: Exponents) -> float | None:
 
     A unit is a product of terms, each a name with an optional power; the term after ``/`` or ``per`` is inverted.
     """
-    normal = re.sub(
-        r"\bper\b", "/", text.replace("³", "3").replace("⁻", "-").replace("¹", "1").replace("**", "^")
-    )
+    normal = re.sub(r"\bper\b", "/", text.replace("³", "3").replace("⁻", "-").replace("¹", "1").replace("**", "^"))
     # A point or star between terms is a product; all other text between matches must be blank.
     normal = re.sub(r"[.·*()]", " ", normal)
     if re.sub(_TERM, "", normal).strip() or not normal.strip():

@@ -327,9 +327,7 @@ def common_scales(
     return scales
 
 
-def _arrivals(
-    seismograms: Seismograms, chosen: np.ndarray, layers: Layers | None, model: str | None
-) -> list[Entries]:
+def _arrivals(seismograms: Seismograms, chosen: np.ndarray, layers: Layers | None, model: str | None) -> list[Entries]:
     """Return the first P and S arrivals at the receivers."""
     phases = []
     for label, times, _ in receiver_arrivals(seismograms, layers, model, chosen):

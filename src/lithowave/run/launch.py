@@ -284,9 +284,7 @@ def _record_begin(context: RunContext, summary: Entries) -> None:
         folder.write_report(callbacks=[user.name for user in context.users])
 
 
-def _planned(
-    simulation: Simulation, ranks: Ranks, previous: ReadEntries | None = None
-) -> tuple[Backend, Plan]:
+def _planned(simulation: Simulation, ranks: Ranks, previous: ReadEntries | None = None) -> tuple[Backend, Plan]:
     """Return the device of this rank and its plan, if the run fits into the memory.
 
     previous : the plan from the report of the resumed run.
@@ -497,9 +495,7 @@ def device_text(facts: Entries) -> str:
 
 
 @contextmanager
-def _ending(
-    context: RunContext, clock: Clock, stopwatch: Stopwatch, callbacks: list[Callback]
-) -> Iterator[None]:
+def _ending(context: RunContext, clock: Clock, stopwatch: Stopwatch, callbacks: list[Callback]) -> Iterator[None]:
     """Close the callbacks and record the end of the run in run.json, in every case.
 
     An instability ends all ranks: rank 0 records it, and no rank ends before its files are closed.
@@ -573,9 +569,7 @@ def _write_waveforms(simulation: Simulation, folder: RunFolder) -> None:
             WAVEFORM_WRITERS[name](seismograms, folder.path / name, **more)
 
 
-def _sorted_overrides(
-    simulation: Simulation, overrides: Entries, output: str | Path | None
-) -> Entries:
+def _sorted_overrides(simulation: Simulation, overrides: Entries, output: str | Path | None) -> Entries:
     """Return keyword arguments as dotted keys of `compute` or `output`."""
     sorted_keys: Entries = {} if output is None else {"output.directory": str(output)}
     for name, value in overrides.items():

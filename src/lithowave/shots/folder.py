@@ -75,10 +75,7 @@ class SurveyFolder:
         path = Path(simulation.output.directory or "")
         _refuse_run(path)
         description = _description(simulation)
-        wanted = {
-            "fingerprint": survey_fingerprint(description),
-            "inputs": input_hashes(simulation.input_files()),
-        }
+        wanted = {"fingerprint": survey_fingerprint(description), "inputs": input_hashes(simulation.input_files())}
         if (path / INDEX).exists() and not overwrite:
             folder = cls.open(path)
             folder._require_same(wanted)
