@@ -6,7 +6,6 @@ Station files are STATIONS, CSV tables, StationXML, FDSN text and SEG-Y. An inve
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -26,12 +25,14 @@ from lithowave.description.coordinates import (
     check_point_keys,
     convergences,
     local_point,
+    require_origin,
     to_local,
 )
 from lithowave.description.domain import Domain
+from lithowave.description.grids import Counts, PairCount, PointGrid, PointPlane
 from lithowave.description.outputs import _OneOrMany
 from lithowave.description.text import refusal, shown
-from lithowave.description.units import Latitude, Length, Longitude, PositionOnSurface, WholeNumber
+from lithowave.description.units import Latitude, Length, Longitude, PositionOnSurface
 from lithowave.errors import InputError, issue_warning
 from lithowave.labels import receiver_name
 from lithowave.readers.segy import segy_receivers
@@ -62,18 +63,10 @@ def _code(value: object) -> object:
     return value
 
 
-def _counts(value: object) -> object:
-    items = value.tolist() if hasattr(value, "tolist") else value
-    if not isinstance(items, (list, tuple)) or len(items) != 2:
-        raise refusal(f"{shown(items)} is not a pair of counts", "expected two whole numbers, one for each side")
-    return items
-
-
 Code = Annotated[str, BeforeValidator(_code)]
-PairCount = Annotated[int, WholeNumber(ge=2)]
 
 
-class ReceiverLine(DescriptionModel):
+class ReceiverLine(PointGrid):
     """Equally spaced receivers from ``start`` to ``end``, both included; numbered from 1."""
 
     prefix: Code = Field(description="Names consist of the prefix and a number: L001, L002 ...")
@@ -85,23 +78,16 @@ class ReceiverLine(DescriptionModel):
 
     @model_validator(mode="after")
     def _has_length(self) -> Self:
-        _check_alike(self.start, self.end)
-        if self.start == self.end:
-            raise refusal("the line ends where it starts", "start and end must differ", at=("end",))
+        self._check_ends()
         return self
-
-    @property
-    def on_surface(self) -> bool:
-        """True if the receivers stand on the surface."""
-        return len(self.start) == 2
 
     def points(self) -> Iterator[Point]:
         """Return the positions, from the start; z is 0 for positions on the surface."""
         for index in range(self.count):
-            yield _between(_with_height(self.start), _with_height(self.end), (index / (self.count - 1),) * 3)
+            yield _with_height(self._between(*[index / (self.count - 1)] * len(self.start)))
 
 
-class ReceiverPlane(DescriptionModel):
+class ReceiverPlane(PointPlane):
     """A grid of receivers on a plane normal to an axis; ``start`` and ``end`` are opposite corners.
 
     The corners have one equal coordinate. ``counts`` are the numbers of receivers along the other two axes, in the
@@ -111,68 +97,21 @@ class ReceiverPlane(DescriptionModel):
     prefix: Code = Field(description="Names consist of the prefix and a number: P001, P002 ...")
     start: PositionOnSurface = Field(description="One corner [x, y, z], m; or [x, y]: all receivers on the surface.")
     end: PositionOnSurface = Field(description="The opposite corner, like start, with exactly one equal coordinate.")
-    counts: Annotated[tuple[PairCount, PairCount], BeforeValidator(_counts)] = Field(
-        description="Numbers of receivers along the two sides, in the order x, y, z."
-    )
+    counts: Counts = Field(description="Numbers of receivers along the two sides, in the order x, y, z.")
 
     @model_validator(mode="after")
     def _is_plane(self) -> Self:
-        _check_alike(self.start, self.end)
-        ends = (_with_height(self.start), _with_height(self.end))
-        same = [axis for axis, low, high in zip("xyz", *ends, strict=True) if low == high]
-        if len(same) != 1:
-            got = (
-                f"start and end agree in {' and '.join(same)}"
-                if same
-                else "start and end agree in no coordinate"
-            )
-            raise refusal(
-                got, "opposite corners of a plane normal to an axis agree in exactly one of x, y and z"
-            )
+        self._check_corners()
         return self
-
-    @property
-    def count(self) -> int:
-        """Number of receivers."""
-        return self.counts[0] * self.counts[1]
-
-    @property
-    def on_surface(self) -> bool:
-        """True if the receivers stand on the surface."""
-        return len(self.start) == 2
 
     def points(self) -> Iterator[Point]:
         """Return the positions, the first side fastest; z is 0 for positions on the surface."""
-        start, end = _with_height(self.start), _with_height(self.end)
-        first, second = (index for index in range(3) if start[index] != end[index])
-        for j, i in itertools.product(range(self.counts[1]), range(self.counts[0])):
-            fractions = [0.0, 0.0, 0.0]
-            fractions[first] = i / (self.counts[0] - 1)
-            fractions[second] = j / (self.counts[1] - 1)
-            yield _between(start, end, tuple(fractions))
-
-
-def _check_alike(start: tuple[float, ...], end: tuple[float, ...]) -> None:
-    if len(start) != len(end):
-        raise refusal(
-            f"start has {len(start)} numbers and end {len(end)}",
-            "both are [x, y, z], or both [x, y] for receivers on the surface",
-            at=("end",),
-        )
+        return map(_with_height, super().points())
 
 
 def _with_height(point: tuple[float, ...]) -> Point:
     x, y, *z = point
     return (x, y, z[0] if z else 0.0)
-
-
-def _between(start: Point, end: Point, fractions: tuple[float, ...]) -> Point:
-    """Return the point at a fraction of the distance between two points; the ends are exact."""
-    x, y, z = (
-        low if fraction == 0.0 else high if fraction == 1.0 else low + fraction * (high - low)
-        for low, high, fraction in zip(start, end, fractions, strict=True)
-    )
-    return (x, y, z)
 
 
 def _on_surface(domain: Domain, points: Iterator[Point]) -> Iterator[Point]:
@@ -539,12 +478,7 @@ def local_coordinates(
         return to_local(domain, system, first, second, geographic, native, anywhere)
     if not geographic:
         return first, second
-    if not domain.is_geographic:
-        raise refusal(
-            "a file with longitudes and latitudes needs the origin domain.crs, which is not given",
-            "expected in domain: crs: {longitude: ..., latitude: ...}",
-            at=at,
-        )
+    require_origin(domain, "a file with longitudes and latitudes needs", at)
     x, y = (domain.to_local_grid if anywhere else domain.to_local)(first, second)
     return np.asarray(x), np.asarray(y)
 
@@ -563,13 +497,9 @@ def _stations_table(entry: Receivers, domain: Domain) -> ReceiverTable:
             f"{_swapped(domain, beyond[0].first, beyond[0].second)}for y and x in m set coordinates: cartesian",
             at=("file",),
         )
-    if kind == "geographic" and not domain.is_geographic:
-        raise refusal(
-            "a file with latitudes and longitudes needs the origin domain.crs, which is not given",
-            "expected in domain: crs: {longitude: ..., latitude: ...}",
-            "for y and x in m set coordinates: cartesian",
-            at=("file",),
-        )
+    if kind == "geographic":
+        hint = "for y and x in m set coordinates: cartesian"
+        require_origin(domain, "a file with latitudes and longitudes needs", ("file",), hint)
     records = tuple(
         ReceiverRecord(
             one.network, one.name, "", (one.second, one.first), place_of(path, one.line_number),

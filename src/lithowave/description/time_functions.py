@@ -80,6 +80,10 @@ class TimeFunctionShape(DescriptionModel):
             self._settle(delay=self._default_delay())
         return self
 
+    @model_serializer(mode="wrap")
+    def _only_given(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return {key: value for key, value in handler(self).items() if value is not None}
+
     def _default_delay(self) -> float:
         """Return the default delay."""
         return 0.0
@@ -202,10 +206,6 @@ class SampledFunction(TimeFunctionShape):
             raise refusal("all samples are zero", at=("file",) if self.file else ("values",))
         return self
 
-    @model_serializer(mode="wrap")
-    def _without_unset(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return {key: value for key, value in handler(self).items() if value is not None}
-
     @cached_property
     def _spline(self) -> NaturalSpline:
         """The spline in times that count from ``delay``."""
@@ -296,10 +296,6 @@ class _RateOrMoment(TimeFunctionShape):
 
     if TYPE_CHECKING:  # declared by each shape, after its other keys
         quantity: Literal["moment"] | None
-
-    @model_serializer(mode="wrap")
-    def _without_unset(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return {key: value for key, value in handler(self).items() if key != "quantity" or value is not None}
 
     @property
     def is_moment(self) -> bool:
@@ -499,10 +495,6 @@ class Brune(TimeFunctionShape):
             got = "has both corner_frequency and rise_time" if self.rise_time else "has no time scale"
             raise refusal(got, "give one of corner_frequency and rise_time = 1 / (2π corner_frequency)")
         return self
-
-    @model_serializer(mode="wrap")
-    def _without_unset(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return {key: value for key, value in handler(self).items() if value is not None}
 
     @property
     def angular_frequency(self) -> float:
