@@ -35,7 +35,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -253,6 +253,44 @@ class ContiguousDataset:
 def _write_array(descriptor: int, values: np.ndarray, position: int) -> None:
     if values.size:
         write_fully(descriptor, memoryview(values.reshape(-1)).cast("B"), position)
+
+
+class DatasetWriter:
+    """The base class of writers of contiguous data sets to an open file; what they have written remains readable.
+
+    path : the file.
+    """
+
+    path: Path
+    _descriptor: int | None
+
+    def _open_for_writing(self) -> None:
+        with writing(self.path):
+            self._descriptor = os.open(self.path, os.O_RDWR)
+
+    def sync(self) -> None:
+        """Wait until the written data are on the disk; required before a checkpoint that relies on them.
+
+        Raises
+        ------
+        OutputError : the data cannot be written (network file systems report a full disk only now).
+        """
+        if self._descriptor is not None:
+            with writing(self.path):
+                os.fsync(self._descriptor)
+
+    def close(self) -> None:
+        """Close the file, if it is open."""
+        descriptor, self._descriptor = self._descriptor, None
+        if descriptor is not None:
+            with writing(self.path):
+                os.close(descriptor)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
 
 def sync_folder(folder: Path) -> None:

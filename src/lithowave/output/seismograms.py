@@ -21,7 +21,6 @@ Only the first ``samples_written`` samples have been computed; the rest of the a
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -64,7 +63,7 @@ _AXES = {"geographic", "convergence"}
 QUANTITIES = ("displacement", "velocity", "acceleration")
 
 
-class SeismogramWriter:
+class SeismogramWriter(files.DatasetWriter):
     """Writer of the samples of all receivers to one HDF5 file, which is readable after every block.
 
     Parameters
@@ -131,8 +130,7 @@ class SeismogramWriter:
             self.sample_count = int(file.attrs["sample_count"])
             self.sampling_interval = float(file.attrs["sampling_interval"])
             self._finished = bool(file.attrs.get("complete", False))
-        with files.writing(self.path):
-            self._descriptor: int | None = os.open(self.path, os.O_RDWR)
+        self._open_for_writing()
 
     @classmethod
     def resume(cls, path: str | Path, samples: int | None = None, room: int | None = None) -> SeismogramWriter:
@@ -213,30 +211,6 @@ class SeismogramWriter:
         if self.samples_written < self.sample_count:
             resize_seismograms(self.path, self.samples_written, self.samples_written)
             self.sample_count = self.samples_written
-
-    def sync(self) -> None:
-        """Wait until the written data are on the disk; required before a checkpoint that relies on them.
-
-        Raises
-        ------
-        OutputError : the data cannot be written (network file systems report a full disk only now).
-        """
-        if self._descriptor is not None:
-            with files.writing(self.path):
-                os.fsync(self._descriptor)
-
-    def close(self) -> None:
-        """Close the file, if it is open; what is written remains readable."""
-        descriptor, self._descriptor = self._descriptor, None
-        if descriptor is not None:
-            with files.writing(self.path):
-                os.close(descriptor)
-
-    def __enter__(self) -> SeismogramWriter:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 class Seismograms(SeismogramArrays):

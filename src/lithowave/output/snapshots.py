@@ -94,7 +94,7 @@ def parts_folder(path: Path) -> Path:
     return path.with_suffix(PARTS_SUFFIX)
 
 
-class PartWriter:
+class PartWriter(files.DatasetWriter):
     """Writer of the points of one rank at successive times.
 
     Parameters
@@ -137,8 +137,7 @@ class PartWriter:
             names = ("points", "written", "times", *(f"fields/{name}" for name in self._fields))
             self._pieces = {name: files.ContiguousDataset.of(file[name]) for name in names}
             self.written = int(file["written"][()])
-        with files.writing(self.path):
-            self._descriptor: int | None = os.open(self.path, os.O_RDWR)
+        self._open_for_writing()
         self._new = False
 
     @classmethod
@@ -209,20 +208,11 @@ class PartWriter:
         ------
         OutputError : the data cannot be written.
         """
-        if self._descriptor is not None:
-            with files.writing(self.path):
-                os.fsync(self._descriptor)
-            if self._new:
-                for folder in list(self.path.parents)[:4]:
-                    files.sync_folder(folder)
-                self._new = False
-
-    def close(self) -> None:
-        """Close the file, if it is open."""
-        descriptor, self._descriptor = self._descriptor, None
-        if descriptor is not None:
-            with files.writing(self.path):
-                os.close(descriptor)
+        super().sync()
+        if self._descriptor is not None and self._new:
+            for folder in list(self.path.parents)[:4]:
+                files.sync_folder(folder)
+            self._new = False
 
 
 class PartReader:
@@ -405,7 +395,7 @@ def require_joined(paths: Sequence[Path]) -> None:
 FILE_SUFFIX = ".vtkhdf"
 
 
-class SnapshotWriter:
+class SnapshotWriter(files.DatasetWriter):
     """Writer of fields on a regular grid at successive times.
 
     Parameters
@@ -478,8 +468,7 @@ class SnapshotWriter:
             self._steps_name = file.attrs["steps_group"]
             self._pieces = {name: files.ContiguousDataset.of(array) for name, array in file["VTKHDF/PointData"].items()}
             self._times = list(file[self._steps_name]["Values"])
-        with files.writing(self.path):
-            self._descriptor: int | None = os.open(self.path, os.O_RDWR)
+        self._open_for_writing()
 
     @property
     def steps_written(self) -> int:
@@ -575,30 +564,6 @@ class SnapshotWriter:
             # lose it.
             steps.attrs.modify("NSteps", np.int64(len(times)))
         self._times = times
-
-    def sync(self) -> None:
-        """Wait until the written data are on the disk; required before a checkpoint that relies on them.
-
-        Raises
-        ------
-        OutputError : the data cannot be written (network file systems report a full disk only now).
-        """
-        if self._descriptor is not None:
-            with files.writing(self.path):
-                os.fsync(self._descriptor)
-
-    def close(self) -> None:
-        """Close the file, if it is open; what is written remains readable."""
-        descriptor, self._descriptor = self._descriptor, None
-        if descriptor is not None:
-            with files.writing(self.path):
-                os.close(descriptor)
-
-    def __enter__(self) -> SnapshotWriter:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 class Snapshots:

@@ -36,6 +36,7 @@ from lithowave.description.fault_sources import SubfaultFunction
 from lithowave.description.simulation import Simulation
 from lithowave.description.solver import error_text
 from lithowave.errors import OVERWRITE, InputError, LithowaveError, MissingPackageError, ResourceError
+from lithowave.labels import first_names
 from lithowave.media.bounded_layers import BoundedLayers
 from lithowave.media.earth import EarthMedium
 from lithowave.output.attributes import SourceTable
@@ -794,7 +795,7 @@ def _occupied(directory: Path) -> list[str]:
     if not names:
         return []
     return [
-        f"output.directory: {directory} contains another run ({', '.join(names[:3])}); choose another folder "
+        f"output.directory: {directory} contains another run ({first_names(names)}); choose another folder "
         f"(--output DIR, in Python output=DIR), or replace that run ({OVERWRITE})"
     ]
 
