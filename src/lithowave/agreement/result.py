@@ -295,15 +295,10 @@ def misfit(traces: np.ndarray, reference: np.ndarray, interval: float, highest: 
     envelope, phase = _wavelets(ours, theirs, interval, highest)
     norm = float(np.linalg.norm(theirs))
     return Misfit(
-        overall=relative_l2(traces, reference),
-        components=components,
-        receivers=receivers,
-        worst=worst,
-        shift=time_shift(ours, theirs, interval),
-        amplitude=float(np.linalg.norm(ours)) / norm - 1.0 if norm else 0.0,
-        envelope=envelope,
-        phase=phase,
-    )
+        overall=relative_l2(traces, reference), components=components, receivers=receivers, worst=worst,
+        shift=time_shift(ours, theirs, interval), amplitude=float(np.linalg.norm(ours)) / norm - 1.0 if norm else 0.0,
+        envelope=envelope, phase=phase,
+    )  # fmt: skip
 
 
 def _wavelets(

@@ -617,14 +617,12 @@ class Material(DescriptionModel):
                 tops.append(FunctionTop(layer.top, index) if callable(layer.top) else layer.top)
         gradients = [layer.gradient or Gradient() for layer in layers]
         return BoundedLayers(
-            tuple(tops),
-            np.array([[getattr(layer, name) for name in PROPERTIES] for layer in layers], float),
+            tuple(tops), np.array([[getattr(layer, name) for name in PROPERTIES] for layer in layers], float),
             np.array([[getattr(one, name) for name in PROPERTIES] for one in gradients]),
-            np.array([one.level for one in gradients], float),
-            np.array([layer.inverse_quality for layer in layers]),
+            np.array([one.level for one in gradients], float), np.array([layer.inverse_quality for layer in layers]),
             np.array([(0.0 if one.is_fluid else one.speed_range[0], one.speed_range[1]) for one in layers]),
             np.array([layer.is_anisotropic for layer in layers]),
-        )
+        )  # fmt: skip
 
     @property
     def properties(self) -> dict[tuple[str | int, ...], ElasticProperties]:

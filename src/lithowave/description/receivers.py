@@ -571,30 +571,19 @@ def _entry(record: ReceiverRecord) -> Entries:
 
 def _station(network: object, station: object) -> StationEpoch:
     return StationEpoch(
-        str(network.code),
-        str(station.code),
-        longitude=float(station.longitude),
-        latitude=float(station.latitude),
-        elevation=float(station.elevation or 0.0),
-        epoch=_epoch(station),
-        channels=tuple(_channel(channel) for channel in station.channels),
-        place="",
-    )
+        str(network.code), str(station.code), longitude=float(station.longitude), latitude=float(station.latitude),
+        elevation=float(station.elevation or 0.0), epoch=_epoch(station),
+        channels=tuple(_channel(channel) for channel in station.channels), place="",
+    )  # fmt: skip
 
 
 def _channel(channel: object) -> Channel:
     location = str(channel.location_code or "").strip()
     return Channel(
-        str(channel.code),
-        "" if location == "--" else location,
-        longitude=float(channel.longitude),
-        latitude=float(channel.latitude),
-        depth=float(channel.depth or 0.0),
-        elevation=float(channel.elevation or 0.0),
-        epoch=_epoch(channel),
-        oriented=channel.azimuth is not None or channel.dip is not None,
-        place="",
-    )
+        str(channel.code), "" if location == "--" else location, longitude=float(channel.longitude),
+        latitude=float(channel.latitude), depth=float(channel.depth or 0.0), elevation=float(channel.elevation or 0.0),
+        epoch=_epoch(channel), oriented=channel.azimuth is not None or channel.dip is not None, place="",
+    )  # fmt: skip
 
 
 def _epoch(item: object) -> Epoch:

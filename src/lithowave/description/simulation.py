@@ -138,13 +138,9 @@ def _yaml(data: Entries, simulation: Simulation) -> str:
         f"# Written by lithowave {__version__}: every default is there. SI units; x East, y North, z Up.\n"
     )
     body = yaml.dump(
-        _sections(_plain(data)),
-        Dumper=_Dumper,
-        sort_keys=False,
-        default_flow_style=None,
-        width=110,
+        _sections(_plain(data)), Dumper=_Dumper, sort_keys=False, default_flow_style=None, width=110,
         allow_unicode=True,
-    )
+    )  # fmt: skip
     return header + body
 
 

@@ -98,37 +98,23 @@ class MethodKeys:
 
 METHODS: Mapping[str, MethodKeys] = {
     "finite_difference": MethodKeys(
-        accuracy="order",
-        default=4,
+        accuracy="order", default=4,
         tuning=("order", "passes", "effective_medium", "memory_variables", "time_dispersion_correction"),
-        recommended=RECOMMENDED_POINTS_PER_WAVELENGTH,
-        smallest=SMALLEST_POINTS_PER_WAVELENGTH,
-        in_elements=False,
-        has_mesh=False,
-        choices="2, 4, 6 or 8",
+        recommended=RECOMMENDED_POINTS_PER_WAVELENGTH, smallest=SMALLEST_POINTS_PER_WAVELENGTH, in_elements=False,
+        has_mesh=False, choices="2, 4, 6 or 8",
     ),
     "spectral_element": MethodKeys(
-        accuracy="degree",
-        default=4,
+        accuracy="degree", default=4,
         tuning=("degree", "refine_sources", "memory_variables", "time_dispersion_correction"),
-        recommended=RECOMMENDED_POINTS_BY_DEGREE,
-        smallest=SMALLEST_POINTS_BY_DEGREE,
-        in_elements=True,
-        has_mesh=True,
-        curved=True,
-        choices="2 to 8",
+        recommended=RECOMMENDED_POINTS_BY_DEGREE, smallest=SMALLEST_POINTS_BY_DEGREE, in_elements=True, has_mesh=True,
+        curved=True, choices="2 to 8",
     ),
     "discontinuous_galerkin": MethodKeys(
-        accuracy="order",
-        default=5,
-        tuning=("order", "local_time_steps", "refine_sources"),
-        recommended=RECOMMENDED_POINTS_BY_ORDER,
-        smallest=SMALLEST_POINTS_BY_ORDER,
-        in_elements=True,
-        has_mesh=True,
+        accuracy="order", default=5, tuning=("order", "local_time_steps", "refine_sources"),
+        recommended=RECOMMENDED_POINTS_BY_ORDER, smallest=SMALLEST_POINTS_BY_ORDER, in_elements=True, has_mesh=True,
         choices="2 to 7",
     ),
-}
+}  # fmt: skip
 """The numerical methods."""
 
 PARAMETERS_BY_METHOD: Mapping[str, tuple[str, ...]] = {name: method.tuning for name, method in METHODS.items()}

@@ -183,19 +183,10 @@ class Event(DescriptionModel):
         from lithowave.readers.events import SeismicEvent
 
         return SeismicEvent(
-            event_name=self.name,
-            origin_time=self.origin_time,
-            time_shift=self.time_shift,
-            half_duration=self.half_duration,
-            geographic=True,
-            latitude=self.latitude,
-            longitude=self.longitude,
-            x=math.nan,
-            y=math.nan,
-            depth=self.depth,
-            moment=self.moment_tensor.components,
-            line_number=0,
-        )
+            event_name=self.name, origin_time=self.origin_time, time_shift=self.time_shift,
+            half_duration=self.half_duration, geographic=True, latitude=self.latitude, longitude=self.longitude,
+            x=math.nan, y=math.nan, depth=self.depth, moment=self.moment_tensor.components, line_number=0,
+        )  # fmt: skip
 
 
 def is_obspy_event(value: object) -> bool:

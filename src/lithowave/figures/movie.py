@@ -239,15 +239,9 @@ class _Frames:
         norm = FuncNorm(lift, -limit if self.signed else 0.0, limit, clip=True)
         self.colors = style.colormap("wave", style.WAVE_COLORS if self.signed else style.PEAK_COLORS)
         self.picture = panel.imshow(
-            self.shown(self.image(self.steps[0])) * self.factor,
-            origin="lower",
-            extent=extent,
-            norm=norm,
-            cmap=self.colors,
-            interpolation="bilinear",
-            aspect="equal",
-            animated=True,
-        )
+            self.shown(self.image(self.steps[0])) * self.factor, origin="lower", extent=extent, norm=norm,
+            cmap=self.colors, interpolation="bilinear", aspect="equal", animated=True,
+        )  # fmt: skip
         before = set(panel.get_children())
         if self.reader.plane in ("x", "y"):
             position = float(self.reader.axis(self.reader.plane)[-1])
@@ -278,17 +272,9 @@ class _Frames:
         panel.set_xlim(limits[0])
         panel.set_ylim(limits[1])
         self.clock = panel.text(
-            0.985,
-            0.975,
-            "",
-            transform=panel.transAxes,
-            ha="right",
-            va="top",
-            size=13,
-            weight="bold",
-            path_effects=style.halo(3.0),
-            animated=True,
-        )
+            0.985, 0.975, "", transform=panel.transAxes, ha="right", va="top", size=13, weight="bold",
+            path_effects=style.halo(3.0), animated=True,
+        )  # fmt: skip
         self.panel = panel
         for artist in self.marks:
             artist.set_animated(True)
@@ -451,11 +437,9 @@ def static_map(run_folder: str | Path, path: str | Path, *, width: float = WIDTH
             x, y, c=up * factor, s=70, cmap=style.colormap("wave", style.WAVE_COLORS), vmin=-limit, vmax=limit,
             edgecolor=style.INK, linewidth=0.8, zorder=13,
         )  # fmt: skip
-        bar = figure.colorbar(points, ax=panel, shrink=0.62, aspect=28, pad=0.02)
-        bar.set_label(f"Vertical displacement ({unit})")
-        bar.outline.set_visible(False)
-        title = f"{seismograms.title}: " if seismograms.title else ""
-        title = style.marked(f"{title}displacement at t = {seismograms.time[-1]:g} s", seismograms.shortfall)
+        style.color_bar(figure, points, panel, f"Vertical displacement ({unit})")
+        title = style.heading(seismograms.title, f"displacement at t = {seismograms.time[-1]:g} s")
+        title = style.marked(title, seismograms.shortfall)
         figure.suptitle(title, x=0.02, ha="left", size=12, weight="bold")
         return style.save(figure, path)
 

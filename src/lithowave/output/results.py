@@ -243,13 +243,10 @@ def load_peak_motion(path: str | Path) -> PeakMotion:
         try:
             attributes = read_attributes(file)
             return PeakMotion(
-                x=file["x"][:],
-                y=file["y"][:],
-                pgv={measure: values[:] for measure, values in file["pgv"].items()},
+                x=file["x"][:], y=file["y"][:], pgv={measure: values[:] for measure, values in file["pgv"].items()},
                 pgd={measure: values[:] for measure, values in file["pgd"].items()},
-                geographic_origin=geographic_origin(attributes),
-                attributes=attributes,
-            )
+                geographic_origin=geographic_origin(attributes), attributes=attributes,
+            )  # fmt: skip
         except (KeyError, OSError) as error:
             raise OutputError(f"{path}: is damaged or not a file of peak motion: {error}") from error
 

@@ -254,18 +254,11 @@ def write_sac(seismograms: SeismogramArrays, directory: str | Path) -> list[Path
             cmpaz = (cmpaz + north[index]) % 360.0 if cmpinc else cmpaz
             trace = SACTrace(
                 data=np.asarray(seismograms.data[index, component], dtype=np.float32),
-                delta=seismograms.sampling_interval,
-                knetwk=network,
-                kstnm=station,
-                **({"khole": location} if location else {}),
-                kcmpnm=channel,
-                cmpaz=cmpaz,
-                cmpinc=cmpinc,
-                idep=SAC_QUANTITY[seismograms.quantity],
-                **({"kuser0": "PARTIAL"} if seismograms.shortfall else {}),
-                **event,
-                **places[index],
-            )
+                delta=seismograms.sampling_interval, knetwk=network, kstnm=station,
+                **({"khole": location} if location else {}), kcmpnm=channel, cmpaz=cmpaz, cmpinc=cmpinc,
+                idep=SAC_QUANTITY[seismograms.quantity], **({"kuser0": "PARTIAL"} if seismograms.shortfall else {}),
+                **event, **places[index],
+            )  # fmt: skip
             path = folder / f"{seismograms.names[index]}.{channel}.sac"
             content = BytesIO()
             trace.write(content)

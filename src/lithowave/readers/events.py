@@ -367,21 +367,10 @@ def _force(entries: dict[str, tuple[float, int]], start: int) -> SeismicEvent:
         shape = {"error_function": {"sigma": sigma}}
     east, north, up = (factor * component / length for component in direction)
     return SeismicEvent(
-        event_name=f"force on line {start}",
-        origin_time=None,
-        time_shift=values["time shift"],
-        half_duration=None,
-        geographic=False,
-        latitude=math.nan,
-        longitude=math.nan,
-        x=values["longorUTM"],
-        y=values["latorUTM"],
-        depth=1000.0 * values["depth"],
-        moment=None,
-        line_number=start,
-        force=(east, north, up),
-        shape=shape,
-    )
+        event_name=f"force on line {start}", origin_time=None, time_shift=values["time shift"], half_duration=None,
+        geographic=False, latitude=math.nan, longitude=math.nan, x=values["longorUTM"], y=values["latorUTM"],
+        depth=1000.0 * values["depth"], moment=None, line_number=start, force=(east, north, up), shape=shape,
+    )  # fmt: skip
 
 
 _QUAKEML = "QuakeML"
@@ -446,19 +435,13 @@ class _EventReader:
         origin = self._referred(mechanism, "triggeringOriginID") or preferred
         start = self._time(origin)
         return SeismicEvent(
-            event_name=self._name(),
-            origin_time=utc_text(start),
-            time_shift=(self._time(centroid) - start).total_seconds(),
-            half_duration=self._half_duration(mechanism),
-            geographic=True,
-            latitude=self._number(centroid, "latitude", "value", low=-90.0, high=90.0),
-            longitude=self._number(centroid, "longitude", "value", low=-360.0, high=360.0),
-            x=math.nan,
-            y=math.nan,
-            depth=self._number(centroid, "depth", "value", low=0.0, unit=" m"),
-            moment=self._moment(mechanism),
+            event_name=self._name(), origin_time=utc_text(start),
+            time_shift=(self._time(centroid) - start).total_seconds(), half_duration=self._half_duration(mechanism),
+            geographic=True, latitude=self._number(centroid, "latitude", "value", low=-90.0, high=90.0),
+            longitude=self._number(centroid, "longitude", "value", low=-360.0, high=360.0), x=math.nan, y=math.nan,
+            depth=self._number(centroid, "depth", "value", low=0.0, unit=" m"), moment=self._moment(mechanism),
             line_number=self.element.line,
-        )
+        )  # fmt: skip
 
     def _error(self, element: Element, key: str, got: str, allowed: str = "", hint: str = "") -> InputError:
         return InputError(f"{self.identifier}: {key}", got, allowed, hint, file=self.path, line=element.line)

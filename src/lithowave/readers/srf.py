@@ -564,14 +564,8 @@ def fault_of(tables: SrfTables) -> FiniteFault:
         _match_slip(tables, rates, offsets, slip, si["interval"])
     try:
         fault = FiniteFault(
-            geographic=True,
-            horizontal=horizontal,
-            slip=slip,
-            rates=rates,
-            offsets=offsets,
-            planes=tables.planes,
-            **si,
-        )
+            geographic=True, horizontal=horizontal, slip=slip, rates=rates, offsets=offsets, planes=tables.planes, **si,
+        )  # fmt: skip
     except SubfaultError as error:
         name, _, unit = _FIELDS[error.field]
         got = f"{tables.points[name][error.index]:.12g} {unit}"

@@ -95,18 +95,11 @@ class Page:
             for anchor, heading, (_, body) in zip(anchors, headings, self.sections, strict=True)
         )
         return Template(_resource("page.html")).substitute(
-            kind=escape(self.kind),
-            title=escape(self.title),
-            summary=escape(self.summary),
-            version=__version__,
-            date=now(),
-            links="\n".join(links),
-            sections="\n".join(sections),
-            style=_resource("style.css"),
-            data=script_json({"plots": self.plots, "waves": self.waves}),
-            library=plotting_library(),
+            kind=escape(self.kind), title=escape(self.title), summary=escape(self.summary), version=__version__,
+            date=now(), links="\n".join(links), sections="\n".join(sections), style=_resource("style.css"),
+            data=script_json({"plots": self.plots, "waves": self.waves}), library=plotting_library(),
             plots=_resource("plots.js"),
-        )
+        )  # fmt: skip
 
 
 def _resource(name: str) -> str:
@@ -160,11 +153,8 @@ def facts_table(rows: ReadEntries, caption: str = "") -> str:
         f'<tr><th scope="row">{text(name)}</th><td>{text(value)}</td></tr>'
         for name, value in rows.items() if value not in (None, "")
     ]  # fmt: skip
-    return (
-        _scrolled(f'<table class="facts">{_caption(caption)}<tbody>{"".join(lines)}</tbody></table>', caption)
-        if lines
-        else ""
-    )
+    table = f'<table class="facts">{_caption(caption)}<tbody>{"".join(lines)}</tbody></table>'
+    return _scrolled(table, caption) if lines else ""
 
 
 def data_table(header: Sequence[str], rows: Iterable[Sequence[object]], caption: str) -> str:
@@ -206,6 +196,21 @@ def _scrolled(table: str, caption: str, tall: bool = False) -> str:
     return f'<div class="scroll{" tall" if tall else ""}" role="region" aria-label="{label}" tabindex="0">{table}</div>'
 
 
+def input_files(facts: ReadEntries) -> str:
+    """Return a table of the input files in a run.json or survey.json; empty without any."""
+    return data_table(["Input file", "SHA-256"], facts.get("inputs", {}).items(), "Hashes of the input files")
+
+
+def folded(label: str, content: str) -> Html:
+    """Return plain text that is shown when its label is selected."""
+    return Html(f'<details><summary>{text(label)}</summary><pre tabindex="0">{text(content)}</pre></details>')
+
+
+def axis(title: str, **entries: object) -> Entries:
+    """Return the entries of an axis of Plotly."""
+    return {"title": {"text": title}, **entries}
+
+
 def plot_element(name: str, description: str, high: bool = False) -> Html:
     """Return the element in which a plot is drawn."""
     kind = "plot high" if high else "plot"
@@ -241,8 +246,12 @@ GAINS = (1, 0.5, 2, 4, 8)
 def shown_receivers(seismograms: Seismograms, components: int) -> np.ndarray:
     """Return the indices of the receivers in the page, nearest first; evenly spaced ones if there are too many."""
     order = np.argsort(epicentral_distance(seismograms), kind="stable")
-    room = MAX_VALUES // max(1, components * len(seismograms.time))
-    return order[style.spread(len(order), int(np.clip(room, 1, MAX_RECEIVERS)))]
+    return receivers_that_fit(order, components * len(seismograms.time))
+
+
+def receivers_that_fit(order: np.ndarray, values: int) -> np.ndarray:
+    """Return evenly spaced receivers of `order`, of each of which the page contains a number of values."""
+    return order[style.spread(len(order), int(np.clip(MAX_VALUES // max(1, values), 1, MAX_RECEIVERS)))]
 
 
 def add_seismograms(page: Page, seismograms: Seismograms, layers: Layers | None, model: str | None = None) -> None:
@@ -276,46 +285,45 @@ def component_units(seismograms: Seismograms, names: str) -> dict[str, str]:
     return {name: "Pa" if name == "P" else seismograms.units for name in names}
 
 
-def wave_data(
-    seismograms: Seismograms,
-    chosen: np.ndarray,
-    runs: Sequence[tuple[str, Mapping[str, np.ndarray]]],
-    units: Mapping[str, str],
-) -> Entries:
-    """Return the data of the plots.
+Runs = Sequence[tuple[str, Mapping[str, np.ndarray]]]
+"""Label and traces (n_receivers, n_samples) by component of each run."""
 
-    Parameters
-    ----------
-    seismograms : time and geometry.
-    chosen : indices of the receivers.
-    runs : label and traces (len(chosen), n_samples) by component of each run.
-    units : SI unit of each component.
+
+def wave_data(seismograms: Seismograms, chosen: np.ndarray, runs: Runs, units: Mapping[str, str]) -> Entries:
+    """Return the data of the plots of traces and of the record section.
+
+    seismograms : time and geometry. chosen : indices of the receivers. units : SI unit of each component.
     """
     place, label = offsets(seismograms)
     direction, (factor, length) = azimuth(seismograms), distance_unit(seismograms)
+    receivers = [
+        {"name": seismograms.names[index], "offset": factor * place[index], "azimuth": direction[index]}
+        for index in chosen
+    ]
+    offset = {"offset_label": f"{label} ({length})", "offset_unit": length}
+    return wave_entries(seismograms.time, seismograms.sampling_interval, receivers, runs, units) | offset
+
+
+def wave_entries(
+    time: np.ndarray, interval: float, receivers: Sequence[ReadEntries], runs: Runs, units: Mapping[str, str]
+) -> Entries:
+    """Return the data of a plot of traces at one receiver, without arrivals; see `wave_data`."""
     scales = common_scales(runs, units)
     components = [
         {"key": name, "label": style.COMPONENT_NAMES[name], "factor": scales[name][0], "unit": scales[name][1]}
         for name in units
-    ]
-    receivers = [
-        {"name": seismograms.names[index], "offset": factor * place[index], "azimuth": direction[index]}
-        for index in chosen
     ]
     packed = [
         {"label": name, "components": {key: base64_floats(values) for key, values in motions.items()}}
         for name, motions in runs
     ]
     return {
-        "start": seismograms.time[0], "interval": seismograms.sampling_interval, "count": len(seismograms.time),
-        "receivers": receivers, "components": components, "runs": packed, "offset_label": f"{label} ({length})",
-        "offset_unit": length, "arrivals": [],
+        "start": time[0], "interval": interval, "count": len(time), "receivers": receivers, "components": components,
+        "runs": packed, "arrivals": [], "offset_label": "",
     }  # fmt: skip
 
 
-def common_scales(
-    runs: Sequence[tuple[str, Mapping[str, np.ndarray]]], units: Mapping[str, str]
-) -> dict[str, tuple[float, str]]:
+def common_scales(runs: Runs, units: Mapping[str, str]) -> dict[str, tuple[float, str]]:
     """Return (factor, unit) of each component: the same for all components with the same SI unit."""
     scales = {}
     for unit in set(units.values()):

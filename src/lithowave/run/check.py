@@ -247,24 +247,14 @@ def estimate_scaling(
     part = max(units) / sum(units)
     main, device = (None if one is None else math.ceil(part * one) + 2 * sent for one in (need.main, need.device))
     return ScalingEstimate(
-        ranks=ranks,
-        parts=None if shares[0].parts is None else list(shares[0].parts),
-        unit=plan.unit,
-        least_units=min(units),
-        most_units=max(units),
-        balance=sum(work) / len(work) / max(work),
-        repeated_work=max(0.0, sum(work) / alone - 1.0),
-        neighbors=max(share.neighbors for share in shares),
-        sent_bytes=sent,
-        memory_bytes=main + process_bytes,
-        device_memory_bytes=device,
-        own_device=backend.own_memory,
+        ranks=ranks, parts=None if shares[0].parts is None else list(shares[0].parts), unit=plan.unit,
+        least_units=min(units), most_units=max(units), balance=sum(work) / len(work) / max(work),
+        repeated_work=max(0.0, sum(work) / alone - 1.0), neighbors=max(share.neighbors for share in shares),
+        sent_bytes=sent, memory_bytes=main + process_bytes, device_memory_bytes=device, own_device=backend.own_memory,
         speed=1.0 if backend.own_memory else min(1.0, usable_cores() / (ranks * backend.facts()["threads"])),
-        transport=transport_of(backend, simulation.compute.transport, ranks),
-        shares=shares,
-        alone_work=alone,
+        transport=transport_of(backend, simulation.compute.transport, ranks), shares=shares, alone_work=alone,
         value_bytes=backend.dtype.itemsize,
-    )
+    )  # fmt: skip
 
 
 def _time_text(seconds: float) -> str:
