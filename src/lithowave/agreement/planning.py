@@ -318,14 +318,16 @@ def _refuse_unsuitable(simulation: Simulation, refinement: float) -> None:
         raise InputError("--refinement", f"{refinement:g} is out of range", "allowed: 1.1 to 4")
 
 
+def _require_method(name: str, where: str) -> None:
+    if name not in METHODS:
+        raise InputError(where, f"{name!r} is not a method", f"allowed: {', '.join(METHODS)}", nearest(name, METHODS))
+
+
 def _checked_methods(methods: Sequence[str] | None, own: str) -> list[str]:
     """Return the methods to compare, the file's own method first."""
     names = list(dict.fromkeys(METHODS if methods is None else methods))
     for name in names:
-        if name not in METHODS:
-            raise InputError(
-                "--methods", f"{name!r} is not a method", f"allowed: {', '.join(METHODS)}", nearest(name, METHODS)
-            )
+        _require_method(name, "--methods")
     if len(names) < 2:
         raise InputError("--methods", f"{', '.join(names) or 'no method'} given", "at least two methods are compared")
     return sorted(names, key=lambda name: name != own)
@@ -333,10 +335,7 @@ def _checked_methods(methods: Sequence[str] | None, own: str) -> list[str]:
 
 def _checked_settings(solver: Settings | None) -> Settings:
     for method in solver or {}:
-        if method not in METHODS:
-            raise InputError(
-                "--solver", f"{method!r} is not a method", f"allowed: {', '.join(METHODS)}", nearest(method, METHODS)
-            )
+        _require_method(method, "--solver")
         for key in ("method", "max_frequency", "mesh"):
             if key in (solver or {})[method]:
                 raise InputError("--solver", f"{method}.{key} would change the experiment", "allowed: other keys")

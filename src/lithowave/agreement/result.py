@@ -376,12 +376,10 @@ def attribute(
         return float(np.sqrt(np.maximum(product.reshape(len(norms), -1).sum(axis=1), 0.0).max(initial=0.0)))
 
     return Attribution(
-        shares=dict(zip(names, shares.tolist(), strict=True)),
-        factors=dict(zip(names, factors.tolist(), strict=True)),
+        shares=dict(zip(names, shares.tolist(), strict=True)), factors=dict(zip(names, factors.tolist(), strict=True)),
         errors={name: largest_error(product) for name, product in zip(names, products, strict=True)},
-        unexplained=float(1.0 - shares.sum()),
-        unexplained_error=largest_error(target**2 - products.sum(axis=0)),
-    )
+        unexplained=float(1.0 - shares.sum()), unexplained_error=largest_error(target**2 - products.sum(axis=0)),
+    )  # fmt: skip
 
 
 def bounded_factors(columns: np.ndarray, target: np.ndarray, largest: np.ndarray, sweeps: int = 100) -> np.ndarray:

@@ -56,14 +56,11 @@ class Commands(TyperGroup):
 
 
 app = typer.Typer(
-    cls=Commands,
-    help="Simulate seismic waves in three dimensions.",
+    cls=Commands, help="Simulate seismic waves in three dimensions.",
     epilog="First steps: lithowave init, lithowave run simulation.yaml, lithowave plot out/first_steps",
-    no_args_is_help=True,
-    context_settings={"help_option_names": ["-h", "--help"]},
-    pretty_exceptions_enable=False,
+    no_args_is_help=True, context_settings={"help_option_names": ["-h", "--help"]}, pretty_exceptions_enable=False,
     rich_markup_mode="rich",
-)
+)  # fmt: skip
 
 
 def main() -> None:

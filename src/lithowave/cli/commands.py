@@ -82,10 +82,7 @@ def init(
     require_choice("--template", name, TEMPLATES)
     if file.exists() and not force:
         raise InputError(
-            str(file),
-            "already exists",
-            "existing files are not overwritten",
-            "use --force, or choose another name",
+            str(file), "already exists", "existing files are not overwritten", "use --force, or choose another name"
         )
     with writing(file):
         file.write_text(template(name), encoding="utf-8")

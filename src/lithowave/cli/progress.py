@@ -78,12 +78,9 @@ class ProgressBar:
 
         self.heading, self.task = heading, None
         self.progress = Progress(
-            BarColumn(bar_width=30),
-            TextColumn("{task.percentage:>3.0f}%"),
-            TextColumn("{task.description}", markup=False),
-            console=out,
-            auto_refresh=False,
-        )
+            BarColumn(bar_width=30), TextColumn("{task.percentage:>3.0f}%"),
+            TextColumn("{task.description}", markup=False), console=out, auto_refresh=False,
+        )  # fmt: skip
 
     def __call__(self, entries: Entries) -> None:
         if self.task is None:

@@ -150,11 +150,9 @@ def _refuse_unknown_choices(chosen: ReadEntries) -> None:
             if value not in allowed:
                 choices = ", ".join(map(str, allowed))
                 raise InputError(
-                    name,
-                    f"{value!r} is not a valid choice",
-                    f"allowed: {choices}",
+                    name, f"{value!r} is not a valid choice", f"allowed: {choices}",
                     nearest(str(value), map(str, allowed)),
-                )
+                )  # fmt: skip
 
 
 def _sizes(texts: Sequence[str], chosen: ReadEntries) -> list[tuple[int, int, int]]:

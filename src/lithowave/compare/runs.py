@@ -265,11 +265,9 @@ def _common_names(run_a: Seismograms, run_b: Seismograms, where: str) -> list[st
     names = [name for name in run_b.names if name in known]
     if not names:
         raise InputError(
-            where,
-            "the runs have no receiver in common",
-            "receivers are matched by name",
+            where, "the runs have no receiver in common", "receivers are matched by name",
             f"the first run has {first_names(run_a.names) or 'none'}, the second {first_names(run_b.names) or 'none'}",
-        )
+        )  # fmt: skip
     return names
 
 

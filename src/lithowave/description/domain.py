@@ -36,6 +36,7 @@ from lithowave.description.units import (
 from lithowave.earth.reference_models import earth_ellipticity
 from lithowave.globe_coordinates import RADIUS, ChunkMap, angular_distance
 from lithowave.projection import convergence, projection_text, transformer
+from lithowave.readers.array_files import cover_problem
 from lithowave.readers.surfaces import GeographicSurface, Surface, read_surface
 
 if TYPE_CHECKING:
@@ -281,15 +282,8 @@ class Domain(DescriptionModel):
                 "with a topography it must end at 0, the reference level of elevations",
                 at=("z",),
             )
-        for name, (first, last) in zip("xy", surface.extent, strict=True):
-            low, high = self.bounds[name]
-            tolerance = 1e-6 * (last - first)
-            if first > low + tolerance or last < high - tolerance:
-                raise refusal(
-                    f"{surface.path} covers {name} = {first:.12g} to {last:.12g} m",
-                    f"it must cover the domain, {low:z.12g} to {high:z.12g} m",
-                    at=("topography",),
-                )
+        if problem := cover_problem(surface.path, zip("xy", surface.extent, strict=True), self.bounds):
+            raise refusal(*problem[1:], at=("topography",))
         low, _ = self._surface_range
         if low <= self.z[0]:
             raise refusal(

@@ -200,10 +200,8 @@ class Section(DescriptionModel):
             what = f"{places[0]:.12g} m in all headers" if not steps.any() else "not rising or falling all the way"
             raise refusal(
                 f"{section.path} has no line of coordinates: {name} is {what}",
-                f"traces follow each other along {self.along}",
-                "give spacing: [trace, sample] and origin",
-                at=("vp",),
-            )
+                f"traces follow each other along {self.along}", "give spacing: [trace, sample] and origin", at=("vp",),
+            )  # fmt: skip
         return places if start is None else places - places[0] + start
 
     def _depths(self, section: SegySection) -> np.ndarray:
@@ -215,10 +213,8 @@ class Section(DescriptionModel):
         if not step > 0.0:
             raise refusal(
                 f"{section.path} has the sample interval {section.sample_interval}",
-                "a section in depth has thousandths of a meter there",
-                "give spacing: [trace, sample]",
-                at=("vp",),
-            )
+                "a section in depth has thousandths of a meter there", "give spacing: [trace, sample]", at=("vp",),
+            )  # fmt: skip
         return (0.0 if self.origin is None else self.origin[1]) - step * np.arange(count)
 
     def _values(self, name: str, sections: dict[str, SegySection]) -> np.ndarray:

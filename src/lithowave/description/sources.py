@@ -397,11 +397,9 @@ class Source(DescriptionModel):
                 has = "does not state its duration" if event.half_duration is None else "has a half duration of 0 s"
                 has = has if event.force is None else "does not state a time function that lithowave has"
                 raise refusal(
-                    f"{where}{event.event_name} {has}",
-                    "a source without duration cannot be simulated",
-                    f"give time_function beside the {key}, e.g. {{gaussian: {{sigma: 0.1}}}}",
-                    at=(key,),
-                )
+                    f"{where}{event.event_name} {has}", "a source without duration cannot be simulated",
+                    f"give time_function beside the {key}, e.g. {{gaussian: {{sigma: 0.1}}}}", at=(key,),
+                )  # fmt: skip
         if any(event.force is None for event in events):
             self._check_moment_rate()
 

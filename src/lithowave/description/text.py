@@ -341,12 +341,9 @@ def read_document(text: str, file: Path | None = None) -> Document:
             loader.dispose()
     if not isinstance(data, dict):
         raise InputError(
-            "description",
-            f"{shown(data)} is not a group of keys",
-            "expected keys such as 'domain:'",
-            file=file,
+            "description", f"{shown(data)} is not a group of keys", "expected keys such as 'domain:'", file=file,
             line=1,
-        )
+        )  # fmt: skip
     return Document(data, file, lines)
 
 
@@ -373,19 +370,14 @@ def _note_lines(
             if key.tag not in ("tag:yaml.org,2002:str", "tag:yaml.org,2002:merge"):
                 raise InputError(
                     written_path(path) or "description",
-                    f"{shown(name) if name else 'a list or group'} stands as a key",
-                    "keys are words",
-                    file=file,
+                    f"{shown(name) if name else 'a list or group'} stands as a key", "keys are words", file=file,
                     line=line,
-                )
+                )  # fmt: skip
             if name in seen and key.tag != "tag:yaml.org,2002:merge":
                 raise InputError(
-                    written_path((*path, name)),
-                    f"the key {name!r} stands twice, on lines {seen[name]} and {line}",
-                    "every key may stand once",
-                    file=file,
-                    line=line,
-                )
+                    written_path((*path, name)), f"the key {name!r} stands twice, on lines {seen[name]} and {line}",
+                    "every key may stand once", file=file, line=line,
+                )  # fmt: skip
             seen[name] = line
             lines[(*path, name)] = line
             _note_lines(value, (*path, name), lines, file, around)

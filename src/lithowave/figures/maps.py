@@ -265,9 +265,7 @@ def map_page(origin: tuple[float, ...] | None) -> MapPage | None:
     return None if chunk is None else MapPage(chunk)
 
 
-def page_coordinates(
-    page: MapPage | SectionPage | None, x: np.ndarray, y: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
+def page_coordinates(page: MapPage | SectionPage | None, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the coordinates of a map or section, km: both axes in a box, arrays (n_y, n_x) on a page."""
     a, b = (x, y) if page is None else page.grid(x, y)
     return a / 1e3, b / 1e3
@@ -666,8 +664,8 @@ def draw_sources(panel: Axes, sources: SourceTable, radius: float, stations: np.
     x, y = sources.centroid[:2] / 1000
     if len(sources) > 1:
         panel.scatter(
-            *(sources.positions[:, :2].T / 1000), s=7, color=style.PAPER, edgecolor=style.INK, linewidth=0.4, zorder=6,
-        )  # fmt: skip
+            *(sources.positions[:, :2].T / 1000), s=7, color=style.PAPER, edgecolor=style.INK, linewidth=0.4, zorder=6
+        )
     if sources.moments.any():
         center = beachball_position(panel, (x, y), radius, stations[:, :2] / 1000)
         panel.plot(*zip((x, y), center, strict=True), color=style.INK, linewidth=1.0, zorder=7)
@@ -680,12 +678,9 @@ def draw_sources(panel: Axes, sources: SourceTable, radius: float, stations: np.
     if horizontal > 0.1 * np.linalg.norm(force):
         direction = 2.5 * radius * force[:2] / horizontal
         panel.annotate(
-            "",
-            (x + direction[0], y + direction[1]),
-            (x, y),
-            zorder=8,
+            "", (x + direction[0], y + direction[1]), (x, y), zorder=8,
             arrowprops={"arrowstyle": "-|>", "color": style.S_COLOR, "linewidth": 1.8},
-        )
+        )  # fmt: skip
     panel.scatter(x, y, marker="*", s=190, color=style.S_COLOR, edgecolor=style.PAPER, linewidth=0.9, zorder=9)
 
 

@@ -115,10 +115,8 @@ class PlacedPerturbation:
             domain.to_geographic(*domain.center[:2])
         except ValueError:
             raise InputError(
-                where,
-                f"{source.file} has longitudes and latitudes, and the domain has none",
-                "expected a domain with geographic coordinates",
-                "give domain.crs: {longitude: ..., latitude: ...}",
+                where, f"{source.file} has longitudes and latitudes, and the domain has none",
+                "expected a domain with geographic coordinates", "give domain.crs: {longitude: ..., latitude: ...}",
             ) from None
         found = cls(source, domain.to_geographic)
         if found.coverage(domain) == 0.0 and not found.has_points_in(domain):

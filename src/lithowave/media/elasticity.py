@@ -384,15 +384,20 @@ class ElasticProperties(DescriptionModel):
             self._check_moduli_quality()
         if self.qp is None and self.qs is None:
             return
-        if self.is_fluid and self.qs is not None:
-            got = f"{self.qs:.12g} is given, but vs = 0 denotes a fluid"
-            raise refusal(got, "a fluid has the quality factor qp only", at=("qs",))
-        for key, other in (WAVES, WAVES[::-1]):
-            if getattr(self, key) is None and not self.is_fluid:
-                raise refusal(f"is missing, while {other} is given", "a solid has both or none", at=(key,))
+        self._require_both(WAVES)
         problem = quality_problem(WAVES, *self._quality_arrays, lambda _: "")
         if problem:
             raise refusal(*problem, at=("qp",))
+
+    def _require_both(self, names: tuple[str, str]) -> None:
+        """Require both quality factors of a solid, and the first one only of a fluid."""
+        first, second = names
+        if self.is_fluid and getattr(self, second) is not None:
+            got = f"{getattr(self, second):.12g} is given, but vs = 0 denotes a fluid"
+            raise refusal(got, f"a fluid has the quality factor {first} only", at=(second,))
+        for key, other in (names, names[::-1]):
+            if getattr(self, key) is None and not (self.is_fluid and key == second):
+                raise refusal(f"is missing, while {other} is given", "a solid has both or none", at=(key,))
 
     def _check_moduli_quality(self) -> None:
         """Refuse qkappa and qmu that are incomplete or in addition to qp and qs, and set the qp and qs that follow."""
@@ -400,12 +405,7 @@ class ElasticProperties(DescriptionModel):
             if key in self.model_fields_set and getattr(self, key) is not None:
                 given = "qkappa" if self.qkappa is not None else "qmu"
                 raise refusal(f"{given} and {key} are both given", "give qp and qs, or qkappa and qmu", at=(key,))
-        if self.is_fluid and self.qmu is not None:
-            got = f"{self.qmu:.12g} is given, but vs = 0 denotes a fluid"
-            raise refusal(got, "a fluid has the quality factor qkappa only", at=("qmu",))
-        for key, other in (MODULI, MODULI[::-1]):
-            if getattr(self, key) is None and not (self.is_fluid and key == "qmu"):
-                raise refusal(f"is missing, while {other} is given", "a solid has both or none", at=(key,))
+        self._require_both(MODULI)
         vp, vs = self.isotropic_speeds
         share = 4.0 / 3.0 * (vs / vp) ** 2
         loss = (1.0 - share) / self.qkappa + (share / self.qmu if self.qmu is not None else 0.0)

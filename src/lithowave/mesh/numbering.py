@@ -198,20 +198,26 @@ def count_first_touches(raw: np.ndarray, final: np.ndarray, count: int) -> int:
 
 def morton_order(vertices: np.ndarray, elements: np.ndarray) -> np.ndarray:
     """Return the elements in the order of their centers along a Morton (Z) curve: neighbors are close in memory."""
-    centers, code = np.empty((len(elements), 3)), np.empty(len(elements), np.uint64)
+    centers = np.empty((len(elements), 3))
 
     def average(part: slice) -> None:
         centers[part] = np.mean([vertices[elements[part, corner]] for corner in range(8)], axis=0)
 
     over_parts(average, len(elements), CHUNK)
-    low = centers.min(axis=0)
-    extent = max(float((centers.max(axis=0) - low).max()), np.finfo(float).tiny)
+    return order_along_curve(centers, CHUNK)
+
+
+def order_along_curve(centers: np.ndarray, rows: int) -> np.ndarray:
+    """Return the order of points (n, 3) along a Morton curve; threads take `rows` points at a time."""
+    code = np.empty(len(centers), np.uint64)
+    low = centers.min(axis=0, initial=np.inf)
+    extent = max(float((centers.max(axis=0, initial=-np.inf) - low).max(initial=0.0)), np.finfo(float).tiny)
 
     def encode(part: slice) -> None:
         cells = ((centers[part] - low) / extent * (2**21 - 1)).astype(np.uint64)
         code[part] = sum(spread_bits(cells[:, axis]) << np.uint64(axis) for axis in range(3))
 
-    over_parts(encode, len(elements), CHUNK)
+    over_parts(encode, len(centers), rows)
     return np.argsort(code, kind="stable")
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from lithowave.backends.loops import exact_part, over_parts
 from lithowave.errors import InputError
 from lithowave.mesh.box_planes import Exterior
-from lithowave.mesh.numbering import count_first_touches, identify_sets, match_pairs, spread_bits
+from lithowave.mesh.numbering import count_first_touches, identify_sets, match_pairs, order_along_curve
 
 # Local vertices of the four faces; face f is opposite to vertex 3 - f.
 TETRAHEDRON_FACES = np.array([[0, 1, 2], [0, 1, 3], [0, 2, 3], [1, 2, 3]], dtype=np.int64)
@@ -352,16 +352,7 @@ def centers(vertices: np.ndarray, elements: np.ndarray) -> np.ndarray:
 
 def morton_order(vertices: np.ndarray, elements: np.ndarray) -> np.ndarray:
     """Return the elements in the order of their centers along a Morton (Z) curve: neighbors are close in memory."""
-    places, code = centers(vertices, elements), np.empty(len(elements), np.uint64)
-    low = places.min(axis=0, initial=np.inf)
-    extent = max(float((places.max(axis=0, initial=-np.inf) - low).max(initial=0)), np.finfo(float).tiny)
-
-    def encode(part: slice) -> None:
-        cells = ((places[part] - low) / extent * (2**21 - 1)).astype(np.uint64)
-        code[part] = sum(spread_bits(cells[:, axis]) << np.uint64(axis) for axis in range(3))
-
-    over_parts(encode, len(elements), PART)
-    return np.argsort(code, kind="stable")
+    return order_along_curve(centers(vertices, elements), PART)
 
 
 def taken(values: np.ndarray, rows: np.ndarray) -> np.ndarray:

@@ -258,11 +258,32 @@ def _write_array(descriptor: int, values: np.ndarray, position: int) -> None:
 class DatasetWriter:
     """The base class of writers of contiguous data sets to an open file; what they have written remains readable.
 
-    path : the file.
+    path : the file. kind : what it is, for messages.
     """
 
     path: Path
+    kind: str
     _descriptor: int | None
+
+    @classmethod
+    def reopened(cls, path: Path) -> Self:
+        """Open an incomplete file for writing.
+
+        Raises
+        ------
+        OutputError : the file is missing or damaged.
+        """
+        writer = cls.__new__(cls)
+        writer.path = path
+        try:
+            writer._open()
+        except DAMAGE as error:
+            raise OutputError(f"{path}: is not {cls.kind}: {error}") from error
+        return writer
+
+    def _open(self) -> None:
+        """Find the data sets of the file, and open it for writing."""
+        raise NotImplementedError
 
     def _open_for_writing(self) -> None:
         with writing(self.path):

@@ -83,6 +83,8 @@ class SeismogramWriter(files.DatasetWriter):
     OutputError : the disk lacks space for all samples, or the file cannot be written.
     """
 
+    kind = "a lithowave seismogram file"
+
     def __init__(
         self,
         path: str | Path,
@@ -142,12 +144,7 @@ class SeismogramWriter(files.DatasetWriter):
         ------
         OutputError : the file is missing, damaged, or contains fewer than `samples` samples.
         """
-        writer = cls.__new__(cls)
-        writer.path = Path(path)
-        try:
-            writer._open()
-        except KeyError as error:
-            raise OutputError(f"{path}: is not a lithowave seismogram file: {error}") from error
+        writer = cls.reopened(Path(path))
         if samples is not None:
             if samples > writer.samples_written:
                 writer.close()

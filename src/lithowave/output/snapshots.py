@@ -108,6 +108,8 @@ class PartWriter(files.DatasetWriter):
     OutputError : the disk lacks space for all snapshots, or the file cannot be written.
     """
 
+    kind = "a part of a lithowave snapshot file"
+
     def __init__(self, path: Path, head: SnapshotHead, points: np.ndarray, first: int, ranks: int) -> None:
         self.path, room = path, head.step_count - first
         self._order = _rising(points)
@@ -148,12 +150,8 @@ class PartWriter(files.DatasetWriter):
         ------
         OutputError : the file is missing or damaged.
         """
-        writer = cls.__new__(cls)
-        writer.path, writer._order = path, _rising(points)
-        try:
-            writer._open()
-        except files.DAMAGE as error:
-            raise OutputError(f"{path}: is not a part of a lithowave snapshot file: {error}") from error
+        writer = cls.reopened(path)
+        writer._order = _rising(points)
         writer.cut(count)
         return writer
 
@@ -333,6 +331,14 @@ def remove_parts(path: Path) -> None:
     shutil.rmtree(gone, ignore_errors=True)
 
 
+def _complete_folders(path: Path) -> list[PartFolder]:
+    """Return the folders with the parts of a snapshot file; an error if its first snapshots are missing."""
+    folders = part_folders(parts_folder(path))
+    if not folders or folders[0].first:
+        raise OutputError(f"{parts_folder(path)}: the parts of the first snapshots are missing.")
+    return folders
+
+
 def _cut_folders(path: Path, kept: int) -> PartFolder:
     """Drop what is later than the snapshots that are kept; returns the last of the folders."""
     with files.writing(path):
@@ -340,10 +346,7 @@ def _cut_folders(path: Path, kept: int) -> PartFolder:
         for folder in part_folders(parts_folder(path)):
             if folder.first >= kept:
                 shutil.rmtree(folder.path)
-    folders = part_folders(parts_folder(path))
-    if not folders or folders[0].first:
-        raise OutputError(f"{parts_folder(path)}: the parts of the first snapshots are missing.")
-    last = folders[-1]
+    last = _complete_folders(path)[-1]
     for rank in range(last.rank_count()):
         writer = PartWriter.resume(last.file(rank), np.zeros(0, np.int64), kept - last.first)
         writer.sync()
@@ -415,6 +418,8 @@ class SnapshotWriter(files.DatasetWriter):
     OutputError : the disk lacks space for all steps, or the file cannot be written.
     """
 
+    kind = "a lithowave snapshot file"
+
     def __init__(
         self,
         path: str | Path,
@@ -483,12 +488,7 @@ class SnapshotWriter(files.DatasetWriter):
         ------
         OutputError : the file is missing, damaged or not a snapshot file.
         """
-        writer = cls.__new__(cls)
-        writer.path = Path(path)
-        try:
-            writer._open()
-        except files.DAMAGE as error:
-            raise OutputError(f"{path}: is damaged or not a snapshot file of lithowave: {error}") from error
+        writer = cls.reopened(Path(path))
         if time is not None:
             latest = time + 1e-9 * max(1.0, abs(time))
             with files.writing(writer.path):
@@ -584,7 +584,7 @@ class Snapshots:
             self._read_head()
         except files.DAMAGE as error:
             self._file.close()
-            raise OutputError(f"{path}: is damaged or not a snapshot file of lithowave: {error}") from error
+            raise OutputError(f"{path}: is damaged or not a lithowave snapshot file: {error}") from error
 
     def _read_head(self) -> None:
         self.attributes = read_attributes(self._file)
@@ -737,9 +737,7 @@ def join_snapshots(path: Path) -> int:
     ------
     OutputError : parts are missing or damaged, or the file cannot be written.
     """
-    folders = part_folders(parts_folder(path))
-    if not folders or folders[0].first:
-        raise OutputError(f"{parts_folder(path)}: the parts of the first snapshots are missing.")
+    folders = _complete_folders(path)
     times: list[float] = []
     with replaced(path) as temporary:
         writer: SnapshotWriter | None = None

@@ -12,7 +12,7 @@ import math
 import struct
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import permutations
@@ -378,3 +378,19 @@ def _plain(value: object) -> Any:
     if isinstance(value, np.ndarray) and value.size == 1:
         value = value.reshape(-1)[0]
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+
+
+def cover_problem(
+    path: Path, extents: Iterable[tuple[str, Sequence[float] | np.ndarray]], domain: Mapping[str, tuple[float, float]]
+) -> tuple[str, str, str] | None:
+    """Return the first axis (from its name and its points or ends, m) that does not cover a domain, None if all do.
+
+    Returns (name of the axis, what it covers, what it must cover).
+    """
+    for name, points in extents:
+        (first, last), (low, high) = (points[0], points[-1]), domain[name]
+        tolerance = 1e-6 * (last - first)
+        if first > low + tolerance or last < high - tolerance:
+            got = f"{path} covers {name} = {first:z.12g} to {last:z.12g} m"
+            return name, got, f"it must cover the domain, {low:z.12g} to {high:z.12g} m"
+    return None

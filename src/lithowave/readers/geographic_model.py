@@ -212,11 +212,9 @@ def _property_entries(by_name: Mapping[str, ArrayEntry]) -> dict[str, ArrayEntry
             )
         there_are = ", ".join(label for label, entry in by_name.items() if len(entry.shape) == 3) or "none"
         raise InputError(
-            name,
-            "the variable is missing",
-            f"expected vp, vs and rho; three-dimensional variables in the file: {there_are}",
-            _REMEDIES[name],
-        )
+            name, "the variable is missing",
+            f"expected vp, vs and rho; three-dimensional variables in the file: {there_are}", _REMEDIES[name],
+        )  # fmt: skip
     return found
 
 
@@ -226,11 +224,9 @@ def _is_perturbation(label: str, name: str) -> bool:
 
 def _perturbation(name: str, got: str) -> InputError:
     return InputError(
-        name,
-        f"contains relative values, not absolute ones: {got}",
-        "expected absolute values",
+        name, f"contains relative values, not absolute ones: {got}", "expected absolute values",
         "add the reference model to the perturbation, and store the result",
-    )
+    )  # fmt: skip
 
 
 def read_geographic_axis(

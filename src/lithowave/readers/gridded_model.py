@@ -246,11 +246,9 @@ def _refuse_geographic(entries: Mapping[str, ArrayEntry]) -> None:
     named = _GEOGRAPHIC & (used or set(entries))
     for name in sorted(named | degrees):
         raise InputError(
-            name,
-            "the model is on longitudes and latitudes",
-            "axes must be x (East) and y (North) in meters",
+            name, "the model is on longitudes and latitudes", "axes must be x (East) and y (North) in meters",
             "resample it on the local coordinates of the domain (domain.to_geographic converts them)",
-        )
+        )  # fmt: skip
 
 
 def _require_dimensions(entry: ArrayEntry, name: str) -> None:

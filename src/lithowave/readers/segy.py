@@ -31,7 +31,6 @@ of a meter.
 
 from __future__ import annotations
 
-import csv
 import math
 import warnings
 from collections.abc import Iterator
@@ -48,7 +47,7 @@ import numpy as np
 from lithowave.errors import InputError, MissingPackageError
 from lithowave.readers.array_files import DAMAGE
 from lithowave.readers.stations import ReceiverRecord, ReceiverTable
-from lithowave.readers.text import LineErrors, finite_number, located, read_lines
+from lithowave.readers.text import finite_number, located, read_table
 
 if TYPE_CHECKING:
     from segyio import SegyFile
@@ -453,8 +452,8 @@ def coordinate_factors(scalars: np.ndarray) -> np.ndarray:
 _SHOTS = "shots"
 _COLUMNS = ("x", "y", "z", "longitude", "latitude", "depth", "name", "scale")
 _PLACES = (
-    ("x", "y", "z"), ("x", "y"), ("x", "y", "depth"), ("longitude", "latitude"), ("longitude", "latitude", "depth"),
-)  # fmt: skip
+    ("x", "y", "z"), ("x", "y"), ("x", "y", "depth"), ("longitude", "latitude"), ("longitude", "latitude", "depth")
+)
 
 
 @dataclass(frozen=True)
@@ -477,29 +476,11 @@ def read_shots(path: str | Path) -> list[ShotRecord]:
         for columns that are unknown or do not define a position, and with the line for every invalid line.
     """
     path = Path(path)
-    lines = [(number, line) for number, line in enumerate(read_lines(path, _SHOTS), start=1)]
-    rows = [(number, _cells(line)) for number, line in lines if line.strip() and not line.lstrip().startswith("#")]
-    if not rows:
-        raise InputError(_SHOTS, "the file has no shot", f"expected columns from: {', '.join(_COLUMNS)}", file=path)
-    (first_line, names), *rows = rows
-    with located(path, first_line):
-        columns = _columns([name.lower() for name in names])
-    records: list[ShotRecord] = []
-    errors = LineErrors(path)
-    for number, cells in rows:
-        with errors.at(number):
-            records.append(_record(columns, cells))
-    errors.raise_any()
-    if not records:
-        raise InputError(_SHOTS, "the file has no shot", "a line for each follows that of the columns", file=path)
-    return records
+    return read_table(path, _SHOTS, f"expected columns from: {', '.join(_COLUMNS)}", _columns, _record)[1]
 
 
-def _cells(line: str) -> list[str]:
-    return [cell.strip() for cell in next(csv.reader([line], skipinitialspace=True))]
-
-
-def _columns(names: list[str]) -> list[str]:
+def _columns(titles: list[str]) -> list[str]:
+    names = [title.lower() for title in titles]
     unknown = [name for name in names if name not in _COLUMNS]
     twice = [name for name in names if names.count(name) > 1]
     if unknown or twice:
@@ -514,9 +495,7 @@ def _columns(names: list[str]) -> list[str]:
     return names
 
 
-def _record(columns: list[str], cells: list[str]) -> ShotRecord:
-    if len(cells) != len(columns):
-        raise InputError(_SHOTS, f"the line has {len(cells)} columns, the first line {len(columns)}")
+def _record(columns: list[str], cells: list[str], _line: int) -> ShotRecord:
     texts = dict(zip(columns, cells, strict=True))
     name = texts.pop("name", "")
     values = {column: finite_number(text, column) for column, text in texts.items()}

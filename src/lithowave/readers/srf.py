@@ -564,8 +564,8 @@ def fault_of(tables: SrfTables) -> FiniteFault:
         _match_slip(tables, rates, offsets, slip, si["interval"])
     try:
         fault = FiniteFault(
-            geographic=True, horizontal=horizontal, slip=slip, rates=rates, offsets=offsets, planes=tables.planes, **si,
-        )  # fmt: skip
+            geographic=True, horizontal=horizontal, slip=slip, rates=rates, offsets=offsets, planes=tables.planes, **si
+        )
     except SubfaultError as error:
         name, _, unit = _FIELDS[error.field]
         got = f"{tables.points[name][error.index]:.12g} {unit}"
@@ -681,12 +681,10 @@ def _check_planes(tables: SrfTables, fault: FiniteFault) -> None:
     expected = sum(plane.count_strike * plane.count_dip for plane in tables.planes)
     if expected != fault.count:
         raise InputError(
-            "POINTS",
-            f"the file has {fault.count} subfaults, while NSTK x NDIP of its planes add up to {expected}",
-            "the numbers must agree",
-            "check that the file is complete, or remove the PLANE blocks, which are optional",
+            "POINTS", f"the file has {fault.count} subfaults, while NSTK x NDIP of its planes add up to {expected}",
+            "the numbers must agree", "check that the file is complete, or remove the PLANE blocks, which are optional",
             file=tables.path,
-        )
+        )  # fmt: skip
     planes, subfaults = sum(plane.length * plane.width for plane in tables.planes), float(fault.area.sum())
     if abs(subfaults - planes) > _AREA_TOLERANCE * planes:
         issue_warning(

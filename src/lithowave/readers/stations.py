@@ -38,7 +38,6 @@ depth of a channel is that of its sensor below the surface, m. Instrument respon
 
 from __future__ import annotations
 
-import csv
 import math
 import re
 from collections.abc import Iterator, Sequence
@@ -59,6 +58,7 @@ from lithowave.readers.text import (
     located,
     parse_number,
     read_lines,
+    read_table,
     read_xml,
     si_factor,
 )
@@ -445,38 +445,19 @@ def read_station_table(path: str | Path) -> ReceiverTable:
     InputError : columns that do not define a position, and with the line every invalid line or repeated name.
     """
     path = Path(path)
-    lines = [(number, line) for number, line in enumerate(read_lines(path, _TABLE), start=1)]
-    lines = [(number, line) for number, line in lines if line.strip() and not line.lstrip().startswith("#")]
-    if not lines:
-        raise InputError(_TABLE, "the file has no receiver", _EXPECTED, file=path)
-    (head, titles), *rows = lines
-    delimiter = max(",;\t", key=titles.count)
-    with located(path, head):
-        columns = _columns(_cells(titles, delimiter))
-    records: list[ReceiverRecord] = []
-    errors = LineErrors(path)
     seen: dict[tuple[str, ...], int] = {}
-    for number, line in rows:
-        with errors.at(number):
-            record = _record(columns, _cells(line, delimiter), place_of(path, number))
-            _refuse_second((record.network, record.station, record.location), seen, number, _TABLE)
-            records.append(record)
-    errors.raise_any()
-    if not records:
-        raise InputError(_TABLE, "the file has no receiver", "a line for each follows that of the columns", file=path)
+
+    def record_of(columns: list[_Column], cells: list[str], line: int) -> ReceiverRecord:
+        record = _record(columns, cells, place_of(path, line))
+        _refuse_second((record.network, record.station, record.location), seen, line, _TABLE)
+        return record
+
+    columns, records = read_table(path, _TABLE, _EXPECTED, _columns, record_of)
     unknown = [column.title for column in columns if column.name is None]
     notes = (f"columns that are not used: {', '.join(unknown)}",) if unknown else ()
     horizontal = [column for column in columns if column.name in ("x", "y")]
     native = not any(column.unit for column in horizontal)
     return ReceiverTable(tuple(records), not horizontal, native, notes, unstated=bool(horizontal) and native)
-
-
-def _cells(line: str, delimiter: str) -> list[str]:
-    try:
-        reader = csv.reader([line], delimiter=delimiter, skipinitialspace=True, strict=True)
-        return [cell.strip() for cell in next(reader)]
-    except csv.Error as error:
-        raise InputError(_TABLE, f"the line cannot be split into columns: {error}") from None
 
 
 def _columns(titles: list[str]) -> list[_Column]:
@@ -521,8 +502,6 @@ def _column(title: str) -> _Column:
 
 
 def _record(columns: list[_Column], cells: list[str], place: str) -> ReceiverRecord:
-    if len(cells) != len(columns):
-        raise InputError(_TABLE, f"the line has {len(cells)} columns, the first line {len(columns)}")
     texts = {"network": "", "location": ""}
     values: dict[str, float] = {}
     for column, cell in zip(columns, cells, strict=True):

@@ -308,11 +308,9 @@ class GeographicSurface(Surface):
             tolerance = 1e-6 * (high - low)
             if axis[0] > low + tolerance or axis[-1] < high - tolerance:
                 raise InputError(
-                    name,
-                    f"the grid covers {name} = {axis[0]:.8g} to {axis[-1]:.8g} degrees",
-                    f"it must cover the domain, {low:.8g} to {high:.8g} degrees",
-                    file=self.path,
-                )
+                    name, f"the grid covers {name} = {axis[0]:.8g} to {axis[-1]:.8g} degrees",
+                    f"it must cover the domain, {low:.8g} to {high:.8g} degrees", file=self.path,
+                )  # fmt: skip
             # The cubic through a point depends on two grid points on each side.
             first = max(int(np.searchsorted(axis, low, side="right")) - 2, 0)
             parts.append(slice(first, int(np.searchsorted(axis, high, side="left")) + 2))
@@ -348,12 +346,9 @@ class GeographicSurface(Surface):
         """Return longitude and latitude of points in m, of their broadcast shape."""
         if self.to_geographic is None:
             raise InputError(
-                "elevation",
-                "the surface is on longitudes and latitudes",
-                "the domain needs a geographic origin",
-                "give domain: crs: {longitude: ..., latitude: ...}, the point at x = y = 0",
-                file=self.path,
-            )
+                "elevation", "the surface is on longitudes and latitudes", "the domain needs a geographic origin",
+                "give domain: crs: {longitude: ..., latitude: ...}, the point at x = y = 0", file=self.path,
+            )  # fmt: skip
         shape = np.broadcast_shapes(np.shape(x), np.shape(y))
         points = (np.array(np.broadcast_to(np.asarray(each, dtype=float), shape), ndmin=1) for each in (x, y))
         longitude, latitude = (np.asarray(each).reshape(shape) for each in self.to_geographic(*points))

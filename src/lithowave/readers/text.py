@@ -11,20 +11,24 @@ the formats of seismology do not use them.
 
 from __future__ import annotations
 
+import csv
 import math
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
-from typing import Self
+from typing import Self, TypeVar
 from xml.parsers import expat
 
 import numpy as np
 
 from lithowave.errors import InputError
 from lithowave.readers.budget import LINE_BYTES
+
+C = TypeVar("C")
+R = TypeVar("R")
 
 UTF8_MARK = b"\xef\xbb\xbf"
 """Bytes with which some programs begin files of UTF-8."""
@@ -35,6 +39,19 @@ _MAX_ERRORS = 20
 _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eEdD][-+]?\d+)?")
 
 
+def read_bytes(path: Path, what: str) -> bytes:
+    """Return the content of a file.
+
+    Raises
+    ------
+    InputError : the file cannot be read; ``what`` is the purpose of the file.
+    """
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise InputError(what, f"cannot be read: {error.strerror or error}", file=path) from None
+
+
 def read_lines(path: Path, what: str) -> list[str]:
     """Return the lines of a text file, without line ends; the last item is empty if the file ends with a line end.
 
@@ -43,10 +60,7 @@ def read_lines(path: Path, what: str) -> list[str]:
     InputError
         if the file cannot be opened, is empty or is not text; ``what`` is the purpose of the file.
     """
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise InputError(what, f"cannot be read: {error.strerror or error}", file=path) from None
+    data = read_bytes(path, what)
     if not data.strip():
         raise InputError(what, "the file is empty", file=path)
     if b"\0" in data:
@@ -128,6 +142,59 @@ def parse_number(text: str) -> float | None:
         return None
     value = float(text.lower().replace("d", "e"))
     return value if math.isfinite(value) else None
+
+
+def read_table(
+    path: Path,
+    what: str,
+    expected: str,
+    columns_of: Callable[[list[str]], C],
+    record_of: Callable[[C, list[str], int], R],
+) -> tuple[C, list[R]]:
+    """Return the columns and the records of a table of text, whose cells are separated by commas, semicolons or tabs.
+
+    Blank lines, and lines that begin with ``#``, are ignored.
+
+    Parameters
+    ----------
+    what : the records, a plural. expected : what a file without any line should have.
+    columns_of : function of the cells of the first line. record_of : function of the columns, the cells of another
+        line, of which there are as many, and its number.
+
+    Raises
+    ------
+    InputError : the table has no record, or with the line an error of these functions.
+    """
+    lines = [(number, line) for number, line in enumerate(read_lines(path, what), start=1)]
+    lines = [(number, line) for number, line in lines if line.strip() and not line.lstrip().startswith("#")]
+    nothing = f"the file has no {what.removesuffix('s')}"
+    if not lines:
+        raise InputError(what, nothing, expected, file=path)
+    (head, titles), *rows = lines
+    delimiter = max(",;\t", key=titles.count)
+    with located(path, head):
+        names = _cells(titles, delimiter, what)
+        columns = columns_of(names)
+    records: list[R] = []
+    errors = LineErrors(path)
+    for number, line in rows:
+        with errors.at(number):
+            cells = _cells(line, delimiter, what)
+            if len(cells) != len(names):
+                raise InputError(what, f"the line has {len(cells)} columns, the first line {len(names)}")
+            records.append(record_of(columns, cells, number))
+    errors.raise_any()
+    if not records:
+        raise InputError(what, nothing, "a line for each follows that of the columns", file=path)
+    return columns, records
+
+
+def _cells(line: str, delimiter: str, what: str) -> list[str]:
+    try:
+        reader = csv.reader([line], delimiter=delimiter, skipinitialspace=True, strict=True)
+        return [cell.strip() for cell in next(reader)]
+    except csv.Error as error:
+        raise InputError(what, f"the line cannot be split into columns: {error}") from None
 
 
 def finite_number(text: str, where: str) -> float:
@@ -264,11 +331,7 @@ class Element:
 def read_xml(path: str | Path, what: str, skipped: Collection[str] = ()) -> Element:
     """Return the root element of an XML file; see `parse_xml`."""
     path = Path(path)
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise InputError(what, f"cannot be read: {error.strerror or error}", file=path) from None
-    return parse_xml(data, what, path, skipped)
+    return parse_xml(read_bytes(path, what), what, path, skipped)
 
 
 def parse_xml(data: bytes, what: str, path: Path | None = None, skipped: Collection[str] = ()) -> Element:

@@ -338,11 +338,9 @@ def _require_same_inputs(path: Path, simulation: Simulation, before: dict[str, s
     for name, digest in input_hashes(simulation.input_files()).items():
         if digest != before.get(name, digest):
             raise InputError(
-                str(path),
-                f"the input file {name} has changed since this run began",
-                "a run can be resumed only with unchanged input files",
-                "restore the file, or run the simulation again",
-            )
+                str(path), f"the input file {name} has changed since this run began",
+                "a run can be resumed only with unchanged input files", "restore the file, or run the simulation again",
+            )  # fmt: skip
 
 
 def _result(context: RunContext, checkpoint: Checkpoint | None, show: ProgressCallback | None) -> Result:
@@ -538,12 +536,9 @@ def _interrupted(
     """Record a run that a signal has stopped after a checkpoint."""
     folder.log(f"step {clock.step}: stopped by {signal_name}, checkpoint written")
     folder.write_report(
-        exit_state="stopped",
-        stopped_by=signal_name,
-        stopped_at_step=clock.step,
-        loop_s=loop_time(),
+        exit_state="stopped", stopped_by=signal_name, stopped_at_step=clock.step, loop_s=loop_time(),
         wall_s=stopwatch(),
-    )
+    )  # fmt: skip
     return Result(folder.path, folder.report, complete=False)
 
 
