@@ -55,7 +55,6 @@ OPTIONAL = {
 """For each package of the extras of pyproject.toml its purpose and the extra that installs it."""
 VECTOR_UNITS = ("avx512f", "avx2", "fma", "avx", "sse4_2", "asimd", "sve")
 SECONDS = 10.0
-TEXT = {"encoding": "utf-8", "errors": "replace"}  # encoding of the output of other programs
 
 
 def run_diagnostics() -> Entries:
@@ -279,7 +278,7 @@ def mpi_library() -> tuple[str | None, str]:
     code = "import mpi4py; mpi4py.rc.initialize = False; from mpi4py import MPI; print(MPI.Get_library_version())"
     try:
         command = [sys.executable, "-c", code]
-        done = subprocess.run(command, capture_output=True, **TEXT, timeout=SECONDS, check=False)
+        done = subprocess.run(command, capture_output=True, encoding="utf-8", errors="replace", timeout=SECONDS)
     except (OSError, subprocess.SubprocessError) as error:
         return None, f"{type(error).__name__}: {error}"
     lines = [line.strip("\0 ") for line in (done.stdout if done.returncode == 0 else done.stderr).splitlines()]
@@ -327,7 +326,10 @@ def output_of(program: str, *arguments: str) -> str:
     if shutil.which(program) is None:
         return ""
     try:
-        done = subprocess.run([program, *arguments], capture_output=True, **TEXT, timeout=SECONDS, check=True)
+        command = [program, *arguments]
+        done = subprocess.run(
+            command, capture_output=True, encoding="utf-8", errors="replace", timeout=SECONDS, check=True
+        )
     except (OSError, subprocess.SubprocessError):
         return ""
     return done.stdout

@@ -108,7 +108,7 @@ def benchmark_choices(lists: Mapping[str, Sequence[str] | None], single: ReadEnt
     single : options with one value.
     """
     chosen = {name: value for name, value in single.items() if value is not None}
-    values = {name: [part.strip() for text in texts or () for part in text.split(",")] for name, texts in lists.items()}
+    values: Entries = {name: [part.strip() for text in texts or () for part in text.split(",")] for name, texts in lists.items()}
     sizes = values.pop("sizes")
     for name in ("orders", "degrees"):
         values[name] = [whole_number(f"--{name.removesuffix('s')}", part) for part in values[name]]
@@ -183,4 +183,4 @@ def grid_shape(text: str, smallest: int, counted: str = "points") -> tuple[int, 
     counts = [int(part) for part in parts] * (3 if len(parts) == 1 else 1)
     if min(counts) < smallest:
         raise InputError("--size", f"{min(counts)} {counted} are too few to measure", f"allowed: from {smallest}")
-    return tuple(counts)
+    return counts[0], counts[1], counts[2]

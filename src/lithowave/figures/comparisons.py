@@ -55,16 +55,15 @@ def comparison_figure(comparison: RunMisfits, path: str | Path) -> Path:
         if worst is not None:
             _draw_maps(figure, blocks[1].subgridspec(1, 2), comparison, *worst)
         falling = order[::-1]
-        markers = (
+        misfits = (
             (comparison.relative_l2, "o", style.INK, "relative L2"),
             (comparison.largest("envelope_misfit"), "^", style.P_COLOR, "envelope"),
             (comparison.largest("phase_misfit"), "s", style.S_COLOR, "phase"),
         )
+        markers = [(values[falling], sign, color, text) for values, sign, color, text in misfits if values is not None]
         panel = figure.add_subplot(blocks[len(heights) - 1])
-        _draw_misfits(
-            panel, [(values[falling], *look) for values, *look in markers if values is not None],
-            [comparison.names[index] for index in falling], "Receivers, from the largest misfit to the smallest",
-        )  # fmt: skip
+        names = [comparison.names[index] for index in falling]
+        _draw_misfits(panel, markers, names, "Receivers, from the largest misfit to the smallest")
         panel.set_ylabel("Misfit (%)")
         panel.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=3)
         figure.suptitle(title(comparison), x=0.01, ha="left", size=12, weight="bold")

@@ -154,7 +154,7 @@ def _mark(axis: Axes, simulation: Simulation, name: str, page: MapPage | Section
 
 
 def _label(axis: Axes, name: str, title: str, first: bool) -> None:
-    across, along = {"surface": "xy", "west_east": "xz", "south_north": "yz"}[name]
+    across, along = {"surface": ("x", "y"), "west_east": ("x", "z"), "south_north": ("y", "z")}[name]
     axis.set_xlabel(f"{across} (km)")
     if first:
         where = {"surface": "at the surface", "west_east": "west to east", "south_north": "south to north"}[name]

@@ -170,7 +170,7 @@ def _read_stream(file: IO[bytes], kind: str, path: Path) -> Iterable[Trace]:
 def _from_stream(stream: Iterable[Trace]) -> Iterator[ObservedTrace]:
     for trace in stream:
         stats = trace.stats
-        data = np.ma.filled(np.ma.asarray(trace.data, dtype=float), np.nan)
+        data: np.ndarray = np.ma.filled(np.ma.asarray(trace.data, dtype=float), np.nan)
         if len(data):
             yield ObservedTrace(
                 str(stats.network), str(stats.station), _location(stats.location), str(stats.channel),

@@ -83,7 +83,7 @@ def seismogram_dataset(seismograms: SeismogramArrays) -> Dataset:
     from xarray import Dataset
 
     directions = ("receiver", "component", "time")
-    variables = {seismograms.quantity: (directions, seismograms.data, {"units": seismograms.units})}
+    variables: Entries = {seismograms.quantity: (directions, seismograms.data, {"units": seismograms.units})}
     for name in ("stress", "strain"):
         values = getattr(seismograms, name)
         if values is not None:
@@ -100,7 +100,8 @@ def seismogram_dataset(seismograms: SeismogramArrays) -> Dataset:
     for axis, values in zip("xyz", seismograms.positions.T, strict=True):
         coordinates[axis] = ("receiver", values, {"units": "m"})
     if seismograms.geographic_origin is not None:
-        places = to_geographic(*seismograms.positions.T[:2], seismograms.geographic_origin)
+        x, y = seismograms.positions.T[:2]
+        places = to_geographic(x, y, seismograms.geographic_origin)
         for name, values, unit in zip(("longitude", "latitude"), places, ("east", "north"), strict=True):
             coordinates[name] = ("receiver", np.atleast_1d(values), {"units": f"degrees_{unit}"})
         coordinates["north_azimuth"] = ("receiver", seismograms.north_azimuth, {"units": "degrees"})
@@ -263,7 +264,8 @@ def peak_motion_dataset(peaks: PeakMotion) -> Dataset:
     }
     coordinates: Entries = {"x": ("x", peaks.x, {"units": "m"}), "y": ("y", peaks.y, {"units": "m"})}
     if peaks.geographic_origin is not None:
-        places = to_geographic(*np.meshgrid(peaks.x, peaks.y), peaks.geographic_origin)
+        x, y = np.meshgrid(peaks.x, peaks.y)
+        places = to_geographic(x, y, peaks.geographic_origin)
         for name, values, unit in zip(("longitude", "latitude"), places, ("east", "north"), strict=True):
             coordinates[name] = (("y", "x"), values, {"units": f"degrees_{unit}"})
     return Dataset(variables, coordinates, kept(peaks.attributes))

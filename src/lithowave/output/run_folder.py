@@ -378,12 +378,15 @@ def source_commit() -> str | None:
     if not (root / ".git").exists():
         return None
     try:
-        run = {"cwd": root, "capture_output": True, "encoding": "utf-8", "timeout": 10, "check": True}
-        commit = subprocess.run(["git", "rev-parse", "HEAD"], **run).stdout.strip()
-        changed = subprocess.run(["git", "status", "--porcelain", "-uno"], **run).stdout.strip()
+        return _git(root, "rev-parse", "HEAD") + ("+" if _git(root, "status", "--porcelain", "-uno") else "")
     except (OSError, subprocess.SubprocessError):
         return None
-    return commit + ("+" if changed else "")
+
+
+def _git(root: Path, *words: str) -> str:
+    command = ["git", *words]
+    output = subprocess.run(command, cwd=root, capture_output=True, encoding="utf-8", timeout=10, check=True).stdout
+    return output.strip()
 
 
 class Stopwatch:

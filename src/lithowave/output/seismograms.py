@@ -105,7 +105,7 @@ class SeismogramWriter(files.DatasetWriter):
         self.path = Path(path)
         dtype = np.dtype(files.PRECISIONS[precision])
         receiver_count = len(receivers)
-        shapes = {"motion": (receiver_count, 3, sample_count)}
+        shapes: dict[str, tuple[int, ...]] = {"motion": (receiver_count, 3, sample_count)}
         if stress:
             shapes["stress"] = (receiver_count, 6, sample_count)
         if pressure:
@@ -470,7 +470,8 @@ def write_receivers(group: h5py.Group, receivers: Sequence[Receiver], origin: tu
     group.create_dataset("position", data=positions).attrs["units"] = "m"
     if is_projected(origin):
         geographic = np.array([getattr(receiver, "geographic", True) for receiver in receivers], bool)
-        _write_axes(group, geographic, convergence(*positions[:, :2].T, origin))
+        x, y, _ = positions.T
+        _write_axes(group, geographic, convergence(x, y, origin))
 
 
 def _write_axes(group: h5py.Group, geographic: np.ndarray, angles: np.ndarray) -> None:

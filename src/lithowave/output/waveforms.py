@@ -320,7 +320,8 @@ def _sac_places(seismograms: SeismogramArrays) -> list[Entries]:
     ]
     origin = seismograms.geographic_origin
     if origin is not None:
-        places = to_geographic(*seismograms.positions[:, :2].T, origin)
+        x, y = seismograms.positions[:, :2].T
+        places = to_geographic(x, y, origin)
         for header, longitude, latitude in zip(headers, *places, strict=True):
             header.update(stlo=longitude, stla=latitude, lcalda=True)
     chunk = chunk_map(origin)

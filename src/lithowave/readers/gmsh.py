@@ -136,7 +136,9 @@ def gmsh_header(section: Section) -> tuple[str, bool, int]:
 def physical_names(section: Section | None) -> dict[int, dict[int, str]]:
     """Return the names of the physical groups by dimension and number."""
     names: dict[int, dict[int, str]] = {dimension: {} for dimension in range(4)}
-    rows = section.body.decode("utf-8", "replace").strip().splitlines() if section else ["0"]
+    if section is None:
+        return names
+    rows = section.body.decode("utf-8", "replace").strip().splitlines()
     if not rows or not rows[0].strip().isdigit() or int(rows[0]) != len(rows) - 1:
         raise ValueError("the section $PhysicalNames does not contain the number of names in its first line")
     for number, row in enumerate(rows[1:], 1):

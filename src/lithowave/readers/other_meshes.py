@@ -241,7 +241,8 @@ def _boundary_head(head: bytes, line: int) -> tuple[str, int, int, int]:
     for title, rest in (text.strip().partition(" ")[::2], (text[:32], text[32:])):
         words = rest.split()
         if title.strip() and len(words) >= 3 and all(word.isdigit() for word in words):
-            return title.strip(), *(int(word) for word in words[:3])
+            kind, entries, values = (int(word) for word in words[:3])
+            return title.strip(), kind, entries, values
     raise ValueError(f"line {line}: expected name, type, count of entries and of values of a boundary")
 
 
@@ -292,7 +293,8 @@ def _contents(entries: Mapping[str, ArrayEntry]) -> CellFile:
     else:
         positions = np.stack([entries[name].values() for name in ("coordx", "coordy", "coordz")], axis=-1)
     cells: list[CellBlock] = []
-    volume_names, surface_names = {}, {}
+    volume_names: dict[int, str] = {}
+    surface_names: dict[int, str] = {}
     blocks = [name for name in entries if name.startswith("connect") and name[7:].isdigit()]
     labels = _labels(entries, "eb", len(blocks))
     ids = entries["elem_num_map"].load().astype(np.int64) if "elem_num_map" in entries else None

@@ -244,11 +244,10 @@ def segy_shots(path: str | Path) -> tuple[list[SegyShot], SegyGeometry]:
     spreads = np.split(groups[order], np.flatnonzero(np.diff(number[order])) + 1)
     shots = [
         SegyShot(
-            str(geometry.field_records[index] or ""), tuple(map(float, geometry.sources[index, :2])),
-            float(geometry.sources[index, 2]), float(geometry.depths[index]), int(geometry.traces[index]),
-            frozenset(names[np.unique(spread)].tolist()),
+            str(geometry.field_records[index] or ""), (x, y), z, float(geometry.depths[index]),
+            int(geometry.traces[index]), frozenset(names[np.unique(spread)].tolist()),
         )
-        for index, spread in zip(first, spreads, strict=True)
+        for index, (x, y, z), spread in zip(first, geometry.sources[first].tolist(), spreads, strict=True)
     ]  # fmt: skip
     return shots, geometry
 

@@ -503,10 +503,11 @@ def plane_of(values: Mapping[str, float], where: str, line: int | None = None) -
     for name in PLANE_FIELDS:
         if not np.isfinite(values[name]):
             raise InputError(f"{where}.{name}", f"{values[name]} is not a finite number", line=line)
-    lengths = (1e3 * values[name] for name in ("LEN", "WID"))
-    depths = (1e3 * values[name] for name in ("DTOP", "SHYP", "DHYP"))
-    counts = (int(values["NSTK"]), int(values["NDIP"]))
-    return FaultPlane(values["ELON"], values["ELAT"], *counts, *lengths, values["STK"], values["DIP"], *depths)
+    length, width, top, along, down = (1e3 * values[name] for name in ("LEN", "WID", "DTOP", "SHYP", "DHYP"))
+    return FaultPlane(
+        values["ELON"], values["ELAT"], int(values["NSTK"]), int(values["NDIP"]), length, width, values["STK"],
+        values["DIP"], top, along, down,
+    )  # fmt: skip
 
 
 def _finite_values(tables: SrfTables) -> dict[str, np.ndarray]:
@@ -661,7 +662,7 @@ def _match_slip(
         raise tables.error(name, subfault, got, allowed, f"correct {name}, the samples or DT")
     factors = np.ones(stated.size)
     factors[differs] = stated[differs] / released[differs]
-    for segment in np.flatnonzero(differs):
+    for segment in np.flatnonzero(differs).tolist():
         rates[offsets[segment] : offsets[segment + 1]] *= rates.dtype.type(factors[segment])
     worst = int(np.argmax(np.where(differs, np.abs(np.log(factors)), 0.0)))
     where, line = tables.locate(f"SLIP{worst % 3 + 1}", worst // 3)

@@ -75,11 +75,13 @@ def find_grid(entries: ArrayFile, path: Path) -> Grid | None:
         return None
     for pair in (("longitude", "latitude"), ("x", "y")):
         if all(role in roles for role in pair):
-            axes = {roles[role]: _axis(by_name, roles[role], entries, pair[0] == "longitude") for role in pair}
+            degrees = "longitude" in pair
+            axes = {roles[role]: _axis(by_name, roles[role], entries, degrees) for role in pair}
             values = _heights(entry, name, axes)
             used = [entry, *(by_name[each] for each in axes)]
-            grid = _ascending(*axes.values(), values, pair[0] == "longitude", unused_names(entries, used))
-            return replace(grid, unstated=pair[0] == "x" and not any(_stated(by_name[each]) for each in axes))
+            first, second = axes.values()
+            grid = _ascending(first, second, values, degrees, unused_names(entries, used))
+            return replace(grid, unstated=not degrees and not any(_stated(by_name[each]) for each in axes))
     there = ", ".join(candidates)
     raise InputError(name, f"has the axes {there}", "expected longitude and latitude, or x and y")
 

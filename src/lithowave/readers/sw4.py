@@ -26,6 +26,7 @@ import math
 import struct
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -113,7 +114,7 @@ class _Header:
     def __init__(self, data: np.ndarray, order: str) -> None:
         self.data, self.order, self.position = data, order, 0
 
-    def take(self, code: str, what: str) -> tuple:
+    def take(self, code: str, what: str) -> tuple[Any, ...]:
         size = struct.calcsize(self.order + code)
         if self.position + size > self.data.size:
             raise _refused(f"byte {self.position}", f"the file ends before {what}", "")
@@ -182,7 +183,7 @@ def _model(
     x, y = (block.horizontal * np.arange(count) for count in block.shape[:2])
     depth = block.top + block.vertical * np.arange(block.shape[2])
     arrays = {name: values[:, :, ::-1, index] for index, name in enumerate(names)}
-    notes = ()
+    notes: tuple[str, ...] = ()
     if names[-1] == "qs" and not attenuation:
         notes = ("its header states no attenuation, so that its quality factors are not used",)
     height = -depth[::-1] - _elevation(topography, x, y)[:, :, None]
@@ -279,11 +280,11 @@ def _sfile_block(
         i, j = np.argwhere(bottom > top)[0]
         got = f"is above z_values_{number} at point ({i}, {j})"
         raise InputError(f"Z_interfaces/z_values_{number + 1}", got, "surfaces are listed from the top down")
-    values = {name: each[:, :, ::-1] for name, each in arrays.items()}
-    quality = {name: values[name] for name in _QUALITY if attenuation}
-    require_shear_quality(quality, values["vs"])
+    rising = {name: each[:, :, ::-1] for name, each in arrays.items()}
+    quality = {name: rising[name] for name in _QUALITY if attenuation}
+    require_shear_quality(quality, rising["vs"])
     return GriddedModel(
-        path, x, y, np.linspace(0.0, 1.0, shape[2]), values["vp"], values["vs"], values["rho"], quality=quality,
+        path, x, y, np.linspace(0.0, 1.0, shape[2]), rising["vp"], rising["vs"], rising["rho"], quality=quality,
         units={"vp": "m/s", "vs": "m/s", "rho": "kg/m^3"}, frame=frame, top=top, bottom=bottom,
     )  # fmt: skip
 

@@ -325,7 +325,7 @@ def wave_entries(
 
 def common_scales(runs: Runs, units: Mapping[str, str]) -> dict[str, tuple[float, str]]:
     """Return (factor, unit) of each component: the same for all components with the same SI unit."""
-    scales = {}
+    scales: dict[str, tuple[float, str]] = {}
     for unit in set(units.values()):
         names = [name for name in units if units[name] == unit]
         peak = max(float(np.abs(motions[name]).max(initial=0.0)) for _, motions in runs for name in names)
