@@ -108,7 +108,9 @@ def benchmark_choices(lists: Mapping[str, Sequence[str] | None], single: ReadEnt
     single : options with one value.
     """
     chosen = {name: value for name, value in single.items() if value is not None}
-    values: Entries = {name: [part.strip() for text in texts or () for part in text.split(",")] for name, texts in lists.items()}
+    values: Entries = {
+        name: [part.strip() for text in texts or () for part in text.split(",")] for name, texts in lists.items()
+    }
     sizes = values.pop("sizes")
     for name in ("orders", "degrees"):
         values[name] = [whole_number(f"--{name.removesuffix('s')}", part) for part in values[name]]
