@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from shlex import quote
 from typing import Protocol
@@ -169,3 +170,9 @@ class MissingPackageError(LithowaveError):
     def __init__(self, package: str, purpose: str, extra: str, without: str = "") -> None:
         text = f'{purpose} needs the package {package}: pip install "lithowave[{extra}]"'
         super().__init__(text + (f", or run without it: {without}" if without else ""))
+
+
+def require_package(package: str, purpose: str, extra: str, without: str = "") -> None:
+    """Raise MissingPackageError if a package is not installed; see there for the parameters."""
+    if find_spec(package) is None:
+        raise MissingPackageError(package, purpose, extra, without)

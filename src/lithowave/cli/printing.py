@@ -210,17 +210,11 @@ def _benchmark_row(record: Entries) -> tuple[str, ...]:
     if "time_gain" in record:
         last = f"{record['time_gain']:.2f} of {record['update_gain']:.2f}"
     return (
-        record["case"],
-        "x".join(map(str, record["size"])),
-        str(record.get("order", record.get("degree"))),
-        record["precision"],
-        str(record.get("threads", "")),
-        f"{record['rate'] / 1e6:.{digits}f}",
-        f"{record[f'bytes_per_{_benchmark_unit(record)}']:.0f}",
-        f"{record['limit'] / 1e6:.{digits}f}",
-        f"{record['limit_fraction']:.0%}",
-        last if unknowns is None else f"{unknowns / 1e6:.1f}",
-    )
+        record["case"], "x".join(map(str, record["size"])), str(record.get("order", record.get("degree"))),
+        record["precision"], str(record.get("threads", "")), f"{record['rate'] / 1e6:.{digits}f}",
+        f"{record[f'bytes_per_{_benchmark_unit(record)}']:.0f}", f"{record['limit'] / 1e6:.{digits}f}",
+        f"{record['limit_fraction']:.0%}", last if unknowns is None else f"{unknowns / 1e6:.1f}",
+    )  # fmt: skip
 
 
 def json_text(value: object) -> str:

@@ -17,13 +17,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lithowave.errors import MissingPackageError, OutputError
+from lithowave.errors import OutputError, require_package
 from lithowave.output import files
 from lithowave.output.attributes import (
     COMPONENTS,
@@ -44,12 +43,6 @@ if TYPE_CHECKING:
     from lithowave.output.geometry import SeismogramArrays
 
 
-def require(package: str, purpose: str) -> None:
-    """Raise MissingPackageError if an optional package of the extra ``data`` is not installed."""
-    if find_spec(package) is None:
-        raise MissingPackageError(package, purpose, "data")
-
-
 def data_frame(rows: Sequence[ReadEntries], index: str, units: Mapping[str, str]) -> DataFrame:
     """Return rows as a pandas DataFrame.
 
@@ -62,7 +55,7 @@ def data_frame(rows: Sequence[ReadEntries], index: str, units: Mapping[str, str]
     ------
     MissingPackageError : pandas is not installed.
     """
-    require("pandas", "A DataFrame")
+    require_package("pandas", "A DataFrame", "data")
     from pandas import DataFrame
 
     frame = DataFrame([dict(row) for row in rows]).set_index(index)
@@ -79,7 +72,7 @@ KEPT = (
 
 def seismogram_dataset(seismograms: SeismogramArrays) -> Dataset:
     """See `Seismograms.to_xarray`."""
-    require("xarray", "A Dataset")
+    require_package("xarray", "A Dataset", "data")
     from xarray import Dataset
 
     directions = ("receiver", "component", "time")
@@ -254,7 +247,7 @@ def load_peak_motion(path: str | Path) -> PeakMotion:
 
 def peak_motion_dataset(peaks: PeakMotion) -> Dataset:
     """See `PeakMotion.to_xarray`."""
-    require("xarray", "A Dataset")
+    require_package("xarray", "A Dataset", "data")
     from xarray import Dataset
 
     variables = {

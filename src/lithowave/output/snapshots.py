@@ -35,7 +35,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lithowave.backends.interface import PendingCopy
-from lithowave.errors import InputError, OutputError
+from lithowave.errors import InputError, OutputError, require_package
 from lithowave.output import files
 from lithowave.output.attributes import (
     COMPONENTS,
@@ -48,7 +48,7 @@ from lithowave.output.attributes import (
     write_attributes,
 )
 from lithowave.output.files import replaced
-from lithowave.output.results import kept, require
+from lithowave.output.results import kept
 from lithowave.output.run_folder import read_report
 from lithowave.output.vtkhdf import (
     FIELD_COMPONENTS,
@@ -665,7 +665,7 @@ def load_snapshots(path: str | Path) -> Snapshots:
 
 def snapshot_dataset(snapshots: Snapshots, steps: Sequence[int] | slice | None, fields: Sequence[str]) -> Dataset:
     """See `Snapshots.to_xarray`."""
-    require("xarray", "A Dataset")
+    require_package("xarray", "A Dataset", "data")
     from xarray import Dataset
 
     numbers = np.arange(len(snapshots))[slice(None) if steps is None else steps]

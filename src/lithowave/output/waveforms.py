@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lithowave.errors import InputError, MissingPackageError, OutputError
+from lithowave.errors import InputError, MissingPackageError, OutputError, require_package
 from lithowave.globe_coordinates import RADIUS
 from lithowave.output import files
 from lithowave.output.attributes import chunk_map, to_geographic
@@ -77,17 +77,9 @@ def read_specfem_samples(path: Path) -> tuple[float, float, np.ndarray]:
 
 # Minimum sampling rate (Hz) of each band letter, in the variant with a corner period of 10 s or more.
 BANDS = (
-    (5000.0, "J"),
-    (1000.0, "F"),
-    (250.0, "C"),
-    (80.0, "H"),
-    (10.0, "B"),
-    (1.001, "M"),
-    (0.999, "L"),
-    (0.1, "V"),
-    (0.01, "U"),
-    (0.001, "W"),
-)
+    (5000.0, "J"), (1000.0, "F"), (250.0, "C"), (80.0, "H"), (10.0, "B"), (1.001, "M"), (0.999, "L"), (0.1, "V"),
+    (0.01, "U"), (0.001, "W"),
+)  # fmt: skip
 SLOWEST_BAND = "R"
 
 # format: (longest network code, station code, location code); a trace of SEG-Y has a number instead of a name
@@ -109,11 +101,6 @@ def channel_codes(sampling_interval: float) -> tuple[str, str, str]:
     """Return the channel codes of E, N and Z, for example ``("HXE", "HXN", "HXZ")`` at 100 Hz."""
     band = band_letter(sampling_interval)
     return (f"{band}XE", f"{band}XN", f"{band}XZ")
-
-
-def _require_obspy(purpose: str) -> None:
-    if find_spec("obspy") is None:
-        raise MissingPackageError("obspy", purpose, "formats")
 
 
 def require_packages(formats: Sequence[str], *, replaceable: bool = True) -> None:
@@ -180,7 +167,7 @@ def to_stream(seismograms: SeismogramArrays) -> Stream:
     ------
     MissingPackageError : ObsPy is not installed.
     """
-    _require_obspy("A Stream")
+    require_package("obspy", "A Stream", "formats")
     from obspy import Stream, Trace
 
     channels = channel_codes(seismograms.sampling_interval)
@@ -211,7 +198,7 @@ def write_miniseed(seismograms: SeismogramArrays, directory: str | Path) -> list
     MissingPackageError : ObsPy is not installed.
     OutputError : no sample has been recorded yet, or the disk is full.
     """
-    _require_obspy("Writing MiniSEED")
+    require_package("obspy", "Writing MiniSEED", "formats")
     stream = to_stream(seismograms)
     folder = _prepare(seismograms, directory)
     paths = []
@@ -240,7 +227,7 @@ def write_sac(seismograms: SeismogramArrays, directory: str | Path) -> list[Path
     MissingPackageError : ObsPy is not installed.
     OutputError : no sample has been recorded yet, or the disk is full.
     """
-    _require_obspy("Writing SAC")
+    require_package("obspy", "Writing SAC", "formats")
     from obspy.io.sac import SACTrace
 
     folder = _prepare(seismograms, directory)

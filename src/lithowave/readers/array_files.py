@@ -64,17 +64,9 @@ def nearest_complete(lacking: np.ndarray) -> tuple[np.ndarray, ...]:
 
 
 DAMAGE = (
-    OSError,
-    RuntimeError,
-    ValueError,
-    KeyError,
-    EOFError,
-    OverflowError,
-    struct.error,
-    zipfile.BadZipFile,
-    zlib.error,
+    OSError, RuntimeError, ValueError, KeyError, EOFError, OverflowError, struct.error, zipfile.BadZipFile, zlib.error,
     MemoryError,
-)
+)  # fmt: skip
 """Exceptions that the readers of these formats raise for damaged files."""
 
 _MAPPED = 1 << 26

@@ -38,13 +38,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lithowave.errors import InputError, MissingPackageError
+from lithowave.errors import InputError, require_package
 from lithowave.readers.array_files import DAMAGE
 from lithowave.readers.stations import ReceiverRecord, ReceiverTable
 from lithowave.readers.text import finite_number, located, read_table
@@ -83,8 +82,7 @@ def open_segy(path: Path, what: str) -> Iterator[SegyFile]:
     ------
     InputError : the file is damaged. MissingPackageError : segyio is not installed.
     """
-    if find_spec("segyio") is None:
-        raise MissingPackageError("segyio", "Reading SEG-Y", "formats")
+    require_package("segyio", "Reading SEG-Y", "formats")
     import segyio
 
     try:

@@ -11,14 +11,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from importlib.resources import files
-from importlib.util import find_spec
 from pathlib import Path
 from string import Template
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lithowave.errors import MissingPackageError
+from lithowave.errors import require_package
 from lithowave.figures import style
 from lithowave.figures.traces import Layers, receiver_arrivals
 from lithowave.json_types import finite
@@ -108,8 +107,7 @@ def _resource(name: str) -> str:
 
 def require_plotly() -> None:
     """Raise MissingPackageError if Plotly, whose plotting library reports contain, is not installed."""
-    if find_spec("plotly") is None:
-        raise MissingPackageError("plotly", "the report", "report", "without --report")
+    require_package("plotly", "the report", "report", "without --report")
 
 
 def plotting_library() -> str:
