@@ -57,14 +57,16 @@ def run_diagnostics() -> Entries:
     """
     packages = {name: installed(name) for name in REQUIRED}
     problems = [f"the package {name} is missing: pip install {name}" for name, found in packages.items() if not found]
-    cpu, gpu = examine_processor(), examine_devices()
+    cpu = examine_processor()
+    gpu = {"devices": driver_devices(), "cupy": cupy_state(), "kernels": kernel_state()}
+    backends = ["cpu", "cuda"] if gpu["kernels"] and not gpu["kernels"]["error"] else ["cpu"]
     problems += [cpu["error"]] if cpu["error"] else []
     if cpu["cache_folder"] and not cpu["cache_writable"]:
         problems.append(
             f"compiled kernels cannot be stored in {cpu['cache_folder']}: set NUMBA_CACHE_DIR to a writable directory"
         )
     return {
-        "lithowave": examine_lithowave() | {"backends": usable_backends(gpu)},
+        "lithowave": examine_lithowave() | {"backends": backends},
         "python": {"version": platform.python_version(), "executable": sys.executable, "system": platform.platform()},
         "packages": packages,
         "optional": {name: installed(name) for name in OPTIONAL},
@@ -93,11 +95,6 @@ def examine_lithowave() -> Entries:
 
     folder = str(Path(__file__).resolve().parent)
     return {"version": __version__, "commit": source_commit(), "folder": folder}
-
-
-def usable_backends(gpu: Entries) -> list[str]:
-    """Return the backends that work on this machine."""
-    return ["cpu", "cuda"] if gpu["kernels"] and not gpu["kernels"]["error"] else ["cpu"]
 
 
 def examine_processor() -> Entries:
@@ -175,11 +172,6 @@ def examine_memory() -> Entries:
 
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return {"total_bytes": total, "free_bytes": free_memory()}
-
-
-def examine_devices() -> Entries:
-    """Return the NVIDIA devices according to the driver and to CuPy, and the result of a kernel on the first device."""
-    return {"devices": driver_devices(), "cupy": cupy_state(), "kernels": kernel_state()}
 
 
 def driver_devices() -> list[dict[str, str]]:

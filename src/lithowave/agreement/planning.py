@@ -132,7 +132,8 @@ def plan_agreement(
     requested = _checked_methods(methods, own)
     _refuse_unsuitable(simulation, refinement)
     frequency = _frequency(simulation)
-    directory = Path(output) if output is not None else _default_directory(simulation)
+    own_folder = Path(simulation.output.directory or "simulation")
+    directory = Path(output) if output is not None else own_folder.with_name(f"{own_folder.name}_agree")
     runs: dict[Key, PlannedRun] = {}
     excluded: dict[str, str] = {}
     untested: dict[Key, str] = {}
@@ -287,11 +288,6 @@ def _control(base: Simulation, method: str, kind: str, changes: Entries | str, d
         return PlannedRun(method, kind, base.with_overrides({**changes, "output.directory": str(directory / name)}))
     except InputError as error:
         return str(error).splitlines()[0].rstrip(".")
-
-
-def _default_directory(simulation: Simulation) -> Path:
-    directory = Path(simulation.output.directory or "simulation")
-    return directory.with_name(f"{directory.name}_agree")
 
 
 def _frequency(simulation: Simulation) -> float:
@@ -480,16 +476,11 @@ def _base_forecast(run: PlannedRun, measure: bool) -> RunForecast:
 
 def _forecast(run: PlannedRun, measure: bool) -> RunForecast:
     state = stored_state(run)
-    rate = _stored_rate(run) if state == FINISHED else None
+    stored = read_report(run.directory) if state == FINISHED else {}
+    rate = stored.get(rate_key(stored["unit"])) if "unit" in stored else None
     report = check_simulation(run.simulation, measure=measure and rate is None)
     forecast = RunForecast(run, state, report, report.loop_s)
     return forecast if rate is None else replace(forecast, loop_s=forecast.work / rate)
-
-
-def _stored_rate(run: PlannedRun) -> float | None:
-    """Return the points or elements per second of a finished run."""
-    report = read_report(run.directory)
-    return report.get(rate_key(report["unit"])) if "unit" in report else None
 
 
 def _scaled(forecast: RunForecast, base: RunForecast) -> RunForecast:

@@ -181,7 +181,8 @@ class Agreement:
 
         pair = self.worst
         receiver = self.pairs[pair].worst
-        traces = {self.run(method).label: self.traces[method, BASE][receiver] for method in self._ordered_methods()}
+        methods = sorted(self.plan.methods, key=lambda method: method != self.reference)
+        traces = {self.run(method).label: self.traces[method, BASE][receiver] for method in methods}
         title = f"{self.names[receiver]}: {self.position(receiver).text()}"
         misfits = {
             self.run(method).label: self.pairs[method, self.reference].receivers for method in self.plan.methods
@@ -191,9 +192,6 @@ class Agreement:
             self.time, traces, self.units, title, misfits, self.names, self.tolerance,
             path or self.directory / FIGURE_NAME,
         )  # fmt: skip
-
-    def _ordered_methods(self) -> list[str]:
-        return sorted(self.plan.methods, key=lambda method: method != self.reference)
 
     def table(self) -> list[list[str]]:
         """Return the rows of the table that ``lithowave agree`` prints, with a header."""
@@ -474,13 +472,8 @@ def _resolution(agreement: Agreement, method: str, error: float, factor: float, 
     )
     if method == agreement.plan.own_method and run.simulation.solver.spacing is not None:
         return text, f"Set solver.spacing to {run.simulation.solver.spacing / ratio:.3g} m."
-    setting = f"points_per_wavelength={math.ceil(2.0 * points * ratio) / 2.0:g}"
-    return text, f"Use {_option(agreement, method, setting)}."
-
-
-def _option(agreement: Agreement, method: str, setting: str) -> str:
-    """Return the option that sets a key of ``solver`` for one method."""
-    return f"--set solver.{setting}" if method == agreement.plan.own_method else f"--solver {method}.{setting}"
+    option = "--set solver" if method == agreement.plan.own_method else f"--solver {method}"
+    return text, f"Use {option}.points_per_wavelength={math.ceil(2.0 * points * ratio) / 2.0:g}."
 
 
 def _boundary(agreement: Agreement, method: str, error: float, receiver: int, part: str) -> tuple[str, str]:

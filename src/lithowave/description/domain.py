@@ -6,7 +6,6 @@ import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Self, TypeVar
 
 import numpy as np
@@ -317,11 +316,9 @@ class Domain(DescriptionModel):
         """
         if self._mesh is not None:
             return self._mesh.outline.surface
-        return None if self.topography is None else reading(self._read_surface, self.topography, ("topography",))
-
-    def _read_surface(self, path: Path) -> Surface:
-        """Return the surface in a file, in local coordinates."""
-        return self.placed_surface(read_surface(path))
+        if self.topography is None:
+            return None
+        return reading(lambda path: self.placed_surface(read_surface(path)), self.topography, ("topography",))
 
     def placed_surface(self, surface: Surface) -> Surface:
         """Return a surface of a file in local coordinates.

@@ -209,13 +209,9 @@ def _refuse_repetition(root: yaml.Node) -> None:
 
     repeated = size(root) - len(sizes)
     if repeated > REPEATED_ENTRIES:
-        problem = f"aliases repeat {_shown_count(repeated)} entries; allowed: {REPEATED_ENTRIES}"
+        count = str(repeated) if repeated < 10**9 else "more than a billion"  # it may have thousands of digits
+        problem = f"aliases repeat {count} entries; allowed: {REPEATED_ENTRIES}"
         raise ConstructorError(None, None, problem, root.start_mark)
-
-
-def _shown_count(count: int) -> str:
-    """Return a count, of any size, as text."""
-    return str(count) if count < 10**9 else "more than a billion"
 
 
 _Loader.add_implicit_resolver(

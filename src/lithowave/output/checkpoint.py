@@ -76,7 +76,10 @@ class Checkpoint:
         ------
         OutputError : a file is missing, damaged or of another checkpoint, or requested rows are in no file.
         """
-        found = {name: _gathering(name, place) for name, place in places.items()}
+        found = {
+            name: _HyperslabReader(place) if isinstance(place, Hyperslab) else _RowReader(name, place)
+            for name, place in places.items()
+        }
         for file_name in self.files:
             path = self.folder / FOLDER / file_name
             with open_file(path) as file:
@@ -192,10 +195,6 @@ class _RowReader:
             first, last = wanted.min(), wanted.max()
             self.values[rows] = data[start + first : start + last + 1][wanted - first]
             self.missing[rows] = False
-
-
-def _gathering(name: str, place: Selection) -> _HyperslabReader | _RowReader:
-    return _HyperslabReader(place) if isinstance(place, Hyperslab) else _RowReader(name, place)
 
 
 class CheckpointWriter:

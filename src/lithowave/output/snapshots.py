@@ -372,6 +372,7 @@ def _rising(points: np.ndarray) -> np.ndarray | None:
 
 
 def _components(field: str) -> tuple[int, ...]:
+    """Return the last axis of the values of a field: none of a scalar."""
     count = FIELD_COMPONENTS[field]
     return () if count == 1 else (count,)
 
@@ -518,7 +519,7 @@ class SnapshotWriter(files.DatasetWriter):
 
     def _write_field(self, step: int, field: str, values: np.ndarray | PendingCopy) -> None:
         count = FIELD_COMPONENTS[field]
-        expected = self._storage.shape + (() if count == 1 else (count,))
+        expected = (*self._storage.shape, *_components(field))
         if values.shape != expected:
             raise ValueError(f"{field} has shape {values.shape}, expected {expected}")
         first = step * math.prod(self._storage.dimensions)
@@ -674,9 +675,9 @@ def snapshot_dataset(snapshots: Snapshots, steps: Sequence[int] | slice | None, 
         coordinates[axis] = (axis, snapshots.axis(axis), {"units": "m"})
     variables = {}
     for name in fields:
-        values = np.stack([snapshots.read(int(step), name) for step in numbers]) if len(numbers) else np.zeros(
-            (0, *snapshots.shape, *([FIELD_COMPONENTS[name]] if FIELD_COMPONENTS[name] > 1 else []))
-        )  # fmt: skip
+        values = np.zeros((0, *snapshots.shape, *_components(name)))
+        if len(numbers):
+            values = np.stack([snapshots.read(int(step), name) for step in numbers])
         axes = ("time", "z", "y", "x")
         if FIELD_COMPONENTS[name] > 1:
             label = "component" if FIELD_COMPONENTS[name] == 3 else "tensor_component"

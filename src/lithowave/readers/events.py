@@ -53,7 +53,7 @@ def read_events(path: Path) -> list[SeismicEvent]:
         start = file.read(2048).removeprefix(b"\xef\xbb\xbf").lstrip()
     if start.startswith(b"<") or path.suffix.lower() in _XML_SUFFIXES:
         return read_quakeml(path)
-    if is_forcesolution(start):
+    if _FORCE_MARK.search(start):
         return read_forcesolutions(path)
     with naming_foreign(path, "events"):
         return read_cmtsolutions(path)
@@ -145,7 +145,8 @@ def read_cmtsolutions(path: str | Path) -> list[SeismicEvent]:
     for number, line in enumerate(lines, start=1):
         if not line.strip() or line.lstrip().startswith(("#", "!")):
             continue
-        key = _key_of(line)
+        name, colon, _ = line.partition(":")
+        key = _CMT_SPELLINGS.get("".join(name.split()).lower()) if colon else None
         with located(path, number):
             if key is None and (not blocks or _begins_event(line, blocks[-1][1])):
                 blocks.append((number, {}))
@@ -157,12 +158,6 @@ def read_cmtsolutions(path: str | Path) -> list[SeismicEvent]:
     with located(path):
         _refuse_cut(lines, blocks[-1][1])
         return [_event(lines[start - 1], entries, start) for start, entries in blocks]
-
-
-def _key_of(line: str) -> str | None:
-    """Return the key of a line ``key: value``, in the standard spelling."""
-    name, colon, _ = line.partition(":")
-    return _CMT_SPELLINGS.get("".join(name.split()).lower()) if colon else None
 
 
 def _begins_event(line: str, entries: Mapping[str, Entry]) -> bool:
@@ -295,13 +290,8 @@ _FORCE_KEYS = {
 }
 _FORCE_SPELLINGS = {spelling: key for key, spellings in _FORCE_KEYS.items() for spelling in spellings}
 _OPTIONAL = ("source time function",)
-_MARK = re.compile(rb"^\s*(FORCE\b|factor force source\s*:)", re.IGNORECASE | re.MULTILINE)
+_FORCE_MARK = re.compile(rb"^\s*(FORCE\b|factor force source\s*:)", re.IGNORECASE | re.MULTILINE)
 _GAUSSIAN, _RICKER, _STEP = 0, 1, 2
-
-
-def is_forcesolution(start: bytes) -> bool:
-    """True if the first bytes of a file are those of a FORCESOLUTION file."""
-    return _MARK.search(start) is not None
 
 
 def read_forcesolutions(path: str | Path) -> list[SeismicEvent]:
@@ -430,7 +420,7 @@ class _EventReader:
 
     def event(self) -> SeismicEvent:
         preferred = self._chosen("origin", "preferredOriginID")
-        mechanism = self._mechanism()
+        mechanism = self._chosen("focalMechanism", "preferredFocalMechanismID")
         centroid = self._referred(mechanism.first("momentTensor"), "derivedOriginID") or preferred
         origin = self._referred(mechanism, "triggeringOriginID") or preferred
         start = self._time(origin)
@@ -468,9 +458,6 @@ class _EventReader:
         if chosen[0].content("evaluationStatus") == "rejected":
             raise self._error(chosen[0], name, "its evaluationStatus is 'rejected'", "", "choose another one")
         return chosen[0]
-
-    def _mechanism(self) -> Element:
-        return self._chosen("focalMechanism", "preferredFocalMechanismID")
 
     def _referred(self, element: Element | None, key: str) -> Element | None:
         """Return the origin of the document to which an element refers; None if there is none."""

@@ -357,8 +357,9 @@ def interval_problem(interval: float, sample_count: int) -> tuple[str, str, str]
     """Return the reason (got, allowed, hint) why traces with an interval in s cannot be written, or None."""
     whole = microseconds(interval)
     if whole is None:
-        allowed = "SEG-Y requires integer microseconds between samples"
-        return f"{interval:.9g} s is not an integer number of microseconds", allowed, f"use {_nearest(interval):.6f}"
+        nearest = max(1, round(interval * 1e6)) * 1e-6
+        got = f"{interval:.9g} s is not an integer number of microseconds"
+        return got, "SEG-Y requires integer microseconds between samples", f"use {nearest:.6f}"
     if whole > LARGEST:
         allowed = f"SEG-Y permits at most {LARGEST} microseconds between samples"
         return f"{interval:.9g} s is too long for SEG-Y", allowed, "use miniseed or sac, which support any interval"
@@ -387,10 +388,6 @@ def default_interval(preferred: float, longest: float, duration: float) -> float
     if not candidates:
         return None
     return float(Fraction(max(below) if below else min(candidates), 10**6))
-
-
-def _nearest(interval: float) -> float:
-    return max(1, round(interval * 1e6)) * 1e-6
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from html import escape
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -502,26 +503,16 @@ def _function_plot(page: Page, signals: Sequence[Signal], name: str, duration: f
     end = max(min(max(signal.end for signal in signals), duration), start + 1e-6)
     time = np.linspace(start, end, 1201)
     lines = [_line(signal, time, signal.history(time)) for signal in signals]
-    layout = {"xaxis": axis("Time (s)"), "yaxis": axis(name, exponentformat="power"), **_legend(signals)}
-    return page.add_plot(lines, layout, f"{name} over time{_first_label(signals)}.")
+    layout: Entries = {"xaxis": axis("Time (s)"), "yaxis": axis(name, exponentformat="power")}
+    if 1 < len(signals) <= 4:
+        layout |= {"showlegend": True, "legend": {"orientation": "h", "y": 1.15}}
+    total = f", {signals[0].label}" if signals[0].label.startswith("sum of") else ""
+    return page.add_plot(lines, layout, f"{name} over time{total}.")
 
 
 def _line(signal: Signal, x: np.ndarray, y: np.ndarray) -> Entries:
-    return {"type": "scatter", "mode": "lines", "name": page_text(signal.label), "x": packed(x), "y": packed(y)}
-
-
-def page_text(label: str) -> str:
-    """Return a label without the characters that Plotly interprets as markup."""
-    return label.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-
-
-def _legend(signals: Sequence[Signal]) -> Entries:
-    few = 1 < len(signals) <= 4
-    return {"showlegend": True, "legend": {"orientation": "h", "y": 1.15}} if few else {}
-
-
-def _first_label(signals: Sequence[Signal]) -> str:
-    return f", {signals[0].label}" if signals[0].label.startswith("sum of") else ""
+    label = escape(signal.label, quote=False)  # Plotly interprets markup
+    return {"type": "scatter", "mode": "lines", "name": label, "x": packed(x), "y": packed(y)}
 
 
 def spectrum(signal: Signal, highest: float) -> tuple[np.ndarray, np.ndarray]:

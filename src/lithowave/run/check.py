@@ -367,12 +367,6 @@ def layer_lines(simulation: Simulation) -> list[tuple[str, str]]:
     return medium.lines(simulation.domain) if isinstance(medium, (BoundedLayers, EarthMedium)) else []
 
 
-def domain_lines(simulation: Simulation) -> list[tuple[str, str]]:
-    """Return (name, text) of the lines about a chunk of the globe, or the axes of a projection, that `check` prints."""
-    chunk, axes = simulation.domain.chunk, axes_summary(simulation)
-    return ([] if chunk is None else [("domain", chunk.text())]) + ([("axes", axes_line(axes))] if axes else [])
-
-
 # Memory of a Python process with the packages loaded and the kernels compiled, without the arrays of a run.
 PROCESS_BYTES = 200_000_000
 SHOWN_SHARE = 0.05  # of the time loop: shorter times of outputs are not printed
@@ -693,7 +687,10 @@ def _plan_lines(
     simulation: Simulation, plan: Plan, anelasticity: Anelasticity | None, summary: Entries
 ) -> list[tuple[str, str]]:
     """Return (name, text) of the entries about domain, plan, sources and receivers."""
-    lines = domain_lines(simulation) + plan.lines() + layer_lines(simulation)
+    chunk, axes = simulation.domain.chunk, axes_summary(simulation)
+    lines = [] if chunk is None else [("domain", chunk.text())]
+    lines += [("axes", axes_line(axes))] if axes else []
+    lines += plan.lines() + layer_lines(simulation)
     lines += [] if anelasticity is None else anelasticity.lines()
     if summary["sources"]:
         lines.append(("sources", source_line(summary["sources"], simulation.resolved_frequency)))

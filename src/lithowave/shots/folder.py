@@ -133,10 +133,6 @@ class SurveyFolder(LockedFolder):
                 with writing(path):
                     shutil.rmtree(path)
 
-    def in_use(self) -> bool:
-        """True if a process runs the shots now."""
-        return is_locked(self.path / LOG)
-
     def __enter__(self) -> SurveyFolder:
         self.acquire_lock()
         return self
@@ -306,4 +302,4 @@ def survey_state(path: Path) -> SurveyState:
     labels = [
         f"{shot['folder']} ({shot['name']})" if shot["name"] else shot["folder"] for shot in folder.index["shots"]
     ]
-    return SurveyState(path, labels, states, folder.in_use())
+    return SurveyState(path, labels, states, is_locked(path / LOG))
