@@ -50,6 +50,13 @@ def check_point_keys(
         raise refusal(got, f"give position: [x, y, z], or {expected}")
 
 
+def refuse_two_kinds(kinds: list[str], point_keys: list[str], single: str) -> None:
+    """Refuse an entry with keys of several kinds: lines, planes and files, and a single place, whose name is given."""
+    if len(kinds) > 1 or (kinds and point_keys):
+        first, second, *_ = kinds + point_keys
+        raise refusal(f"{first} and {second} are both given", f"an entry is a {single}, a line, a plane or a file")
+
+
 def local_point(
     domain: Domain, position: tuple[float, ...] | None, longitude: float, latitude: float, depth: float
 ) -> Point:

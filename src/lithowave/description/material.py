@@ -437,7 +437,7 @@ class Material(DescriptionModel):
 
     @model_validator(mode="after")
     def _one_kind(self) -> Self:
-        given = [name for name in _KINDS if getattr(self, name) is not None]
+        given = self._given(*_KINDS)
         if len(given) != 1:
             got = (
                 f"the material has several forms: {', '.join(given)}"

@@ -53,7 +53,7 @@ class SnapshotPlane(DescriptionModel):
 
     @model_validator(mode="after")
     def _one_axis(self) -> Self:
-        given = [axis for axis in "xyz" if getattr(self, axis) is not None]
+        given = self._given(*"xyz")
         if len(given) != 1:
             names = " and ".join(given) or "no coordinate"
             raise refusal(f"a plane has {names}", "give exactly one of x, y and z, e.g. plane: {z: 0}")
@@ -62,7 +62,7 @@ class SnapshotPlane(DescriptionModel):
     @property
     def axis(self) -> str:
         """The axis that the plane is normal to."""
-        return next(axis for axis in "xyz" if getattr(self, axis) is not None)
+        return self._given(*"xyz")[0]
 
     @property
     def coordinate(self) -> float:

@@ -25,6 +25,7 @@ from lithowave.description.coordinates import (
     check_point_keys,
     convergences,
     local_point,
+    refuse_two_kinds,
     require_origin,
     to_local,
 )
@@ -184,19 +185,13 @@ class Receivers(DescriptionModel):
 
     @model_validator(mode="after")
     def _one_kind(self) -> Self:
-        kinds = [key for key in ("line", "plane", "file") if getattr(self, key) is not None]
-        point_keys = [
-            key
-            for key in ("name", "location", "position", "longitude", "latitude", "depth")
-            if getattr(self, key) is not None
-        ]
-        if len(kinds) > 1 or (kinds and point_keys):
-            both = (kinds + point_keys)[:2]
-            raise refusal(f"{both[0]} and {both[1]} are both given", "an entry is a point, a line, a plane or a file")
+        kinds = self._given("line", "plane", "file")
+        point_keys = self._given("name", "location", "position", "longitude", "latitude", "depth")
+        refuse_two_kinds(kinds, point_keys, "point")
         if self.file is not None:
             check_file_keys(self)
-        else:
-            self._refuse_file_keys()
+        elif extra := self._given("coordinates", "crs", "time", "channels", "at_surface", "outside"):
+            raise refusal(f"{extra[0]} is given without a file", "it applies to files of receivers", at=extra[:1])
         if not kinds:
             if not point_keys:
                 raise refusal("has no receivers", "give name and position, or line, plane or file")
@@ -204,11 +199,6 @@ class Receivers(DescriptionModel):
             if self.name is None:
                 raise refusal("is missing", "a receiver needs a name", at=("name",))
         return self
-
-    def _refuse_file_keys(self) -> None:
-        for key in ("coordinates", "crs", "time", "channels", "at_surface", "outside"):
-            if getattr(self, key) is not None:
-                raise refusal(f"{key} is given without a file", "it applies to files of receivers", at=(key,))
 
     @property
     def stated_count(self) -> int:
@@ -219,8 +209,7 @@ class Receivers(DescriptionModel):
     @property
     def kind(self) -> str:
         """The key that says where the receivers are: position, longitude, line, plane or file."""
-        kinds = ("line", "plane", "file", "position")
-        return next((key for key in kinds if getattr(self, key) is not None), "longitude")
+        return (*self._given("line", "plane", "file", "position"), "longitude")[0]
 
     def receivers(self, domain: Domain, where: str) -> list[Receiver]:
         """Return the receivers of this entry in local coordinates; ``where`` is its key in the description."""

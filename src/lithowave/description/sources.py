@@ -88,7 +88,7 @@ class MomentTensor(DescriptionModel):
 
     @model_validator(mode="after")
     def _in_local_axes(self) -> Self:
-        given = [name for name in _SPHERICAL if getattr(self, name) is not None]
+        given = self._given(*_SPHERICAL)
         if not given:
             return self
         if others := [name for name in _COMPONENTS if name in self.model_fields_set]:
@@ -331,7 +331,7 @@ class Source(DescriptionModel):
 
     @model_validator(mode="after")
     def _complete(self) -> Self:
-        mechanisms = [key for key in _MECHANISMS if getattr(self, key) is not None]
+        mechanisms = self._given(*_MECHANISMS)
         if self.event_key is not None:
             self._check_events(mechanisms, self.event_key)
             return self
@@ -378,7 +378,7 @@ class Source(DescriptionModel):
 
     def _check_events(self, mechanisms: list[str], key: str) -> None:
         both = ["events"] if key == "file" and self.events is not None else []
-        places = [name for name in ("position", "longitude", "latitude", "depth") if getattr(self, name) is not None]
+        places = self._given("position", "longitude", "latitude", "depth")
         if extra := both + mechanisms + places:
             owner = "the file has" if key == "file" else "events have"
             raise refusal(f"{key} and {extra[0]} are both given", f"{owner} place and mechanism", at=extra[:1])

@@ -18,6 +18,7 @@ from lithowave.description.coordinates import (
     ReferenceSystemName,
     check_point_keys,
     local_point,
+    refuse_two_kinds,
     require_origin,
 )
 from lithowave.description.domain import Domain
@@ -181,21 +182,17 @@ class Shots(DescriptionModel):
 
     @model_validator(mode="after")
     def _one_kind(self) -> Self:
-        kinds = [key for key in ("line", "plane", "file") if getattr(self, key) is not None]
-        keys = ("name", "position", "longitude", "latitude")
-        point_keys = [key for key in keys if getattr(self, key) not in (None, "")]
-        if len(kinds) > 1 or (kinds and point_keys):
-            both = (kinds + point_keys)[:2]
-            raise refusal(f"{both[0]} and {both[1]} are both given", "an entry is a place, a line, a plane or a file")
+        kinds = self._given("line", "plane", "file")
+        point_keys = (["name"] if self.name else []) + self._given("position", "longitude", "latitude")
+        refuse_two_kinds(kinds, point_keys, "place")
         if not kinds and not [key for key in point_keys if key != "name"]:
             raise refusal("has no place", "give position: [x, y, z], or line, plane or file")
         if not kinds:
             check_point_keys(self.position, self.longitude, self.latitude, None, depth_needed=False)
         if self.coordinates is not None and self.file is None:
             raise refusal("coordinates is given without a file", "it applies to files of shots", at=("coordinates",))
-        for key in ("crs", "at_surface"):
-            if getattr(self, key) is not None and not self._is_segy:
-                raise refusal(f"{key} is given without a SEG-Y file", "it applies to SEG-Y files", at=(key,))
+        if (extra := self._given("crs", "at_surface")) and not self._is_segy:
+            raise refusal(f"{extra[0]} is given without a SEG-Y file", "it applies to SEG-Y files", at=extra[:1])
         if self.depth is not None and (self.file is not None or len(self._corner) == 3):
             got = "the file has a column for it" if self.file is not None else "z is given as well"
             allowed = "depth goes with [x, y], or longitude and latitude"

@@ -671,7 +671,7 @@ class TimeFunction(DescriptionModel):
 
     @model_validator(mode="after")
     def _exactly_one(self) -> TimeFunction:
-        given = [name for name in type(self).model_fields if getattr(self, name) is not None]
+        given = self._given(*type(self).model_fields)
         if len(given) != 1:
             got = f"has several shapes: {', '.join(given)}" if given else "has no shape"
             raise refusal(got, f"give exactly one of: {', '.join(type(self).model_fields)}")

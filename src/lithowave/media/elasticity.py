@@ -350,7 +350,7 @@ class ElasticProperties(DescriptionModel):
         return self
 
     def _check_alone(self) -> None:
-        extra = [key for key in ("vp", "vs", "anisotropy") if getattr(self, key) is not None]
+        extra = self._given("vp", "vs", "anisotropy")
         if extra:
             allowed = "stiffness replaces vp, vs and anisotropy"
             raise refusal(f"stiffness and {extra[0]} are both given", allowed, at=(extra[0],))
