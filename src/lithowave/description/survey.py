@@ -134,10 +134,10 @@ def _check_count(count: float, key: str) -> None:
 class Shots(DescriptionModel):
     """One entry of ``survey.shots``: a position, a line, a plane, or a file of positions.
 
-    The first line of a CSV file names its columns, separated by commas; each further line is a shot. The columns are
-    ``x, y, z`` in m; ``x, y``, for shots on the surface; or ``longitude, latitude``. The last two forms may have a
-    column ``depth`` in m below the surface. Optional columns are ``name`` and ``scale``. Lines that begin with # are
-    comments.
+    The first line of a CSV file names its columns, separated by commas, semicolons or tabs; each further line is a
+    shot. The columns are ``x, y, z`` in m; ``x, y``, for shots on the surface; or ``longitude, latitude``. The last two
+    forms may have a column ``depth`` in m below the surface. Optional columns are ``name`` and ``scale``. Lines that
+    begin with # are comments.
     """
 
     name: str = Field(default="", description="A name for a single shot.")
