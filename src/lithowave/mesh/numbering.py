@@ -10,7 +10,7 @@ Sets of vertices are identified, and points are numbered, in compiled loops.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
@@ -194,6 +194,19 @@ def count_first_touches(raw: np.ndarray, final: np.ndarray, count: int) -> int:
     fresh = fresh[final[fresh] == touches]
     final[fresh] = count + np.arange(len(fresh))
     return count + len(fresh)
+
+
+def moved_faces(
+    boundaries: Mapping[str, np.ndarray], place: np.ndarray, ordered: bool = False
+) -> dict[str, np.ndarray]:
+    """Return the faces (f, 2), element and local face, of each boundary after their elements have moved.
+
+    place : new index of each element, -1 for elements that are omitted. ordered : True to sort by the new indices.
+    """
+    moved = {name: np.column_stack([place[faces[:, 0]], faces[:, 1]]) for name, faces in boundaries.items()}
+    if ordered:
+        return {name: faces[np.lexsort((faces[:, 1], faces[:, 0]))] for name, faces in moved.items()}
+    return {name: faces[faces[:, 0] >= 0] for name, faces in moved.items()}
 
 
 def morton_order(vertices: np.ndarray, elements: np.ndarray) -> np.ndarray:
