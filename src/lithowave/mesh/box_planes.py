@@ -23,16 +23,16 @@ class Exterior:
     @cached_property
     def planes(self) -> np.ndarray:
         """Index (f,) in `SIDES` of the plane of the bounding box that contains a face; z_max for all others."""
-        found = np.full(len(self.corners), SIDES.index("z_max"))
-        if not len(found):
-            return found
+        sides = np.full(len(self.corners), SIDES.index("z_max"))
+        if not len(sides):
+            return sides
         low, high = self.corners.min(axis=(0, 1)), self.corners.max(axis=(0, 1))
         tolerance = IN_PLANE * (high - low).max()
         # Backwards, so that x_min prevails for a face in two planes.
         for number in reversed(range(len(SIDES) - 1)):
             axis, plane = number // 2, (low, high)[number % 2][number // 2]
-            found[(np.abs(self.corners[:, :, axis] - plane) <= tolerance).all(axis=1)] = number
-        return found
+            sides[(np.abs(self.corners[:, :, axis] - plane) <= tolerance).all(axis=1)] = number
+        return sides
 
     @cached_property
     def upward(self) -> np.ndarray:

@@ -137,10 +137,10 @@ def boundary_faces(groups: SurfaceGroups, given: Mapping[str, str], path: Path) 
     labels = [boundary or "" for boundary in boundaries.values()]
     for number in unknown:
         notes += _by_planes(groups, number, taken, labels)
-    found: dict[str, list[np.ndarray]] = {}
+    by_boundary: dict[str, list[np.ndarray]] = {}
     for number, boundary in enumerate(labels):
         if len(faces := np.flatnonzero(taken == number)):
-            found.setdefault(boundary, []).append(faces)
+            by_boundary.setdefault(boundary, []).append(faces)
     rest = np.flatnonzero(taken == -1)
     if len(rest):
         mixed = np.isin(exterior.planes, np.unique(exterior.planes[taken >= 0]))
@@ -149,13 +149,13 @@ def boundary_faces(groups: SurfaceGroups, given: Mapping[str, str], path: Path) 
             raise groups.bare(refused)
     planes = taken < 0  # of an unknown group, or of none
     for number in np.unique(exterior.planes[planes]).tolist():
-        found.setdefault(SIDES[number], []).append(np.flatnonzero(planes & (exterior.planes == number)))
+        by_boundary.setdefault(SIDES[number], []).append(np.flatnonzero(planes & (exterior.planes == number)))
     if len(rest) and len(rest) < len(taken):
         sides = ", ".join(SIDES[number] for number in np.unique(exterior.planes[rest]).tolist())
         notes.append(f"{len(rest)} exterior faces are in no surface group, and are those of {sides}")
     if notes:
         issue_warning(f"{path}: {'; '.join(notes)}. solver.mesh.surfaces states it otherwise.")
-    return {name: np.sort(np.concatenate(parts)) for name, parts in found.items()}
+    return {name: np.sort(np.concatenate(parts)) for name, parts in by_boundary.items()}
 
 
 _OF_UNKNOWN = -2
