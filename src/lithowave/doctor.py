@@ -23,18 +23,8 @@ if TYPE_CHECKING:
     from lithowave.json_types import Entries
 
 REQUIRED = (
-    "numpy",
-    "numba",
-    "llvmlite",
-    "scipy",
-    "h5py",
-    "pydantic",
-    "pyyaml",
-    "typer",
-    "rich",
-    "pyproj",
-    "matplotlib",
-)
+    "numpy", "numba", "llvmlite", "scipy", "h5py", "pydantic", "pyyaml", "typer", "rich", "pyproj", "matplotlib",
+)  # fmt: skip
 OPTIONAL = {
     "obspy": ("MiniSEED, SAC, observed data, Streams, beach balls, wavelet misfits", "formats"),
     "segyio": ("SEG-Y seismograms, sections and geometry", "formats"),
@@ -55,7 +45,6 @@ OPTIONAL = {
 """For each package of the extras of pyproject.toml its purpose and the extra that installs it."""
 VECTOR_UNITS = ("avx512f", "avx2", "fma", "avx", "sse4_2", "asimd", "sve")
 SECONDS = 10.0
-TEXT = {"encoding": "utf-8", "errors": "replace"}  # encoding of the output of other programs
 
 
 def run_diagnostics() -> Entries:
@@ -67,22 +56,18 @@ def run_diagnostics() -> Entries:
     ``transport`` (between devices), ``programs``, and ``problems``: sentences on what prevents runs on the CPU.
     """
     packages = {name: installed(name) for name in REQUIRED}
-    problems = [
-        f"the package {name} is missing: pip install {name}" for name, found in packages.items() if not found
-    ]
-    cpu, gpu = examine_processor(), examine_devices()
+    problems = [f"the package {name} is missing: pip install {name}" for name, found in packages.items() if not found]
+    cpu = examine_processor()
+    gpu = {"devices": driver_devices(), "cupy": cupy_state(), "kernels": kernel_state()}
+    backends = ["cpu", "cuda"] if gpu["kernels"] and not gpu["kernels"]["error"] else ["cpu"]
     problems += [cpu["error"]] if cpu["error"] else []
     if cpu["cache_folder"] and not cpu["cache_writable"]:
         problems.append(
             f"compiled kernels cannot be stored in {cpu['cache_folder']}: set NUMBA_CACHE_DIR to a writable directory"
         )
     return {
-        "lithowave": examine_lithowave() | {"backends": usable_backends(gpu)},
-        "python": {
-            "version": platform.python_version(),
-            "executable": sys.executable,
-            "system": platform.platform(),
-        },
+        "lithowave": examine_lithowave() | {"backends": backends},
+        "python": {"version": platform.python_version(), "executable": sys.executable, "system": platform.platform()},
         "packages": packages,
         "optional": {name: installed(name) for name in OPTIONAL},
         "cpu": cpu,
@@ -110,11 +95,6 @@ def examine_lithowave() -> Entries:
 
     folder = str(Path(__file__).resolve().parent)
     return {"version": __version__, "commit": source_commit(), "folder": folder}
-
-
-def usable_backends(gpu: Entries) -> list[str]:
-    """Return the backends that work on this machine."""
-    return ["cpu", "cuda"] if gpu["kernels"] and not gpu["kernels"]["error"] else ["cpu"]
 
 
 def examine_processor() -> Entries:
@@ -192,11 +172,6 @@ def examine_memory() -> Entries:
 
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return {"total_bytes": total, "free_bytes": free_memory()}
-
-
-def examine_devices() -> Entries:
-    """Return the NVIDIA devices according to the driver and to CuPy, and the result of a kernel on the first device."""
-    return {"devices": driver_devices(), "cupy": cupy_state(), "kernels": kernel_state()}
 
 
 def driver_devices() -> list[dict[str, str]]:
@@ -285,7 +260,7 @@ def mpi_library() -> tuple[str | None, str]:
     code = "import mpi4py; mpi4py.rc.initialize = False; from mpi4py import MPI; print(MPI.Get_library_version())"
     try:
         command = [sys.executable, "-c", code]
-        done = subprocess.run(command, capture_output=True, **TEXT, timeout=SECONDS, check=False)
+        done = subprocess.run(command, capture_output=True, encoding="utf-8", errors="replace", timeout=SECONDS)
     except (OSError, subprocess.SubprocessError) as error:
         return None, f"{type(error).__name__}: {error}"
     lines = [line.strip("\0 ") for line in (done.stdout if done.returncode == 0 else done.stderr).splitlines()]
@@ -333,7 +308,10 @@ def output_of(program: str, *arguments: str) -> str:
     if shutil.which(program) is None:
         return ""
     try:
-        done = subprocess.run([program, *arguments], capture_output=True, **TEXT, timeout=SECONDS, check=True)
+        command = [program, *arguments]
+        done = subprocess.run(
+            command, capture_output=True, encoding="utf-8", errors="replace", timeout=SECONDS, check=True
+        )
     except (OSError, subprocess.SubprocessError):
         return ""
     return done.stdout
@@ -345,10 +323,7 @@ def diagnostics_lines(found: Entries) -> Iterator[tuple[str, str]]:
 
     own, python, cpu = found["lithowave"], found["python"], found["cpu"]
     commit = f", commit {own['commit'][:12]}" if own["commit"] else ""
-    yield (
-        "lithowave",
-        f"{own['version']}{commit}, in {own['folder']}; computes on: {', '.join(own['backends'])}",
-    )
+    yield ("lithowave", f"{own['version']}{commit}, in {own['folder']}; computes on: {', '.join(own['backends'])}")
     yield "Python", f"{python['version']}, {python['executable']}"
     yield "system", python["system"]
     yield "packages", ", ".join(f"{name} {text}" for name, text in found["packages"].items() if text)
@@ -363,10 +338,7 @@ def diagnostics_lines(found: Entries) -> Iterator[tuple[str, str]]:
     )
     if cpu["threading_layer"]:
         yield "Numba", f"compiles; {cpu['threads']} threads by {cpu['threading_layer']}"
-        yield (
-            "kernel cache",
-            f"{cpu['cache_folder']} ({'writable' if cpu['cache_writable'] else 'NOT writable'})",
-        )
+        yield ("kernel cache", f"{cpu['cache_folder']} ({'writable' if cpu['cache_writable'] else 'NOT writable'})")
     memory = found["memory"]
     yield "memory", f"{readable_size(memory['total_bytes'])}, {readable_size(memory['free_bytes'])} free"
     yield "disk", f"{readable_size(found['disk']['free_bytes'])} free in {found['disk']['folder']}"
@@ -400,11 +372,7 @@ def _transport_text(found: Entries) -> str:
     if not found["ways"]:
         return "no CUDA device: ranks communicate by MPI in main memory"
     count, ways = found["device_count"], found["ways"]
-    texts = {
-        "peer": "peer copies within a machine",
-        "nccl": f"NCCL {found['nccl']}",
-        "host": "main memory and MPI",
-    }
+    texts = {"peer": "peer copies within a machine", "nccl": f"NCCL {found['nccl']}", "host": "main memory and MPI"}
     order = ", else ".join(texts[way] for way in ways)
     missing = "" if found["nccl"] else "; CuPy has no NCCL"
     return (

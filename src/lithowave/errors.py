@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from shlex import quote
 from typing import Protocol
@@ -57,9 +58,7 @@ class InputError(LithowaveError):
 
     def located(self, file: str | Path | None, line: int | None) -> InputError:
         """Return the same error with file and line."""
-        return InputError(
-            self.where, self.got, self.allowed, self.hint, file=file, line=line, others=self.others
-        )
+        return InputError(self.where, self.got, self.allowed, self.hint, file=file, line=line, others=self.others)
 
     def _own_text(self) -> str:
         place = "" if self.file is None else f"{self.file}:{self.line}: " if self.line else f"{self.file}: "
@@ -171,3 +170,9 @@ class MissingPackageError(LithowaveError):
     def __init__(self, package: str, purpose: str, extra: str, without: str = "") -> None:
         text = f'{purpose} needs the package {package}: pip install "lithowave[{extra}]"'
         super().__init__(text + (f", or run without it: {without}" if without else ""))
+
+
+def require_package(package: str, purpose: str, extra: str, without: str = "") -> None:
+    """Raise MissingPackageError if a package is not installed; see there for the parameters."""
+    if find_spec(package) is None:
+        raise MissingPackageError(package, purpose, extra, without)

@@ -116,7 +116,9 @@ class ChunkMap:
 
     def _flattening(self, radius: np.ndarray, sine: np.ndarray) -> np.ndarray:
         """Return the factor of radii at the sine of the geocentric latitude."""
-        return 1.0 - np.interp(radius, *self.ellipticity) * (sine * sine - 1.0 / 3.0)
+        assert self.ellipticity is not None
+        radii, values = self.ellipticity
+        return 1.0 - np.interp(radius, radii, values) * (sine * sine - 1.0 / 3.0)
 
     def from_cartesian(self, positions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return x, y, z, m, of Cartesian positions (..., 3), m; NaN for x and y beyond the horizon of the center."""

@@ -146,4 +146,4 @@ def test_a_reference_system_needs_the_origin_of_the_domain(tmp_path):
     (tmp_path / "receivers.csv").write_text("station,x,y\nA,1,2\n")
     entry = {"file": str(tmp_path / "receivers.csv"), "crs": "EPSG:32611"}
     message = message_of(described, crs=None, receivers=[entry])
-    assert message.startswith("receivers[0].crs: positions in EPSG:32611 need the origin of local coordinates")
+    assert message.startswith("receivers[0].crs: positions in EPSG:32611 need the origin domain.crs")

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 import lithowave as lw
 from lithowave.readers import (
+    TETRAHEDRA,
     UTF8_MARK,
     read_events,
+    read_mesh_file,
     read_model,
     read_radial_model,
     read_samples,
@@ -19,7 +19,6 @@ from lithowave.readers import (
     read_station_table,
     read_stations,
     read_stationxml,
-    read_tetrahedra_file,
 )
 
 CORNERS = [(x, y, z) for z in (0, 10) for y in (32, 34) for x in (130, 132)]
@@ -95,7 +94,7 @@ def test_marks_before_other_formats(tmp_path):
         "1 4 2 1 1 1 2 3 4\n$EndElements\n"
     )
     (tmp_path / "a.msh").write_bytes(UTF8_MARK + gmsh.encode())
-    assert read_tetrahedra_file(Path(tmp_path / "a.msh")).elements.shape == (1, 4)
+    assert read_mesh_file(tmp_path / "a.msh", TETRAHEDRA).elements.shape == (1, 4)
 
 
 @pytest.mark.parametrize("quality", [False, True])

@@ -166,7 +166,7 @@ def test_whole_microseconds(interval, whole):
 
 def test_segyio_missing_is_told_before_the_run(monkeypatch, tmp_path):
     monkeypatch.setattr("lithowave.output.waveforms.find_spec", lambda name: None)
-    monkeypatch.setattr("lithowave.readers.segy.find_spec", lambda name: None)
+    monkeypatch.setattr("lithowave.errors.find_spec", lambda name: None)
     names = SimpleNamespace(network="LONGNET", station="LONG STATION", where="receivers[0]")
     install = r'SEG-Y needs the package segyio: pip install "lithowave\[formats\]"'
     with pytest.raises(MissingPackageError, match=install):

@@ -22,7 +22,7 @@ SURFACES = {
 
 def box_boundaries(mesh: HexahedralMesh) -> dict[str, np.ndarray]:
     """Exterior faces by the plane that contains them."""
-    outer = check_mesh(mesh).exterior
+    outer = check_mesh(mesh).faces
     corners = np.take_along_axis(mesh.elements[outer[:, 0]], FACES[outer[:, 1]], axis=1)
     found = Exterior(mesh.vertices[corners], np.zeros((len(outer), 3))).by_plane
     return {name: outer[some] for name, some in found.items()}

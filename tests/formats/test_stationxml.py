@@ -162,7 +162,7 @@ DAMAGED = {
     "NaN": (document(station("A", latitude="NaN")), ".xml:6: StationXML: Latitude of CI.A is 'NaN'; expected a finite"),
     "unit": (GOOD.replace("<Elevation>", '<Elevation unit="FEET">', 1), "has the unit 'FEET'; expected METERS"),
     "negative depth": (document(station("A", channel(depth=-4))), "the depth of CI.A..BHZ, -4 m, is negative"),
-    "date": (document(station("A", dates='startDate="29.07.2008"')), "startDate of CI.A is '29.07.2008'"),
+    "date": (document(station("A", dates='startDate="29.07.2008"')), "startDate of CI.A: '29.07.2008' is not a time"),
     "no code": (GOOD.replace('<Station code="A" ', "<Station "), ".xml:5: StationXML: a Station has no code"),
     "code": (GOOD.replace('<Station code="A" ', '<Station code="A B" '), "the code 'A B' of a Station is not valid"),
 }

@@ -193,7 +193,7 @@ PLACES = [
     ("name: S01, ", "", ["receivers[0].name: is missing"]),
     (", position: [600, 800, 0]", "", ["receivers[0]: has no position", "[x, y, z]"]),
     ("count: 101", "count: 1", ["receivers[1].line.count: 1 is out of range", "at least 2"]),
-    ("[10000, 0, 0]", "[0, 0, 0]", ["receivers[1].line.end: the line ends where it starts"]),
+    ("[10000, 0, 0]", "[0, 0, 0]", ["receivers[1].line.end: it ends where it starts"]),
     (POINT, "{network: XX}", ["receivers[0]: has no receivers"]),
     (POINT, "{name: S01, longitude: -117, latitude: 34}",
         ["receivers[0]:", "require the origin domain.crs"]),

@@ -181,9 +181,7 @@ def test_a_folder_without_a_run_is_refused(tmp_path) -> None:
 
 
 def test_without_plotly_a_run_with_a_report_does_not_begin(tmp_path, monkeypatch) -> None:
-    from lithowave.report import page
-
-    monkeypatch.setattr(page, "find_spec", lambda name: None)
+    monkeypatch.setattr("lithowave.errors.find_spec", lambda name: None)
     output = lithowave("run", write_small(tmp_path), "-o", tmp_path / "out", "--report", status=1)
     assert 'the report needs the package plotly: pip install "lithowave[report]"' in output
     assert not (tmp_path / "out").exists()

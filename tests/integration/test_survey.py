@@ -155,7 +155,7 @@ def test_files_of_shots_that_cannot_be_read(tmp_path, content, words):
         ("{line: {start: [0, 0, -9], end: [9, 0, -9]}}", "neither count nor step is given"),
         ("{line: {start: [0, 0, -9], end: [9, 0, -9], count: 2, step: 3}}", "count and step are both given"),
         ("{line: {start: [0, 0], end: [9, 0, -9], count: 2}}", "both are [x, y, z], or both [x, y]"),
-        ("{plane: {start: [0, 0, -9], end: [9, 0, -9], counts: [2, 2]}}", "not corners of a plane"),
+        ("{plane: {start: [0, 0, -9], end: [9, 0, -9], counts: [2, 2]}}", "start and end agree in y and z"),
         ("{position: [0, 0, -20], depth: 3}", "a depth is given, but z is given as well"),
         ("{scale: 2}", "has no place"),
         ("{line: {start: [0, 0, -9], end: [9, 0, -9], count: 2}, name: A}", "line and name are both given"),

@@ -72,7 +72,7 @@ def test_an_mpiexec_of_another_mpi_is_found_out(no_launcher, monkeypatch) -> Non
         pass
 
     monkeypatch.setenv("OMPI_COMM_WORLD_SIZE", "3")
-    monkeypatch.setattr(ranks_module, "find_spec", lambda name: name)
+    monkeypatch.setattr("lithowave.errors.find_spec", lambda name: name)
     monkeypatch.setattr(ranks_module, "MpiRanks", Lonely)
     with pytest.raises(ResourceError, match="3 processes were started, but each finds only 1"):
         make_ranks()
@@ -86,7 +86,7 @@ def test_tasks_of_srun_that_mpi_does_not_connect_are_refused(no_launcher, monkey
 
     for name, value in (STEP | interface).items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(ranks_module, "find_spec", lambda name: name)
+    monkeypatch.setattr("lithowave.errors.find_spec", lambda name: name)
     monkeypatch.setattr(ranks_module, "MpiRanks", Lonely)
     with pytest.raises(ResourceError, match=r"2 tasks of this step.*MPICH Version: 5.0.*--mpi=pmix.*--mpi=pmi2"):
         make_ranks()

@@ -66,7 +66,7 @@ def test_a_box_becomes_the_larger_box() -> None:
     mesh = replace(box(), ids=np.arange(100, 124))
     found, parent = extruded(mesh)
     check_jacobians(found)
-    exterior = check_mesh(replace(found, ids=None), "mesh").exterior
+    exterior = check_mesh(replace(found, ids=None), "mesh").faces
     assert sum(len(faces) for faces in found.boundaries.values()) == len(exterior)
     lines = [-2.5, -1, 0, 1, 2, 3, 4, 5, 6.5], [-2.5, -1, 0, 1, 2, 3, 4, 5.5], [-4.5, -3, -2, -1, 0]
     middles = np.meshgrid(*(0.5 * (np.array(one[1:]) + np.array(one[:-1])) for one in lines), indexing="ij")
@@ -92,7 +92,7 @@ def test_the_surface_continues_with_its_height_at_the_side(nodes: int) -> None:
     found, _ = extruded(mesh)
     volume = jacobians(np.ascontiguousarray(found.vertices.T), found.node_indices, lattice_slopes(3, nodes))
     assert volume.min() > 0
-    assert check_mesh(found, "mesh").exterior.shape[0] == sum(len(faces) for faces in found.boundaries.values())
+    assert check_mesh(found, "mesh").faces.shape[0] == sum(len(faces) for faces in found.boundaries.values())
     top = found.boundaries["z_max"]
     assert len(top) == 8 * 7
     positions = found.vertices[found.node_indices[top[:, 0]]].reshape(-1, 3)

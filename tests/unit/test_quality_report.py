@@ -10,7 +10,8 @@ import pytest
 from hexahedra_boxes import cubes, merged
 from hexahedra_geometry import quality
 from lithowave.mesh import HexahedralMesh, curved, layered_box
-from lithowave.mesh.hexahedral_checks import described, element_measures
+from lithowave.mesh.checks import described
+from lithowave.mesh.hexahedral_checks import element_measures
 
 
 def hill(x: np.ndarray, y: np.ndarray) -> np.ndarray:

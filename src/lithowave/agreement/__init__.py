@@ -15,15 +15,9 @@ from lithowave.agreement.running import agree
 from lithowave.rooms import public_names
 
 __all__ = [
-    "Agreement",
-    "AgreementForecast",
-    "AgreementPlan",
-    "PlannedRun",
-    "RunForecast",
-    "agree",
-    "forecast_agreement",
+    "Agreement", "AgreementForecast", "AgreementPlan", "PlannedRun", "RunForecast", "agree", "forecast_agreement",
     "plan_agreement",
-]
+]  # fmt: skip
 
 __getattr__, _others = public_names(__name__, {
     "planning": "BASE FINER WIDER finer_changes outward_shift receiver_position wider_changes",

@@ -132,7 +132,8 @@ def plan_agreement(
     requested = _checked_methods(methods, own)
     _refuse_unsuitable(simulation, refinement)
     frequency = _frequency(simulation)
-    directory = Path(output) if output is not None else _default_directory(simulation)
+    own_folder = Path(simulation.output.directory or "simulation")
+    directory = Path(output) if output is not None else own_folder.with_name(f"{own_folder.name}_agree")
     runs: dict[Key, PlannedRun] = {}
     excluded: dict[str, str] = {}
     untested: dict[Key, str] = {}
@@ -278,9 +279,7 @@ def _base(
                 notes.append(f"{place}: {value} with {method}, which does not support the value of the file.")
 
 
-def _control(
-    base: Simulation, method: str, kind: str, changes: Entries | str, directory: Path
-) -> PlannedRun | str:
+def _control(base: Simulation, method: str, kind: str, changes: Entries | str, directory: Path) -> PlannedRun | str:
     """Return a control run, or the reason why it is not possible."""
     if isinstance(changes, str):
         return changes
@@ -289,11 +288,6 @@ def _control(
         return PlannedRun(method, kind, base.with_overrides({**changes, "output.directory": str(directory / name)}))
     except InputError as error:
         return str(error).splitlines()[0].rstrip(".")
-
-
-def _default_directory(simulation: Simulation) -> Path:
-    directory = Path(simulation.output.directory or "simulation")
-    return directory.with_name(f"{directory.name}_agree")
 
 
 def _frequency(simulation: Simulation) -> float:
@@ -320,14 +314,16 @@ def _refuse_unsuitable(simulation: Simulation, refinement: float) -> None:
         raise InputError("--refinement", f"{refinement:g} is out of range", "allowed: 1.1 to 4")
 
 
+def _require_method(name: str, where: str) -> None:
+    if name not in METHODS:
+        raise InputError(where, f"{name!r} is not a method", f"allowed: {', '.join(METHODS)}", nearest(name, METHODS))
+
+
 def _checked_methods(methods: Sequence[str] | None, own: str) -> list[str]:
     """Return the methods to compare, the file's own method first."""
     names = list(dict.fromkeys(METHODS if methods is None else methods))
     for name in names:
-        if name not in METHODS:
-            raise InputError(
-                "--methods", f"{name!r} is not a method", f"allowed: {', '.join(METHODS)}", nearest(name, METHODS)
-            )
+        _require_method(name, "--methods")
     if len(names) < 2:
         raise InputError("--methods", f"{', '.join(names) or 'no method'} given", "at least two methods are compared")
     return sorted(names, key=lambda name: name != own)
@@ -335,10 +331,7 @@ def _checked_methods(methods: Sequence[str] | None, own: str) -> list[str]:
 
 def _checked_settings(solver: Settings | None) -> Settings:
     for method in solver or {}:
-        if method not in METHODS:
-            raise InputError(
-                "--solver", f"{method!r} is not a method", f"allowed: {', '.join(METHODS)}", nearest(method, METHODS)
-            )
+        _require_method(method, "--solver")
         for key in ("method", "max_frequency", "mesh"):
             if key in (solver or {})[method]:
                 raise InputError("--solver", f"{method}.{key} would change the experiment", "allowed: other keys")
@@ -483,16 +476,11 @@ def _base_forecast(run: PlannedRun, measure: bool) -> RunForecast:
 
 def _forecast(run: PlannedRun, measure: bool) -> RunForecast:
     state = stored_state(run)
-    rate = _stored_rate(run) if state == FINISHED else None
+    stored = read_report(run.directory) if state == FINISHED else {}
+    rate = stored.get(rate_key(stored["unit"])) if "unit" in stored else None
     report = check_simulation(run.simulation, measure=measure and rate is None)
     forecast = RunForecast(run, state, report, report.loop_s)
     return forecast if rate is None else replace(forecast, loop_s=forecast.work / rate)
-
-
-def _stored_rate(run: PlannedRun) -> float | None:
-    """Return the points or elements per second of a finished run."""
-    report = read_report(run.directory)
-    return report.get(rate_key(report["unit"])) if "unit" in report else None
 
 
 def _scaled(forecast: RunForecast, base: RunForecast) -> RunForecast:

@@ -30,6 +30,7 @@ from lithowave.agreement.planning import (
 from lithowave.compare.misfits import frequency_band, relative_l2, time_shift, wavelet_misfits, weak_receivers
 from lithowave.description.solver import METHODS
 from lithowave.errors import InputError
+from lithowave.labels import table_lines
 from lithowave.output.files import writing
 from lithowave.version import __version__
 
@@ -180,7 +181,8 @@ class Agreement:
 
         pair = self.worst
         receiver = self.pairs[pair].worst
-        traces = {self.run(method).label: self.traces[method, BASE][receiver] for method in self._ordered_methods()}
+        methods = sorted(self.plan.methods, key=lambda method: method != self.reference)
+        traces = {self.run(method).label: self.traces[method, BASE][receiver] for method in methods}
         title = f"{self.names[receiver]}: {self.position(receiver).text()}"
         misfits = {
             self.run(method).label: self.pairs[method, self.reference].receivers for method in self.plan.methods
@@ -190,9 +192,6 @@ class Agreement:
             self.time, traces, self.units, title, misfits, self.names, self.tolerance,
             path or self.directory / FIGURE_NAME,
         )  # fmt: skip
-
-    def _ordered_methods(self) -> list[str]:
-        return sorted(self.plan.methods, key=lambda method: method != self.reference)
 
     def table(self) -> list[list[str]]:
         """Return the rows of the table that ``lithowave agree`` prints, with a header."""
@@ -214,10 +213,7 @@ class Agreement:
         ]  # fmt: skip
 
     def __str__(self) -> str:
-        rows = self.table()
-        widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-        lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-        return "\n".join([*lines, *self.summary])
+        return "\n".join([*table_lines(self.table()), *self.summary])
 
 
 WEAKEST = 1.0e-3
@@ -297,15 +293,10 @@ def misfit(traces: np.ndarray, reference: np.ndarray, interval: float, highest: 
     envelope, phase = _wavelets(ours, theirs, interval, highest)
     norm = float(np.linalg.norm(theirs))
     return Misfit(
-        overall=relative_l2(traces, reference),
-        components=components,
-        receivers=receivers,
-        worst=worst,
-        shift=time_shift(ours, theirs, interval),
-        amplitude=float(np.linalg.norm(ours)) / norm - 1.0 if norm else 0.0,
-        envelope=envelope,
-        phase=phase,
-    )
+        overall=relative_l2(traces, reference), components=components, receivers=receivers, worst=worst,
+        shift=time_shift(ours, theirs, interval), amplitude=float(np.linalg.norm(ours)) / norm - 1.0 if norm else 0.0,
+        envelope=envelope, phase=phase,
+    )  # fmt: skip
 
 
 def _wavelets(
@@ -383,12 +374,10 @@ def attribute(
         return float(np.sqrt(np.maximum(product.reshape(len(norms), -1).sum(axis=1), 0.0).max(initial=0.0)))
 
     return Attribution(
-        shares=dict(zip(names, shares.tolist(), strict=True)),
-        factors=dict(zip(names, factors.tolist(), strict=True)),
+        shares=dict(zip(names, shares.tolist(), strict=True)), factors=dict(zip(names, factors.tolist(), strict=True)),
         errors={name: largest_error(product) for name, product in zip(names, products, strict=True)},
-        unexplained=float(1.0 - shares.sum()),
-        unexplained_error=largest_error(target**2 - products.sum(axis=0)),
-    )
+        unexplained=float(1.0 - shares.sum()), unexplained_error=largest_error(target**2 - products.sum(axis=0)),
+    )  # fmt: skip
 
 
 def bounded_factors(columns: np.ndarray, target: np.ndarray, largest: np.ndarray, sweeps: int = 100) -> np.ndarray:
@@ -483,13 +472,8 @@ def _resolution(agreement: Agreement, method: str, error: float, factor: float, 
     )
     if method == agreement.plan.own_method and run.simulation.solver.spacing is not None:
         return text, f"Set solver.spacing to {run.simulation.solver.spacing / ratio:.3g} m."
-    setting = f"points_per_wavelength={math.ceil(2.0 * points * ratio) / 2.0:g}"
-    return text, f"Use {_option(agreement, method, setting)}."
-
-
-def _option(agreement: Agreement, method: str, setting: str) -> str:
-    """Return the option that sets a key of ``solver`` for one method."""
-    return f"--set solver.{setting}" if method == agreement.plan.own_method else f"--solver {method}.{setting}"
+    option = "--set solver" if method == agreement.plan.own_method else f"--solver {method}"
+    return text, f"Use {option}.points_per_wavelength={math.ceil(2.0 * points * ratio) / 2.0:g}."
 
 
 def _boundary(agreement: Agreement, method: str, error: float, receiver: int, part: str) -> tuple[str, str]:

@@ -206,9 +206,7 @@ def reference_method(plan: AgreementPlan, controls: Mapping[Key, Misfit]) -> str
     return best if first in errors and errors[best] < BETTER * errors[first] else first
 
 
-def _attribution(
-    traces: Mapping[Key, np.ndarray], pair: Key, differing: np.ndarray, refinement: float
-) -> Attribution:
+def _attribution(traces: Mapping[Key, np.ndarray], pair: Key, differing: np.ndarray, refinement: float) -> Attribution:
     """Return the causes of the difference of two methods at the receivers that differ."""
     first, second = traces[pair[0], BASE], traces[pair[1], BASE]
     norms = receiver_norms(second)[differing]

@@ -71,9 +71,7 @@ def copy_on_device(runtime: ModuleType, array: DeviceArray, source: DeviceArray,
         runtime.memcpy2DAsync(*places, width, rows, kind, stream)
 
 
-def merged_axes(
-    shape: Sequence[int], strides: Sequence[int], itemsize: int
-) -> tuple[int, list[tuple[int, int]]]:
+def merged_axes(shape: Sequence[int], strides: Sequence[int], itemsize: int) -> tuple[int, list[tuple[int, int]]]:
     """Return the number of contiguous bytes, and (count, stride in bytes) of the axes around them, outermost first."""
     axes: list[tuple[int, int]] = []
     for count, stride in zip(reversed(shape), reversed(strides), strict=True):

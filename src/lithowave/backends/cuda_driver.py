@@ -198,8 +198,6 @@ def parameter_sizes(function: int) -> list[int] | None:
     if ask is None:
         return None
     offset, size, sizes = ctypes.c_size_t(), ctypes.c_size_t(), []
-    while ask(
-        ctypes.c_void_p(function), ctypes.c_size_t(len(sizes)), ctypes.byref(offset), ctypes.byref(size)
-    ) == 0:
+    while ask(ctypes.c_void_p(function), ctypes.c_size_t(len(sizes)), ctypes.byref(offset), ctypes.byref(size)) == 0:
         sizes.append(size.value)
     return sizes

@@ -107,9 +107,7 @@ def _parameter(text: str, kernel: str) -> Parameter:
     return Parameter(SYNONYMS.get(base, base) + ctype[len(base) :], found["name"])
 
 
-def bind(
-    name: str, parameters: Sequence[Parameter], arguments: Mapping[str, object], dtype: np.dtype
-) -> list[Bound]:
+def bind(name: str, parameters: Sequence[Parameter], arguments: Mapping[str, object], dtype: np.dtype) -> list[Bound]:
     """Return the values of a kernel's parameters, in order, converted to the types of the kernel.
 
     Parameters
@@ -368,9 +366,7 @@ def nvrtc_version() -> tuple[int, int]:
     return tuple(nvrtc().getVersion())
 
 
-def _compile(
-    path: Path, text: str, headers: Mapping[str, str], defines: Defines, options: Sequence[str]
-) -> bytes:
+def _compile(path: Path, text: str, headers: Mapping[str, str], defines: Defines, options: Sequence[str]) -> bytes:
     compiler = nvrtc()
     bodies, names = ([part.encode() for part in parts] for parts in (headers.values(), headers))
     program = compiler.createProgram(text, str(path), bodies, names)

@@ -219,9 +219,7 @@ class DeviceBackend(Backend, Protocol):
     ) -> Program:
         """Return the program of a source file, compiled once per set of definitions."""
 
-    def tensor_map(
-        self, array: Array, first_column: int, box: tuple[int, int], whole_lines: bool = True
-    ) -> np.ndarray:
+    def tensor_map(self, array: Array, first_column: int, box: tuple[int, int], whole_lines: bool = True) -> np.ndarray:
         """Return a descriptor for bulk copies of boxes."""
 
     def can_export(self) -> bool:

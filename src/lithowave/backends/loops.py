@@ -115,9 +115,7 @@ def over_parts(function: Callable[[slice], T], count: int, size: int, threads: i
     return list(parts_in_order(function, count, size, threads))
 
 
-def parts_in_order(
-    function: Callable[[slice], T], count: int, size: int, threads: int | None = None
-) -> Iterator[T]:
+def parts_in_order(function: Callable[[slice], T], count: int, size: int, threads: int | None = None) -> Iterator[T]:
     """Yield the results of `over_parts`, while later parts are computed; at most two for each thread are in memory."""
     parts = [slice(first, min(first + size, count)) for first in range(0, count, size)]
     workers = threads or get_num_threads()

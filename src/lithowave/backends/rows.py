@@ -57,9 +57,7 @@ def prefetch(_context: Context, place: types.Type) -> Typed:
     ) -> ir.Value:
         pointer = builder.inttoptr(arguments[0], BYTE.as_pointer())
         kinds = [BYTE.as_pointer(), FLAG, FLAG, FLAG]
-        function = builder.module.declare_intrinsic(
-            "llvm.prefetch", [kinds[0]], ir.FunctionType(ir.VoidType(), kinds)
-        )
+        function = builder.module.declare_intrinsic("llvm.prefetch", [kinds[0]], ir.FunctionType(ir.VoidType(), kinds))
         read, second_level, data = (ir.Constant(FLAG, value) for value in (0, 2, 1))
         builder.call(function, [pointer, read, second_level, data])
         return context.get_dummy_value()
@@ -215,9 +213,7 @@ def matrix_rows(
         builder.call(function, pointers)
         return context.get_dummy_value()
 
-    def typed(
-        _context: Context, out: types.Array, o: types.Type, x: types.Array, i: types.Type
-    ) -> Typed:
+    def typed(_context: Context, out: types.Array, o: types.Type, x: types.Array, i: types.Type) -> Typed:
         return types.void(out, types.uint64, x, types.uint64), make_code
 
     return intrinsic(typed)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,7 @@ from lithowave.description.receivers import Receiver
 from lithowave.description.solver import TARGETS, error_text
 from lithowave.description.sources import PointSource
 from lithowave.globe_coordinates import directions
+from lithowave.labels import first_names
 from lithowave.media.bounded_layers import BoundedLayers
 from lithowave.media.earth import EarthMedium
 from lithowave.media.gridded import GriddedMedium, PlacedMedium
@@ -191,10 +193,10 @@ def _exchanged(here: np.ndarray, there: np.ndarray, points: np.ndarray, itself: 
 
 
 def _warning(names: Sequence[str], longitude: float, latitude: float) -> str:
-    listed = ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
     return (
         f"receivers: {len(names)} are more than {FAR:g}° from the others or from the sources, and close to them with "
-        f"longitude and latitude exchanged: {listed} (the first at {place_text(longitude, latitude)}); {SWAP_QUESTION}"
+        f"longitude and latitude exchanged: {first_names(names)} (the first at {place_text(longitude, latitude)}); "
+        f"{SWAP_QUESTION}"
     )
 
 
@@ -251,7 +253,7 @@ def _points(experiment: Experiment) -> list[PointSource | Receiver]:
 def _entries(points: Sequence[PointSource | Receiver]) -> str:
     """Return the different entries of the description, without the line of a file."""
     names = list(dict.fromkeys(one.where.split(".")[0] for one in points))
-    return ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
+    return first_names(names)
 
 
 _MISSED = 2.0
@@ -275,52 +277,52 @@ _ELEVATION_DIFFERENCE = 50.0
 
 def find_warnings(experiment: Experiment) -> list[str]:
     """Return warnings about entries that are allowed but may not be intended, one sentence each."""
-    found: list[str] = []
+    labelled = _labelled_sources(experiment)
+    sources, summed = [(label, source) for label, _, source in labelled], list(_with_summed_faults(labelled))
+    receivers = experiment.acquisition.receivers
+    return list(dict.fromkeys(chain(
+        _event_warnings(experiment), time_function_warnings(experiment, summed),
+        attenuation_warnings(experiment, summed), _fluid_warnings(experiment, sources),
+        _elevation_warnings(experiment, receivers), _sea_floor_warnings(experiment, receivers),
+        _receiver_side_notes(experiment, receivers), _source_side_notes(experiment, sources),
+        distant_places(experiment), _missing_entries(experiment), _resolution_warnings(experiment),
+        find_unused_keys(experiment), unused_variables(experiment), receiver_file_notes(experiment),
+        _bare_waveforms(experiment), model_placement(experiment), model_below(experiment), earth_notes(experiment),
+        projection_distortion(experiment), mixed_axes(experiment),
+    )))  # fmt: skip
+
+
+def _event_warnings(experiment: Experiment) -> Iterator[str]:
+    """Yield warnings about times and coordinates of events that were not stated, but chosen."""
     for index, entry in enumerate(experiment.sources):
         if entry.event_key is not None and entry.delay and "delay" not in entry.model_fields_set:
-            found.append(
+            yield (
                 f"sources[{index}].{entry.event_key}: the time function begins before the origin time; everything "
                 f"happens {entry.delay:g} s later (sources[{index}].delay), so time 0 is {entry.delay:g} s before "
                 "the origin time."
             )
         if any(not event.geographic for event in entry.events_of_file()) and entry.coordinates is None:
             if all(event.geographic for event in entry.placed_events(experiment.domain)):
-                found.append(
+                yield (
                     f"sources[{index}].file: latorUTM and longorUTM are degrees in the domain, and were taken as "
                     f"latitude and longitude; sources[{index}].coordinates: cartesian takes them as m."
                 )
-    sources = _labelled_sources(experiment)
-    summed = list(_with_summed_faults(sources))
-    found.extend(time_function_warnings(experiment, summed))
-    found.extend(attenuation_warnings(experiment, summed))
-    found.extend(_fluid_warnings(experiment, [(label, source) for label, _, source in sources]))
-    receivers = experiment.acquisition.receivers
-    found.extend(_elevation_warnings(experiment, receivers))
-    found.extend(_sea_floor_warnings(experiment, receivers))
-    found.extend(_receiver_side_notes(experiment, receivers))
-    found.extend(_source_side_notes(experiment, [(label, source) for label, _, source in sources]))
-    found.extend(distant_places(experiment))
+
+
+def _missing_entries(experiment: Experiment) -> Iterator[str]:
     if not experiment.sources:
-        found.append("sources: the simulation has no sources, so all motion is zero.")
-    if not receivers and not experiment.output.snapshots and not experiment.output.peak_motion:
-        found.append(
-            "receivers: the simulation has no receivers, snapshots or peak motion, and would produce no results."
-        )
-    found.extend(_resolution_warnings(experiment))
-    found.extend(find_unused_keys(experiment))
-    found.extend(unused_variables(experiment))
-    found.extend(receiver_file_notes(experiment))
+        yield "sources: the simulation has no sources, so all motion is zero."
+    output = experiment.output
+    if not experiment.acquisition.receivers and not output.snapshots and not output.peak_motion:
+        yield "receivers: the simulation has no receivers, snapshots or peak motion, and would produce no results."
+
+
+def _bare_waveforms(experiment: Experiment) -> Iterator[str]:
     if "asdf" in experiment.output.formats and not experiment.domain.is_geographic:
-        found.append(
+        yield (
             "output.formats: without domain.crs, ASDF files contain waveforms, but no QuakeML and StationXML, which "
             "require longitudes and latitudes."
         )
-    found.extend(model_placement(experiment))
-    found.extend(model_below(experiment))
-    found.extend(earth_notes(experiment))
-    found.extend(projection_distortion(experiment))
-    found.extend(mixed_axes(experiment))
-    return list(dict.fromkeys(found))
 
 
 def _elevation_warnings(experiment: Experiment, receivers: Sequence[Receiver]) -> Iterator[str]:
@@ -337,10 +339,7 @@ def _elevation_warnings(experiment: Experiment, receivers: Sequence[Receiver]) -
             )
         return
     entries = [index for index, entry in enumerate(experiment.receivers) if entry.file is not None]
-    stations = [
-        station for index in entries
-        for station in experiment.acquisition.receiver_groups[index]
-    ]  # fmt: skip
+    stations = [station for index in entries for station in experiment.acquisition.receiver_groups[index]]
     if not stations:
         return
     x, y, _ = np.array([station.position for station in stations]).T
@@ -492,14 +491,9 @@ def _resolution_warnings(experiment: Experiment) -> Iterator[str]:
                 "spectral_element with degree 4 to reach it."
             )
     interval = experiment.output.sampling_interval
-    if (
-        interval is not None
-        and solver.max_frequency is not None
-        and 2.0 * interval * solver.max_frequency > 1.0
-    ):
+    if interval is not None and solver.max_frequency is not None and 2.0 * interval * solver.max_frequency > 1.0:
         yield (
-            f"output.sampling_interval: {interval:g} s holds frequencies up to {0.5 / interval:.3g} Hz, "
-            "less than "
+            f"output.sampling_interval: {interval:g} s holds frequencies up to {0.5 / interval:.3g} Hz, less than "
             f"solver.max_frequency ({solver.max_frequency:g} Hz)."
         )
     for index, snapshots in enumerate(experiment.output.snapshots):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -25,9 +24,6 @@ from lithowave.media.elasticity import (
     likely_unit,
     unit_question,
 )
-
-if TYPE_CHECKING:
-    pass
 
 Path = tuple[str | int, ...]
 
@@ -68,43 +64,15 @@ def supporting_methods(methods: tuple[str, ...]) -> str:
     return f"method: {' or '.join(methods)} can"
 
 
-def _topography(experiment: Experiment) -> Iterator[Path]:
-    if experiment.domain.topography is not None:
-        yield ("domain", "topography")
-
-
-def _absorption(kind: str) -> Callable[[Experiment], Iterator[Path]]:
-    def asked(experiment: Experiment) -> Iterator[Path]:
-        if experiment.boundaries.absorption == kind:
-            yield ("boundaries", "absorption")
-
-    return asked
+def _entry(*path: str, given: Callable[[Experiment], bool]) -> Callable[[Experiment], list[Path]]:
+    """Return the function that returns `path` for a description in which the entry is given."""
+    return lambda experiment: [path] if given(experiment) else []
 
 
 def _oblique_anisotropy(experiment: Experiment) -> Iterator[Path]:
     for path, properties in experiment.material.properties.items():
         if properties.is_anisotropic and not is_orthorhombic(properties.stiffness_matrix()):
             yield ("material", *path, "anisotropy" if properties.stiffness is None else "stiffness")
-
-
-def _radial_anisotropy(experiment: Experiment) -> Iterator[Path]:
-    if experiment.material.earth is not None and experiment.material.earth.anisotropy:
-        yield ("material", "earth", "anisotropy")
-
-
-def _strain(experiment: Experiment) -> Iterator[Path]:
-    if experiment.output.strain:
-        yield ("output", "strain")
-
-
-def _parts(experiment: Experiment) -> Iterator[Path]:
-    if experiment.compute.parts is not None:
-        yield ("compute", "parts")
-
-
-def _compact_moduli(experiment: Experiment) -> Iterator[Path]:
-    if experiment.compute.moduli == "compact":
-        yield ("compute", "moduli")
 
 
 def _fluid(experiment: Experiment) -> Iterator[Path]:
@@ -114,11 +82,6 @@ def _fluid(experiment: Experiment) -> Iterator[Path]:
         return  # reported by the check of the material
     if slowest <= 0.0:
         yield ("material",)
-
-
-def _chunk(experiment: Experiment) -> Iterator[Path]:
-    if experiment.domain.chunk is not None:
-        yield ("domain", "chunk")
 
 
 def _lossy_fluid(experiment: Experiment) -> Iterator[Path]:
@@ -131,53 +94,53 @@ def _lossy_fluid(experiment: Experiment) -> Iterator[Path]:
 FEATURES = (
     Feature(
         ("spectral_element",),
-        _chunk,
+        _entry("domain", "chunk", given=lambda experiment: experiment.domain.chunk is not None),
         "{method} has no curved elements, of which a chunk of the globe consists",
         "{method} requires a box: x, y and z, with crs for longitudes and latitudes",
     ),
     Feature(
         _ELEMENT_METHODS,
-        _topography,
-        "{method} has a flat surface only",
-        "the free surface is z = 0",
-        ": they follow the ground",
+        _entry("domain", "topography", given=lambda experiment: experiment.domain.topography is not None),
+        "{method} has a flat surface only", "the free surface is z = 0", ": they follow the ground",
     ),
     Feature(
         _ELEMENT_METHODS,
-        _absorption("stacey"),
-        "stacey is not available with {method}",
-        "allowed here: auto, layer",
-        None,
+        _entry("boundaries", "absorption", given=lambda experiment: experiment.boundaries.absorption == "stacey"),
+        "stacey is not available with {method}", "allowed here: auto, layer", None,
     ),
     Feature(
-        _ELEMENT_METHODS,
-        _oblique_anisotropy,
-        "{method} requires symmetry axes along x, y and z",
+        _ELEMENT_METHODS, _oblique_anisotropy, "{method} requires symmetry axes along x, y and z",
         "allowed here: an axis along x, y or z, or a stiffness whose moduli c14 to c46 and c56 are 0",
     ),
     Feature(
         ("spectral_element",),
-        _radial_anisotropy,
+        _entry(
+            "material", "earth", "anisotropy",
+            given=lambda experiment: experiment.material.earth is not None and experiment.material.earth.anisotropy,
+        ),
         "{method} does not support radial models with anisotropy",
         "allowed here: false, the equivalent isotropic model",
     ),
-    Feature(("spectral_element",), _strain, "{method} does not record strain", "allowed here: false"),
+    Feature(
+        ("spectral_element",), _entry("output", "strain", given=lambda experiment: experiment.output.strain),
+        "{method} does not record strain", "allowed here: false",
+    ),
     Feature(
         ("finite_difference",),
-        _compact_moduli,
-        "compact moduli are for finite_difference only",
-        "allowed here: full",
-        None,
+        _entry("compute", "moduli", given=lambda experiment: experiment.compute.moduli == "compact"),
+        "compact moduli are for finite_difference only", "allowed here: full", None,
     ),
-    Feature(("finite_difference",), _parts, "{method} shares out elements, not a grid", "allowed here: null", None),
+    Feature(
+        ("finite_difference",),
+        _entry("compute", "parts", given=lambda experiment: experiment.compute.parts is not None),
+        "{method} shares out elements, not a grid", "allowed here: null", None,
+    ),
     Feature(_ELEMENT_METHODS, _fluid, "a fluid (vs = 0) stands in the domain", "{method} needs vs > 0"),
     Feature(
-        ("discontinuous_galerkin",),
-        _lossy_fluid,
-        "{method} does not attenuate waves in fluids (vs = 0)",
+        ("discontinuous_galerkin",), _lossy_fluid, "{method} does not attenuate waves in fluids (vs = 0)",
         "allowed here: a fluid without qp",
     ),
-)
+)  # fmt: skip
 """What some methods can and others cannot."""
 
 

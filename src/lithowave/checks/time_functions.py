@@ -163,8 +163,9 @@ def roughness(source: PointSource, highest: float | None, duration: float) -> Ro
     function = source.time_function
     jump, time = largest_jump(source)
     reaches = 0.0 if jump > _SMALLEST_JUMP else function.maximum_frequency()
-    open_question = highest is not None and jump <= _SMALLEST_JUMP and reaches <= highest * (1.0 + 1e-6)
-    unresolved = unresolved_velocity(source, highest) if open_question else 0.0
+    unresolved = 0.0
+    if highest is not None and jump <= _SMALLEST_JUMP and reaches <= highest * (1.0 + 1e-6):
+        unresolved = unresolved_velocity(source, highest)
     start, end = function.support()
     return Roughness(
         function.kind, function.onset_amplitude(), jump, time, reaches, unresolved, start, end,

@@ -13,45 +13,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer.core import TyperGroup
 
+from lithowave.cli import options as arg
 from lithowave.cli.commands import agree, compare, convert, init, join, plot, report, submit
-from lithowave.cli.options import (
-    AsJson,
-    Attenuation,
-    Backend,
-    Cases,
-    Changes,
-    Degrees,
-    Deterministic,
-    Directory,
-    DryRun,
-    Law,
-    LayerCells,
-    Methods,
-    Moduli,
-    Orders,
-    OverwriteRun,
-    Passes,
-    Precision,
-    Precisions,
-    Profile,
-    ReceiverCount,
-    RecordsJson,
-    RunDirectory,
-    RunOutput,
-    Scheduler,
-    Shot,
-    SimulationFile,
-    Sizes,
-    Threads,
-    WithReport,
-)
+from lithowave.cli.options import flag, option
 from lithowave.errors import InputError, LithowaveError, ResourceError
 from lithowave.parallel.launchers import launched
 from lithowave.run.time_limit import RESUME_STATUS, defer
 from lithowave.version import __version__
 
 if TYPE_CHECKING:
-
     from contextlib import AbstractContextManager
 
     from lithowave.description.simulation import Simulation
@@ -86,24 +56,11 @@ class Commands(TyperGroup):
 
 
 app = typer.Typer(
-    cls=Commands,
-    help="Simulate seismic waves in three dimensions.",
+    cls=Commands, help="Simulate seismic waves in three dimensions.",
     epilog="First steps: lithowave init, lithowave run simulation.yaml, lithowave plot out/first_steps",
-    no_args_is_help=True,
-    context_settings={"help_option_names": ["-h", "--help"]},
-    pretty_exceptions_enable=False,
+    no_args_is_help=True, context_settings={"help_option_names": ["-h", "--help"]}, pretty_exceptions_enable=False,
     rich_markup_mode="rich",
-)
-
-
-def _options_of(
-    backend: str | None, precision: str | None, threads: int | None, output: str | None
-) -> dict[str, str | int | None]:
-    """Return the entries of the simulation file that options of several commands replace."""
-    return {
-        "compute.backend": backend, "compute.precision": precision, "compute.threads": threads,
-        "output.directory": output,
-    }  # fmt: skip
+)  # fmt: skip
 
 
 def main() -> None:
@@ -129,7 +86,6 @@ def main() -> None:
 
 def _end_all(status: int) -> None:
     """If this rank has failed or was stopped, end the other ranks."""
-
     if status and launched():
         from lithowave.cli.printing import ranks_here
 
@@ -161,30 +117,30 @@ app.command()(init)
 
 @app.command()
 def check(
-    file: SimulationFile,
-    backend: Backend = None,
-    precision: Precision = None,
-    threads: Threads = None,
-    as_json: AsJson = False,
-    changes: Changes = None,
-    output: RunOutput = None,
+    file: arg.SimulationFile,
+    backend: arg.Backend = None,
+    precision: arg.Precision = None,
+    threads: arg.Threads = None,
+    as_json: arg.AsJson = False,
+    changes: arg.Changes = None,
+    output: arg.RunOutput = None,
     measure: Annotated[
         bool,
-        typer.Option(
+        flag(
             "--measure/--no-measure",
-            help="Measure this machine for a few seconds to predict the run time (default: measure).",
+            "Measure this machine for a few seconds to predict the run time (default: measure).",
         ),
     ] = True,
     ranks: Annotated[
-        int | None,
-        typer.Option("--ranks", metavar="N", help="Report the partition and the load balance for N MPI ranks."),
+        int | None, option("N", "Report the partition and the load balance for N MPI ranks.", "--ranks")
     ] = None,
 ) -> None:
     """Report the requirements and the predicted time of a run; fail if the run would fail."""
     from lithowave.cli.reading import read_simulation
 
-    options = _options_of(backend, precision, threads, output)
-    simulation, overrides = read_simulation(file, changes, options)
+    simulation, overrides = read_simulation(
+        file, changes, backend=backend, precision=precision, threads=threads, output=output
+    )
     _print_check(file, simulation, overrides, measure=measure, ranks=ranks, as_json=as_json)
 
 
@@ -213,18 +169,18 @@ def _print_check(
 
 @app.command()
 def run(
-    file: SimulationFile,
-    backend: Backend = None,
-    precision: Precision = None,
-    threads: Threads = None,
-    changes: Changes = None,
-    output: RunOutput = None,
-    overwrite: OverwriteRun = False,
-    shot: Shot = None,
-    scheduler: Scheduler = None,
-    dry_run: DryRun = False,
-    with_report: WithReport = False,
-    profile: Profile = False,
+    file: arg.SimulationFile,
+    backend: arg.Backend = None,
+    precision: arg.Precision = None,
+    threads: arg.Threads = None,
+    changes: arg.Changes = None,
+    output: arg.RunOutput = None,
+    overwrite: arg.OverwriteRun = False,
+    shot: arg.Shot = None,
+    scheduler: arg.Scheduler = None,
+    dry_run: arg.DryRun = False,
+    with_report: arg.WithReport = False,
+    profile: arg.Profile = False,
 ) -> None:
     """Run a simulation, or all unfinished shots of a survey."""
     from lithowave.cli.early import begin_device
@@ -241,8 +197,9 @@ def run(
 
         if with_report:
             require_report()
-        options = _options_of(backend, precision, threads, output)
-        simulation, overrides = read_simulation(file, changes, options)
+        simulation, overrides = read_simulation(
+            file, changes, backend=backend, precision=precision, threads=threads, output=output
+        )
     before = start_of_process()
     if dry_run:
         with located(file, overrides):
@@ -278,8 +235,11 @@ def _run_simulation(simulation: Simulation, overwrite: bool, place: AbstractCont
 
 @app.command()
 def restart(
-    directory: RunDirectory, backend: Backend = None, threads: Threads = None, scheduler: Scheduler = None,
-    with_report: WithReport = False,
+    directory: arg.RunDirectory,
+    backend: arg.Backend = None,
+    threads: arg.Threads = None,
+    scheduler: arg.Scheduler = None,
+    with_report: arg.WithReport = False,
 ) -> None:
     """Resume a stopped run from its last checkpoint, on any device, or resume a survey."""
     from lithowave.cli.commands import print_report, require_report
@@ -302,49 +262,35 @@ def restart(
 
 
 @app.command()
-def status(
-    directory: Directory,
-    as_json: AsJson = False,
-) -> None:
+def status(directory: arg.Directory, as_json: arg.AsJson = False) -> None:
     """Report the state and progress of a run, or of each shot of a survey, from any machine."""
     from lithowave.cli.survey import print_status
 
     print_status(directory, as_json)
 
 
-app.command()(submit)
-
-
-app.command()(plot)
-
-
-app.command()(report)
-
-
-app.command()(compare)
-
-
-app.command()(agree)
+for command in (submit, plot, report, compare, agree):
+    app.command()(command)
 
 
 @app.command()
 def bench(
-    methods: Methods = None,
-    sizes: Sizes = None,
-    orders: Orders = None,
-    degrees: Degrees = None,
-    precisions: Precisions = None,
-    cases: Cases = None,
-    backend: Backend = None,
-    threads: Threads = None,
-    passes: Passes = None,
-    moduli: Moduli = None,
-    law: Law = None,
-    attenuation: Attenuation = None,
-    layer_cells: LayerCells = None,
-    receivers: ReceiverCount = None,
-    deterministic: Deterministic = False,
-    json_path: RecordsJson = None,
+    methods: arg.Methods = None,
+    sizes: arg.Sizes = None,
+    orders: arg.Orders = None,
+    degrees: arg.Degrees = None,
+    precisions: arg.Precisions = None,
+    cases: arg.Cases = None,
+    backend: arg.Backend = None,
+    threads: arg.Threads = None,
+    passes: arg.Passes = None,
+    moduli: arg.Moduli = None,
+    law: arg.Law = None,
+    attenuation: arg.Attenuation = None,
+    layer_cells: arg.LayerCells = None,
+    receivers: arg.ReceiverCount = None,
+    deterministic: arg.Deterministic = False,
+    json_path: arg.RecordsJson = None,
 ) -> None:
     """Measure kernels, time steps and runs relative to the memory bandwidth of this machine or its CUDA device."""
     from lithowave.bench import run_benchmarks
@@ -369,12 +315,12 @@ def bench(
         print_text(f"records: {json_path}")
 
 
-app.command()(join)
-app.command()(convert)
+for command in (join, convert):
+    app.command()(command)
 
 
 @app.command()
-def doctor(as_json: AsJson = False) -> None:
+def doctor(as_json: arg.AsJson = False) -> None:
     """Report the devices, drivers, MPI library and package versions of this machine."""
     from lithowave.cli.printing import json_text, print_diagnostics, print_text
     from lithowave.doctor import run_diagnostics
@@ -386,8 +332,3 @@ def doctor(as_json: AsJson = False) -> None:
         print_diagnostics(found)
     if found["problems"]:
         raise typer.Exit(1)
-
-
-# A run with one of these words in its file or options may not use the first device of this process.
-
-

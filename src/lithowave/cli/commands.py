@@ -15,51 +15,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lithowave.cli.options import (
-    Account,
-    AgreementOutput,
-    AsJson,
-    Backend,
-    Changes,
-    Channels,
-    CoresPerRank,
-    CpuRanks,
-    Directory,
-    FigurePath,
-    Full,
-    Gpus,
-    Launcher,
-    MaxFrequency,
-    MaxShift,
-    MeasureRuns,
-    MethodNames,
-    MinFrequency,
-    ObservedQuantity,
-    OnlyForecast,
-    OnlyPrint,
-    OriginTime,
-    OverwriteRuns,
-    Partition,
-    Precision,
-    Prepare,
-    RanksPerNode,
-    Reference,
-    Refinement,
-    ReportPath,
-    ResultsJson,
-    Rotate,
-    RunDirectory,
-    RunOutput,
-    ScriptLines,
-    SimulationFile,
-    SolverEntries,
-    SrunMpi,
-    Threads,
-    TimeLimit,
-    Tolerance,
-    WindowEnd,
-    WindowStart,
-)
+from lithowave.cli import options as arg
+from lithowave.cli.options import flag, option
 from lithowave.errors import InputError, Interruption
 
 if TYPE_CHECKING:
@@ -75,7 +32,7 @@ def convert(
     target: Annotated[
         Path, typer.Argument(metavar="OUT", help="The new file: .h5 or .nc for models, .msh for meshes.")
     ],
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")] = False,
+    overwrite: Annotated[bool, flag("--overwrite", "Replace an existing file.")] = False,
 ) -> None:
     """Convert a gridded model to HDF5 in SI with named axes, or a mesh of tetrahedra to Gmsh."""
     from lithowave.cli.printing import print_note, print_text
@@ -105,15 +62,15 @@ def init(
     ),
     name: Annotated[
         str,
-        typer.Option(
-            "--template",
-            metavar="NAME",
-            help="Select earthquake (stations in longitude and latitude), finite_fault (a rupture from an SRF file), "
+        option(
+            "NAME",
+            "Select earthquake (stations in longitude and latitude), finite_fault (a rupture from an SRF file), "
             "survey (shots at sea), globe (a piece of the Earth), or complete (every key with a comment) (default: "
             "complete).",
+            "--template",
         ),
     ] = COMPLETE,
-    force: Annotated[bool, typer.Option("--force", help="Replace the file if it exists.")] = False,
+    force: Annotated[bool, flag("--force", "Replace the file if it exists.")] = False,
 ) -> None:
     """Write a commented simulation file."""
     from shlex import quote
@@ -125,10 +82,7 @@ def init(
     require_choice("--template", name, TEMPLATES)
     if file.exists() and not force:
         raise InputError(
-            str(file),
-            "already exists",
-            "existing files are not overwritten",
-            "use --force, or choose another name",
+            str(file), "already exists", "existing files are not overwritten", "use --force, or choose another name"
         )
     with writing(file):
         file.write_text(template(name), encoding="utf-8")
@@ -138,8 +92,8 @@ def init(
 
 
 def join(
-    directory: RunDirectory,
-    keep: Annotated[bool, typer.Option("--keep", help="Keep the parts after their file is complete.")] = False,
+    directory: arg.RunDirectory,
+    keep: Annotated[bool, flag("--keep", "Keep the parts after their file is complete.")] = False,
 ) -> None:
     """Join the parts of snapshots that the ranks of a run have written into one file each."""
     from lithowave.cli.printing import print_text
@@ -160,37 +114,31 @@ def plot(
         Path | None, typer.Argument(metavar="DIR", help="The folder of a run or of a survey.", show_default=False)
     ] = None,
     model: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Draw the material model of a simulation file to FILE_model.png instead."),
+        Path | None, option("FILE", "Draw the material model of a simulation file to FILE_model.png instead.")
     ] = None,
     changes: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="With --model: replace an entry of the file; may be repeated."),
+        list[str] | None, option("KEY=VALUE", "With --model: replace an entry of the file; may be repeated.", "--set")
     ] = None,
     output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", metavar="DIR", help="Set the folder of the figures (default: DIR/figures)."),
+        Path | None, option("DIR", "Set the folder of the figures (default: DIR/figures).", "--output", "-o")
     ] = None,
     file_format: Annotated[
-        str,
-        typer.Option("--format", metavar="NAME", help="Select png, pdf or svg; movies are GIF and MP4 (default: png)."),
+        str, option("NAME", "Select png, pdf or svg; movies are GIF and MP4 (default: png).", "--format")
     ] = "png",
     normalize: Annotated[
         str,
-        typer.Option(
-            metavar="NAME",
-            help="Scale the traces of the record section by their own peak (trace), by the largest component of their "
+        option(
+            "NAME",
+            "Scale the traces of the record section by their own peak (trace), by the largest component of their "
             "receiver (receiver), or by one factor that preserves relative amplitudes (all) (default: trace).",
         ),
     ] = "trace",
-    gain: Annotated[
-        float, typer.Option(metavar="FACTOR", help="Multiply the amplitudes of the record section (default: 1).")
-    ] = 1.0,
+    gain: Annotated[float, option("FACTOR", "Multiply the amplitudes of the record section (default: 1).")] = 1.0,
     clip: Annotated[
         float | None,
-        typer.Option(
-            metavar="LIMIT",
-            help="Clip traces of the record section at this amplitude, where 1 is the largest amplitude without gain "
+        option(
+            "LIMIT",
+            "Clip traces of the record section at this amplitude, where 1 is the largest amplitude without gain "
             "(default: no clipping).",
         ),
     ] = None,
@@ -217,10 +165,8 @@ def plot(
 
 
 def report(
-    directory: Directory,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Set the file (default: DIR/report.html).")
-    ] = None,
+    directory: arg.Directory,
+    output: Annotated[Path | None, option("FILE", "Set the file (default: DIR/report.html).", "--output", "-o")] = None,
 ) -> None:
     """Write one HTML file about a run or a survey, which requires no network: tables, plots, movie, provenance."""
     from lithowave.cli.reading import require_run
@@ -246,29 +192,28 @@ def require_report() -> None:
 
 
 def submit(
-    file: SimulationFile,
-    ranks: CpuRanks = None,
-    gpus: Gpus = None,
-    ranks_per_node: RanksPerNode = None,
-    threads: CoresPerRank = None,
-    time: TimeLimit = None,
-    partition: Partition = None,
-    account: Account = None,
-    launcher: Launcher = "srun",
-    mpi: SrunMpi = None,
-    before: ScriptLines = None,
-    precision: Precision = None,
-    changes: Changes = None,
-    output: RunOutput = None,
-    only_print: OnlyPrint = False,
+    file: arg.SimulationFile,
+    ranks: arg.CpuRanks = None,
+    gpus: arg.Gpus = None,
+    ranks_per_node: arg.RanksPerNode = None,
+    threads: arg.CoresPerRank = None,
+    time: arg.TimeLimit = None,
+    partition: arg.Partition = None,
+    account: arg.Account = None,
+    launcher: arg.Launcher = "srun",
+    mpi: arg.SrunMpi = None,
+    before: arg.ScriptLines = None,
+    precision: arg.Precision = None,
+    changes: arg.Changes = None,
+    output: arg.RunOutput = None,
+    only_print: arg.OnlyPrint = False,
 ) -> None:
     """Submit a run to Slurm, or an array of jobs for a survey; a job near its time limit is requeued and resumed."""
     from lithowave.cli.printing import print_text
     from lithowave.cli.reading import located, read_simulation
     from lithowave.submit import JobRequest, make_script, submit_script
 
-    options = {"compute.precision": precision, "output.directory": output}
-    simulation, overrides = read_simulation(file, changes, options)
+    simulation, overrides = read_simulation(file, changes, precision=precision, output=output)
     request = JobRequest(
         ranks=ranks, gpus=gpus, ranks_per_node=ranks_per_node, threads=threads, time=time, partition=partition,
         account=account, launcher=launcher, mpi=mpi, before=tuple(before or ()),
@@ -281,20 +226,20 @@ def submit(
 
 
 def compare(
-    directory: RunDirectory,
-    reference: Reference,
-    figure: FigurePath = None,
-    report_path: ReportPath = None,
-    max_frequency: MaxFrequency = None,
-    min_frequency: MinFrequency = None,
-    start: WindowStart = None,
-    end: WindowEnd = None,
-    observed_quantity: ObservedQuantity = None,
-    origin_time: OriginTime = None,
-    max_shift: MaxShift = None,
-    channel: Channels = None,
-    rotate: Rotate = False,
-    as_json: AsJson = False,
+    directory: arg.RunDirectory,
+    reference: arg.Reference,
+    figure: arg.FigurePath = None,
+    report_path: arg.ReportPath = None,
+    max_frequency: arg.MaxFrequency = None,
+    min_frequency: arg.MinFrequency = None,
+    start: arg.WindowStart = None,
+    end: arg.WindowEnd = None,
+    observed_quantity: arg.ObservedQuantity = None,
+    origin_time: arg.OriginTime = None,
+    max_shift: arg.MaxShift = None,
+    channel: arg.Channels = None,
+    rotate: arg.Rotate = False,
+    as_json: arg.AsJson = False,
 ) -> None:
     """Compute the waveform misfits of a run relative to a reference run, or to observed seismograms."""
     from lithowave.cli.printing import json_text, print_text
@@ -349,22 +294,22 @@ DEFAULT_REFINEMENT = 1.4
 
 
 def agree(
-    file: SimulationFile,
-    methods: MethodNames = None,
-    tolerance: Tolerance = DEFAULT_TOLERANCE,
-    output: AgreementOutput = None,
-    full: Full = False,
-    dry_run: OnlyForecast = False,
-    prepare: Prepare = False,
-    overwrite: OverwriteRuns = False,
-    refinement: Refinement = DEFAULT_REFINEMENT,
-    solver: SolverEntries = None,
-    measure: MeasureRuns = True,
-    backend: Backend = None,
-    precision: Precision = None,
-    threads: Threads = None,
-    changes: Changes = None,
-    json_path: ResultsJson = None,
+    file: arg.SimulationFile,
+    methods: arg.MethodNames = None,
+    tolerance: arg.Tolerance = DEFAULT_TOLERANCE,
+    output: arg.AgreementOutput = None,
+    full: arg.Full = False,
+    dry_run: arg.OnlyForecast = False,
+    prepare: arg.Prepare = False,
+    overwrite: arg.OverwriteRuns = False,
+    refinement: arg.Refinement = DEFAULT_REFINEMENT,
+    solver: arg.SolverEntries = None,
+    measure: arg.MeasureRuns = True,
+    backend: arg.Backend = None,
+    precision: arg.Precision = None,
+    threads: arg.Threads = None,
+    changes: arg.Changes = None,
+    json_path: arg.ResultsJson = None,
 ) -> None:
     """Run a simulation by several methods, and report where they differ and why; exit status 1 if they differ."""
     from lithowave.agreement import forecast_agreement, plan_agreement
@@ -375,8 +320,7 @@ def agree(
     refuse_ranks()
     largest = tolerance_value(tolerance)
     check_tolerance(largest)
-    options = {"compute.backend": backend, "compute.precision": precision, "compute.threads": threads}
-    simulation, overrides = read_simulation(file, changes, options)
+    simulation, overrides = read_simulation(file, changes, backend=backend, precision=precision, threads=threads)
     names = [name.strip() for text in methods for name in text.split(",")] if methods else None
     with located(file, overrides), announcing_compilation():
         plan = plan_agreement(
@@ -465,7 +409,7 @@ def run_displays(plan: AgreementPlan) -> Iterator[ProgressCallback]:
 
 def print_forecast(forecast: AgreementForecast, full: bool) -> None:
     """Print the planned runs with their sizes and predicted times."""
-    from lithowave.cli.printing import print_rows, print_text
+    from lithowave.cli.printing import print_rows, print_table, print_text
     from lithowave.run.check import duration_text
 
     plan, required = forecast.plan, forecast.required(full)
@@ -495,7 +439,7 @@ def print_agreement(result: Agreement) -> None:
     """Print the table of misfits and the sentences about them, and draw the figure."""
     from shlex import quote
 
-    from lithowave.cli.printing import print_text
+    from lithowave.cli.printing import print_table, print_text
 
     fields = f"{result.quantity}, {len(result.names)} receivers, t = {result.time[0]:g} to {result.time[-1]:g} s"
     print_text(f"{fields}, below {result.corner:g} Hz, tolerance {100 * result.tolerance:g}%", "bold")
@@ -507,16 +451,6 @@ def print_agreement(result: Agreement) -> None:
     method, other = result.worst
     folders = " ".join(quote(str(result.run(name).directory)) for name in (method, other))
     print_text(f"next:    lithowave compare {folders} --fmax {result.corner:g}")
-
-
-def print_table(rows: Sequence[Sequence[str]]) -> None:
-    """Print rows in columns; the first row is the header."""
-    from lithowave.cli.printing import print_text
-
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    for number, row in enumerate(rows):
-        line = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        print_text(line.rstrip(), "bold" if number == 0 else "")
 
 
 def write_descriptions(plan: AgreementPlan) -> None:

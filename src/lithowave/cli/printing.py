@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import sys
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -16,6 +15,8 @@ from rich.console import Console
 from rich.text import Text
 
 from lithowave.errors import LithowaveError, LithowaveWarning
+from lithowave.json_types import finite
+from lithowave.labels import table_lines
 from lithowave.parallel.ranks import SINGLE_RANK, Ranks, make_ranks
 
 if TYPE_CHECKING:
@@ -160,7 +161,7 @@ def print_benchmarks(records: list[Entries]) -> None:
         return print_default_runs(records)
     for method in dict.fromkeys(record["method"] for record in records):
         own = [record for record in records if record["method"] == method]
-        _print_columns([_benchmark_head(own[0]), *(_benchmark_row(record) for record in own)])
+        print_table([_benchmark_head(own[0]), *(_benchmark_row(record) for record in own)], ">")
     measured = {(record["device"], record["precision"]): record["bandwidth"] for record in records}
     for names, bandwidth in measured.items():
         parts = (f"{name} {value / 1e9:.4g} GB/s" for name, value in bandwidth.items())
@@ -178,17 +179,15 @@ def print_default_runs(records: list[Entries]) -> None:
          ", ".join(f"{name} {seconds:.2f}" for name, seconds in record["longest_phases"].items()))
         for record in records
     ]  # fmt: skip
-    _print_columns([head, *rows])
+    print_table([head, *rows], ">")
     device = ", ".join(dict.fromkeys(record["device"] for record in records))
     print_text(f"{records[0]['duration_s']:g} s on {device}; each run is the second one in this process")
 
 
-def _print_columns(rows: list[tuple[str, ...]]) -> None:
-    """Print rows in columns of equal width, the first row as their names."""
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    for number, row in enumerate(rows):
-        line = "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True))
-        print_text(line.rstrip(), "bold" if number == 0 else "")
+def print_table(rows: Sequence[Sequence[str]], align: str = "<") -> None:
+    """Print rows in columns, aligned to the left (<) or the right (>); the first row is the header."""
+    for number, line in enumerate(table_lines(rows, align)):
+        print_text(line, "bold" if number == 0 else "")
 
 
 def _benchmark_unit(record: Entries) -> str:
@@ -211,31 +210,13 @@ def _benchmark_row(record: Entries) -> tuple[str, ...]:
     if "time_gain" in record:
         last = f"{record['time_gain']:.2f} of {record['update_gain']:.2f}"
     return (
-        record["case"],
-        "x".join(map(str, record["size"])),
-        str(record.get("order", record.get("degree"))),
-        record["precision"],
-        str(record.get("threads", "")),
-        f"{record['rate'] / 1e6:.{digits}f}",
-        f"{record[f'bytes_per_{_benchmark_unit(record)}']:.0f}",
-        f"{record['limit'] / 1e6:.{digits}f}",
-        f"{record['limit_fraction']:.0%}",
-        last if unknowns is None else f"{unknowns / 1e6:.1f}",
-    )
+        record["case"], "x".join(map(str, record["size"])), str(record.get("order", record.get("degree"))),
+        record["precision"], str(record.get("threads", "")), f"{record['rate'] / 1e6:.{digits}f}",
+        f"{record[f'bytes_per_{_benchmark_unit(record)}']:.0f}", f"{record['limit'] / 1e6:.{digits}f}",
+        f"{record['limit_fraction']:.0%}", last if unknowns is None else f"{unknowns / 1e6:.1f}",
+    )  # fmt: skip
 
 
 def json_text(value: object) -> str:
     """Return the JSON text of plain values; infinite values and NaN become null."""
-    return json.dumps(_finite(value), indent=2, default=str)
-
-
-def _finite(value: object) -> object:
-    if isinstance(value, dict):
-        return {str(name): _finite(entry) for name, entry in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_finite(entry) for entry in value]
-    if hasattr(value, "tolist"):
-        return _finite(value.tolist())
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
+    return json.dumps(finite(value), indent=2, default=str)

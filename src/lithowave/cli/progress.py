@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -57,14 +58,13 @@ class ProgressLines:
 
     def __init__(self, heading: str, interval: float) -> None:
         self.heading, self.interval = heading, interval
-        self.next: float | None = None
+        self.next = -math.inf  # time of the next line
 
     def __call__(self, entries: Entries) -> None:
-        now, begins = time.monotonic(), self.next is None
-        if not (begins or now >= self.next or entries["step"] == entries["steps"]):
-            return
-        self.next = now + self.interval
-        print_text(begin_text(self.heading, entries) if begins else line_text(entries))
+        now, begins = time.monotonic(), self.next == -math.inf
+        if now >= self.next or entries["step"] == entries["steps"]:
+            self.next = now + self.interval
+            print_text(begin_text(self.heading, entries) if begins else line_text(entries))
 
     def close(self) -> None:
         """Do nothing: there are no resources to release."""
@@ -74,16 +74,14 @@ class ProgressBar:
     """A progress bar with rate, simulated time and remaining time."""
 
     def __init__(self, heading: str, out: Console) -> None:
-        from rich.progress import BarColumn, Progress, TextColumn
+        from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
-        self.heading, self.task = heading, None
+        self.heading = heading
+        self.task: TaskID | None = None
         self.progress = Progress(
-            BarColumn(bar_width=30),
-            TextColumn("{task.percentage:>3.0f}%"),
-            TextColumn("{task.description}", markup=False),
-            console=out,
-            auto_refresh=False,
-        )
+            BarColumn(bar_width=30), TextColumn("{task.percentage:>3.0f}%"),
+            TextColumn("{task.description}", markup=False), console=out, auto_refresh=False,
+        )  # fmt: skip
 
     def __call__(self, entries: Entries) -> None:
         if self.task is None:
@@ -106,7 +104,7 @@ def with_interruption(run: Callable[..., Outcome], *arguments: object, **keyword
     try:
         return run(*arguments, **keywords)
     except Interruption as stop:
-        return stop.result
+        return stop.result  # type: ignore[return-value]
 
 
 @contextmanager

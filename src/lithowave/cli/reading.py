@@ -31,11 +31,15 @@ COUNTED = {"finite_difference": "points", "spectral_element": "elements", "disco
 
 
 def read_simulation(
-    file: Path, changes: Sequence[str] | None, options: ReadEntries | None = None
-) -> tuple[Simulation, Entries]:
+    file: Path, changes: Sequence[str] | None, *, backend: str | None = None, precision: str | None = None,
+    threads: int | None = None, output: str | None = None,
+) -> tuple[Simulation, Entries]:  # fmt: skip
     """Return the simulation of a file, with entries replaced by ``--set`` and other options, and these entries."""
-    overrides = parse_overrides(changes or [])
-    overrides |= {key: value for key, value in (options or {}).items() if value is not None}
+    options = {
+        "compute.backend": backend, "compute.precision": precision, "compute.threads": threads,
+        "output.directory": output,
+    }  # fmt: skip
+    overrides = parse_overrides(changes or []) | {key: value for key, value in options.items() if value is not None}
     return Simulation.from_file(file, overrides), overrides
 
 
@@ -104,7 +108,9 @@ def benchmark_choices(lists: Mapping[str, Sequence[str] | None], single: ReadEnt
     single : options with one value.
     """
     chosen = {name: value for name, value in single.items() if value is not None}
-    values = {name: [part.strip() for text in texts or () for part in text.split(",")] for name, texts in lists.items()}
+    values: Entries = {
+        name: [part.strip() for text in texts or () for part in text.split(",")] for name, texts in lists.items()
+    }
     sizes = values.pop("sizes")
     for name in ("orders", "degrees"):
         values[name] = [whole_number(f"--{name.removesuffix('s')}", part) for part in values[name]]
@@ -146,11 +152,9 @@ def _refuse_unknown_choices(chosen: ReadEntries) -> None:
             if value not in allowed:
                 choices = ", ".join(map(str, allowed))
                 raise InputError(
-                    name,
-                    f"{value!r} is not a valid choice",
-                    f"allowed: {choices}",
+                    name, f"{value!r} is not a valid choice", f"allowed: {choices}",
                     nearest(str(value), map(str, allowed)),
-                )
+                )  # fmt: skip
 
 
 def _sizes(texts: Sequence[str], chosen: ReadEntries) -> list[tuple[int, int, int]]:
@@ -181,4 +185,4 @@ def grid_shape(text: str, smallest: int, counted: str = "points") -> tuple[int, 
     counts = [int(part) for part in parts] * (3 if len(parts) == 1 else 1)
     if min(counts) < smallest:
         raise InputError("--size", f"{min(counts)} {counted} are too few to measure", f"allowed: from {smallest}")
-    return tuple(counts)
+    return counts[0], counts[1], counts[2]

@@ -44,9 +44,7 @@ def shot_number(text: str) -> int:
     return int(text)
 
 
-def run_one_shot(
-    simulation: Simulation, shot: str, overwrite: bool, located: AbstractContextManager[None]
-) -> Path:
+def run_one_shot(simulation: Simulation, shot: str, overwrite: bool, located: AbstractContextManager[None]) -> Path:
     """Run one shot in this process, display its progress, and return its folder."""
     stop_with_parent()
     with located:

@@ -13,7 +13,7 @@ its start and free of noise. The instrument response is not removed.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,9 +21,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lithowave.compare.misfits import FILTER_PERIODS, band_pass, correlation, differentiate, relative_l2, time_shift
+from lithowave.compare.results import DataMisfits, StationMisfits
 from lithowave.compare.runs import interpolate, resolved_frequency
 from lithowave.errors import InputError
-from lithowave.labels import shifted_time
+from lithowave.labels import first_names, shifted_time
 from lithowave.output.attributes import UNITS
 from lithowave.output.geometry import radial_direction
 from lithowave.output.observed import ObservedTrace, joined, nanoseconds, read_observed
@@ -31,9 +32,6 @@ from lithowave.output.seismograms import QUANTITIES, Seismograms, load_seismogra
 
 if TYPE_CHECKING:
     from obspy import Trace
-    from pandas import DataFrame
-
-    from lithowave.json_types import Entries
 
 SHORTEST_STRETCH, STRETCH_FRACTION = 10, 0.05
 """Constant samples within a record that count as a filled gap: number, and fraction of the record."""
@@ -114,9 +112,9 @@ def match_traces(
     known = set(zip(run.networks, run.stations, strict=True))
     unknown = sorted({f"{network}.{station}" for network, station in stations} - {".".join(pair) for pair in known})
     if missing:
-        notes.append(f"{len(missing)} receivers have no data: {some_names(missing)}.")
+        notes.append(f"{len(missing)} receivers have no data: {first_names(missing)}.")
     if unknown:
-        notes.append(f"{len(unknown)} stations of the data are not in the run: {some_names(unknown)}.")
+        notes.append(f"{len(unknown)} stations of the data are not in the run: {first_names(unknown)}.")
     return found, missing
 
 
@@ -135,11 +133,11 @@ def _usable(
         components.setdefault(code[-1:], []).append(code)
     others = sorted(code for letter, codes in components.items() if letter not in wanted for code in codes)
     if others:
-        notes.append(f"{name}: {some_names(others)} not used: the orientation is not {', '.join(wanted)}.")
+        notes.append(f"{name}: {_code_names(others)} not used: the orientation is not {', '.join(wanted)}.")
     for letter in wanted:
         codes = components.get(letter, [])
         if len(codes) > 1:
-            several = f"several channels for {letter}, {some_names(codes)}"
+            several = f"several channels for {letter}, {_code_names(codes)}"
             notes.append(f"{name}: {several}: none used; select with --channel.")
         elif codes:
             record = joined(channels[codes[0]])
@@ -168,8 +166,8 @@ def cut_trace(trace: ObservedTrace, settings: ComparisonSettings, margin: float)
     return first + low * trace.interval, trace.data[low:high]
 
 
-def some_names(names: Sequence[str]) -> str:
-    return ", ".join(name.lstrip(".") for name in names[:3]) + (", ..." if len(names) > 3 else "")
+def _code_names(codes: Sequence[str]) -> str:
+    return first_names([code.lstrip(".") for code in codes])
 
 
 SAMPLES_PER_PERIOD = 10.0
@@ -180,28 +178,6 @@ LARGEST_RATIO = 1000.0
 
 LARGEST_MEAN = 0.1
 """Mean of an observed trace, as a fraction of its maximum, above which it is reported."""
-
-
-@dataclass(frozen=True)
-class StationMisfits:
-    """Misfits of one station.
-
-    components : letters of the compared components. window : (start, end), s. relative_l2, correlation : over all
-    components, before and after the shift. time_shift : s, positive if the run is late. amplitude_ratio : root mean
-    square of the run divided by that of the data.
-    """
-
-    name: str
-    components: str
-    channels: tuple[str, ...]
-    window: tuple[float, float]
-    relative_l2: float
-    correlation: float
-    time_shift: float
-    shifted_l2: float
-    shifted_correlation: float
-    amplitude_ratio: float
-    component_l2: dict[str, float]
 
 
 def _finer(interval: float, high: float) -> int:
@@ -353,8 +329,7 @@ LARGEST_SHIFT = 0.25
 """Default limit of the time shift as a fraction of the window."""
 
 
-@dataclass(frozen=True)
-class DataComparison:
+class DataComparison(DataMisfits):
     """A run and observed seismograms at n stations.
 
     Attributes
@@ -370,85 +345,6 @@ class DataComparison:
     notes : sentences on traces and stations that were not used, and on differences.
     shortfall : whether the run is incomplete: see `Seismograms.shortfall`.
     """
-
-    label_run: str
-    label_data: str
-    quantity: str
-    units: str
-    band: tuple[float | None, float]
-    components: str
-    time: np.ndarray
-    start_time: str
-    data_run: np.ndarray
-    data_observed: np.ndarray
-    stations: list[StationMisfits]
-    missing: list[str] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-    shortfall: str = ""
-
-    @property
-    def names(self) -> list[str]:
-        """Names of the stations."""
-        return [station.name for station in self.stations]
-
-    def rows(self) -> list[Entries]:
-        """Return one dictionary per station, for tables and JSON."""
-        rows = []
-        for station in self.stations:
-            row = {**vars(station), "window": list(station.window), "channels": list(station.channels)}
-            row |= {f"relative_l2_{axis}": station.component_l2.get(axis) for axis in self.components}
-            del row["component_l2"]
-            rows.append(row)
-        return rows
-
-    def to_dict(self) -> Entries:
-        """Return all results except the traces, as plain values for JSON."""
-        return {
-            "run": self.label_run,
-            "data": self.label_data,
-            "quantity": self.quantity,
-            "units": self.units,
-            "band": list(self.band),
-            "sampling_interval": float(self.time[1] - self.time[0]),
-            "start_time": self.start_time,
-            "window": [float(self.time[0]), float(self.time[-1])],
-            "stations": self.rows(),
-            "missing": list(self.missing),
-            "notes": list(self.notes),
-        }
-
-    def to_pandas(self) -> DataFrame:
-        """Return the misfits as a pandas DataFrame with the station as index.
-
-        Raises
-        ------
-        MissingPackageError : pandas is not installed.
-        """
-        from lithowave.output.results import data_frame
-
-        return data_frame(self.rows(), "name", {"time_shift": "s", "window": "s"})
-
-    def __str__(self) -> str:
-        low, high = self.band
-        filtered = f"below {high:g} Hz" if low is None else f"{low:g} to {high:g} Hz"
-        lines = [
-            f"{self.label_run} relative to {self.label_data}:",
-            f"{self.quantity}, {len(self.stations)} stations, {filtered}, every {self.time[1] - self.time[0]:.4g} s "
-            f"from t = {self.time[0]:g} to {self.time[-1]:g} s, t = 0 is {self.start_time}",
-            f"{'station':<14} {'':3} {'rel. L2':>9} {'corr.':>6} {'shift (s)':>10} {'rel. L2':>9} {'corr.':>6} "
-            f"{'run/data':>9}",
-            f"{'':<14} {'':3} {'before':>9} {'':6} {'run late':>10} {'after':>9}",
-        ]
-        for one in self.stations:
-            lines.append(
-                f"{one.name:<14} {one.components:<3} {one.relative_l2:9.2%} {one.correlation:6.3f} "
-                f"{one.time_shift:z10.3g} {one.shifted_l2:9.2%} {one.shifted_correlation:6.3f} "
-                f"{one.amplitude_ratio:9.3g}"
-            )
-        return "\n".join([*lines, *self.notes])
-
-    def __repr__(self) -> str:
-        return f"<DataComparison of {self.label_run} with {self.label_data}: {len(self.stations)} stations>"
 
     def figure(self, path: str | Path) -> Path:
         """Draw the observed traces, those of the run, and the misfits to the file `path`; return the path."""
@@ -666,9 +562,8 @@ def _compared(
         raise InputError("the data", "no trace can be compared with the run", "", " ".join(notes))
     partial = [one for one in stations if one.window != (float(time[0]), float(time[-1]))]
     if partial:
-        listed = ", ".join(f"{one.name} from t = {one.window[0]:.6g} to {one.window[1]:.6g} s" for one in partial[:3])
-        more = ", ..." if len(partial) > 3 else ""
-        notes.append(f"{len(partial)} stations have data in a part of the window only: {listed}{more}.")
+        parts = [f"{one.name} from t = {one.window[0]:.6g} to {one.window[1]:.6g} s" for one in partial]
+        notes.append(f"{len(partial)} stations have data in a part of the window only: {first_names(parts)}.")
     intervals = {t.interval for _, traces in found for t in traces.values()} - {run.sampling_interval}
     if intervals:
         listed = ", ".join(f"{value:.6g}" for value in sorted(intervals)[:3])

@@ -7,12 +7,11 @@ quantitative comparison of time signals, Geophys. J. Int. 178, 813-825, normaliz
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from typing import overload
 
 import numpy as np
 
-from lithowave.errors import MissingPackageError
+from lithowave.errors import require_package
 
 WAVELET_FREQUENCIES = 50
 WAVELET_WIDTH = 6.0
@@ -261,7 +260,7 @@ def wavelet_misfits(
     MissingPackageError : ObsPy is not installed.
     ValueError : the shapes differ, or the reference is zero throughout.
     """
-    _require_obspy()
+    require_package("obspy", "An envelope or phase misfit", "formats")
     traces, reference = (np.atleast_2d(np.asarray(values, dtype=float)) for values in (traces, reference))
     if traces.shape != reference.shape:
         raise ValueError(f"the shapes {traces.shape} and {reference.shape} differ")
@@ -305,7 +304,7 @@ def wavelet_misfit_maps(
     MissingPackageError : ObsPy is not installed.
     ValueError : the shapes differ, or the reference is zero throughout.
     """
-    _require_obspy()
+    require_package("obspy", "An envelope or phase misfit", "formats")
     traces, reference = (np.atleast_2d(np.asarray(values, dtype=float)) for values in (traces, reference))
     if traces.shape != reference.shape:
         raise ValueError(f"the shapes {traces.shape} and {reference.shape} differ")
@@ -319,11 +318,6 @@ def wavelet_misfit_maps(
     largest = weight.max()
     turn = np.angle(transform * np.conj(wanted)) / np.pi
     return np.geomspace(*band, WAVELET_FREQUENCIES), (np.abs(transform) - weight) / largest, weight * turn / largest
-
-
-def _require_obspy() -> None:
-    if find_spec("obspy") is None:
-        raise MissingPackageError("obspy", "An envelope or phase misfit", "formats")
 
 
 def _transform(trace: np.ndarray, sampling_interval: float, band: tuple[float, float]) -> np.ndarray:

@@ -14,10 +14,8 @@ the lower of the two `solver.max_frequency`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -30,16 +28,13 @@ from lithowave.compare.misfits import (
     wavelet_misfits,
     weak_receivers,
 )
+from lithowave.compare.results import RunMisfits
 from lithowave.errors import InputError, LithowaveError, OutputError
 from lithowave.figures.style import read_description
+from lithowave.labels import first_names
 from lithowave.output.geometry import common_positions, epicenter, epicentral_distance
 from lithowave.output.run_folder import read_report
 from lithowave.output.seismograms import Seismograms, load_seismograms
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
-
-    from lithowave.json_types import Entries
 
 STENCIL = 12
 TAPER_PERIODS = 2.0
@@ -108,11 +103,9 @@ def interpolate(data: np.ndarray, places: np.ndarray) -> np.ndarray:
 # The wavelet misfits take a considerable part of a second per receiver.
 MOST_WAVELET_RECEIVERS = 100
 SAME_PLACE = 1.0e-3
-WAVELET_MISFITS = ("envelope_misfit", "phase_misfit")
 
 
-@dataclass(frozen=True)
-class Comparison:
+class Comparison(RunMisfits):
     """Misfits of run A relative to the reference run B, for n common receivers.
 
     Attributes
@@ -138,119 +131,6 @@ class Comparison:
         whose relative misfits say little.
     notes : sentences on omitted and weak receivers and differences between the runs.
     """
-
-    label_a: str
-    label_b: str
-    names: list[str]
-    positions: np.ndarray
-    quantity: str
-    units: str
-    time: np.ndarray
-    data_a: np.ndarray
-    data_b: np.ndarray
-    relative_l2: np.ndarray
-    component_l2: np.ndarray
-    overall_l2: float
-    time_shift: np.ndarray
-    methods: tuple[str, str] = ("", "")
-    max_frequency: float | None = None
-    band: tuple[float, float] | None = None
-    envelope_misfit: np.ndarray | None = None
-    phase_misfit: np.ndarray | None = None
-    weak: np.ndarray | None = None
-    notes: list[str] = field(default_factory=list)
-    shortfalls: list[str] = field(default_factory=list)
-
-    def largest(self, name: str) -> np.ndarray | None:
-        """Return (n,) maxima over the components of ``envelope_misfit`` or ``phase_misfit``; NaN if not computed.
-
-        name : ``envelope_misfit`` or ``phase_misfit``.
-        """
-        values = getattr(self, name)
-        return None if values is None else values.max(axis=1)
-
-    def worst_component(self) -> tuple[int, int] | None:
-        """Return (receiver, component) of the maximum of EM^2 + PM^2; None if neither misfit was computed."""
-        if self.envelope_misfit is None or np.isnan(self.envelope_misfit).all():
-            return None
-        together = np.nan_to_num(self.envelope_misfit**2 + self.phase_misfit**2, nan=-1.0)
-        receiver, component = np.unravel_index(np.argmax(together), together.shape)
-        return int(receiver), int(component)
-
-    def summary(self) -> dict[str, Entries]:
-        """Return the median and the maximum over the receivers, and the receiver of the maximum, of each computed
-        misfit.
-
-        For a receiver, envelope and phase misfits are maxima over its components; time shifts are absolute values.
-        """
-        misfits = {"relative_l2": self.relative_l2, "time_shift": np.abs(self.time_shift)}
-        misfits |= {name: self.largest(name) for name in WAVELET_MISFITS}
-        found = {}
-        for name, values in misfits.items():
-            if values is not None and not np.isnan(values).all():
-                worst = int(np.nanargmax(values))
-                found[name] = {
-                    "median": float(np.nanmedian(values)),
-                    "largest": float(values[worst]),
-                    "receiver": self.names[worst],
-                }
-        return found
-
-    def rows(self) -> list[Entries]:
-        """Return one dictionary per receiver with name, misfits and time shift (s), for tables and JSON."""
-        rows = []
-        for index, name in enumerate(self.names):
-            row: Entries = {"name": name, "relative_l2": float(self.relative_l2[index])}
-            row |= {f"relative_l2_{axis}": float(self.component_l2[index, k]) for k, axis in enumerate("ENZ")}
-            row["time_shift"] = float(self.time_shift[index])
-            row["weak"] = self.weak is not None and bool(self.weak[index])
-            for label in WAVELET_MISFITS:
-                values = getattr(self, label)
-                known = values is not None and not np.isnan(values[index]).any()
-                row[label] = float(values[index].max()) if known else None
-                for k, axis in enumerate("ENZ"):
-                    row[f"{label}_{axis}"] = float(values[index, k]) if known else None
-            rows.append(row)
-        return rows
-
-    def to_dict(self) -> Entries:
-        """Return all results except the traces, as plain values for JSON."""
-        return {
-            "run": self.label_a,
-            "reference": self.label_b,
-            "run_method": self.methods[0] or None,
-            "reference_method": self.methods[1] or None,
-            "quantity": self.quantity,
-            "units": self.units,
-            "samples": len(self.time),
-            "sampling_interval": float(self.time[1] - self.time[0]),
-            "max_frequency": self.max_frequency,
-            "misfit_band": None if self.band is None else list(self.band),
-            "overall_relative_l2": self.overall_l2,
-            "summary": self.summary(),
-            "receivers": self.rows(),
-            "notes": list(self.notes),
-        }
-
-    def to_pandas(self) -> DataFrame:
-        """Return the misfits as a pandas DataFrame with one row per receiver.
-
-        Raises
-        ------
-        MissingPackageError : pandas is not installed.
-        """
-        from lithowave.output.results import data_frame
-
-        return data_frame(self.rows(), "name", {"time_shift": "s"})
-
-    def __repr__(self) -> str:
-        return (
-            f"<Comparison of {self.label_a} with {self.label_b}: {len(self.names)} receivers, relative L2 misfit "
-            f"{self.overall_l2:.3%}>"
-        )
-
-    def __str__(self) -> str:
-        return "\n".join([*_head(self), *_table(self), *self.notes])
 
     def figure(self, path: str | Path) -> Path:
         """Draw the traces of both runs and the misfits of all receivers to the file `path`; return the path."""
@@ -332,9 +212,7 @@ def _resampled_pair(
 ) -> tuple[np.ndarray, np.ndarray, list[str]]:  # fmt: skip
     """Return the data (n, 3, n_samples) of both runs at common times; if the durations differ, tapered at the end, with
     a note on it."""
-    data_a, data_b = (
-        resample(run, rows, time, max_frequency) for run, rows in ((run_a, rows_a), (run_b, rows_b))
-    )
+    data_a, data_b = (resample(run, rows, time, max_frequency) for run, rows in ((run_a, rows_a), (run_b, rows_b)))
     if not _durations_differ(run_a, run_b):
         return data_a, data_b, []
     weights, length = end_taper(time, max_frequency)
@@ -366,7 +244,7 @@ def _weak_notes(names: list[str], weak: np.ndarray, misfits: np.ndarray) -> list
     if not indices.size:
         return []
     worst = indices[int(np.argmax(misfits[indices]))]
-    listed = _some([names[index] for index in indices])
+    listed = first_names([names[index] for index in indices])
     return [
         f"* {indices.size} of {len(names)} receivers move less than {WEAK:.0%} of the strongest, also in proportion to "
         f"their distances, as on a node of the radiation pattern: {listed}. Their relative misfits say little (largest "
@@ -387,11 +265,9 @@ def _common_names(run_a: Seismograms, run_b: Seismograms, where: str) -> list[st
     names = [name for name in run_b.names if name in known]
     if not names:
         raise InputError(
-            where,
-            "the runs have no receiver in common",
-            "receivers are matched by name",
-            f"the first run has {_some(run_a.names)}, the second {_some(run_b.names)}",
-        )
+            where, "the runs have no receiver in common", "receivers are matched by name",
+            f"the first run has {first_names(run_a.names) or 'none'}, the second {first_names(run_b.names) or 'none'}",
+        )  # fmt: skip
     return names
 
 
@@ -480,40 +356,6 @@ def _wavelet_misfits(
     return band, envelope, phase
 
 
-def _head(comparison: Comparison) -> list[str]:
-    """Return header lines: the runs, times and frequencies that were compared."""
-    labels = (comparison.label_a, comparison.label_b)
-    run, reference = (
-        f"{label}, {method}" if method else label for label, method in zip(labels, comparison.methods, strict=True)
-    )
-    lines = [
-        f"{run}, relative to {reference}:" if any(comparison.methods) else f"{run} relative to {reference}:",
-        f"{comparison.quantity}, {len(comparison.names)} receivers, "
-        f"t = {comparison.time[0]:g} to {comparison.time[-1]:g} s"
-        + (f", below {comparison.max_frequency:g} Hz" if comparison.max_frequency else ""),
-    ]
-    if comparison.band is not None:
-        lowest, highest = comparison.band
-        lines.append(f"envelope and phase misfits from {lowest:.3g} to {highest:.3g} Hz, maximum over the components")
-    return lines
-
-
-def _table(comparison: Comparison) -> list[str]:
-    """Return a line per receiver, then for several receivers the median and the maximum, and the overall misfit."""
-    lines = [f"{'receiver':<14} {'rel. L2':>9} {'shift (s)':>10} {'envelope':>9} {'phase':>9}"]
-    rows = comparison.rows()
-    if len(rows) > 1:
-        summary = comparison.summary()
-        for label in ("median", "largest"):
-            rows.append({"name": label} | {name: values[label] for name, values in summary.items()})
-    for row in rows:
-        misfits = (row.get(name) for name in WAVELET_MISFITS)
-        columns = " ".join("        -" if value is None else f"{value:9.2%}" for value in misfits)
-        name = f"{row['name']} *" if row.get("weak") else row["name"]
-        lines.append(f"{name:<14} {row['relative_l2']:9.3%} {row['time_shift']:z10.2g} {columns}")
-    return [*lines, f"{'all':<14} {comparison.overall_l2:9.3%}"]
-
-
 def _along_same_axes(
     run_a: Seismograms, run_b: Seismograms, rows_a: list[int], rows_b: list[int]
 ) -> tuple[Seismograms, Seismograms, list[str]]:
@@ -545,7 +387,3 @@ def _differences(
             f"{run_b.start_time} in the second."
         )
     return notes
-
-
-def _some(names: list[str]) -> str:
-    return ", ".join(names[:3]) + (", ..." if len(names) > 3 else "") if names else "none"

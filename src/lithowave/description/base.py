@@ -47,6 +47,10 @@ class DescriptionModel(BaseModel):
             return NotImplemented
         return all(getattr(self, name) == getattr(other, name) for name in type(self).model_fields)
 
+    def _given(self, *keys: str) -> list[str]:
+        """Return those of some keys that are given, in this order."""
+        return [key for key in keys if getattr(self, key) is not None]
+
     def _settle(self, **values: object) -> None:
         """Set values that follow from others, while the part is made; they do not count as set by the user."""
         self.__dict__.update(values)

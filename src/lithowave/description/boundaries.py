@@ -35,9 +35,7 @@ class AbsorbingLayer(DescriptionModel):
     models with anisotropic media in which waves would grow.
     """
 
-    cells: Count = Field(
-        default=10, description="Thickness of each layer in grid cells (finite_difference)."
-    )
+    cells: Count = Field(default=10, description="Thickness of each layer in grid cells (finite_difference).")
     elements: Count | None = Field(
         default=None,
         description="Thickness of each layer in elements (spectral_element; null: 2, or 9 of a damped layer), or in "
@@ -89,9 +87,7 @@ class Boundaries(DescriptionModel):
         "estimates the error; auto: layer, or stacey with a warning if the sides of an imported mesh are not such "
         "planes.",
     )
-    layer: AbsorbingLayer = Field(
-        default_factory=AbsorbingLayer, description="Parameters of the absorbing layers."
-    )
+    layer: AbsorbingLayer = Field(default_factory=AbsorbingLayer, description="Parameters of the absorbing layers.")
 
     def face(self, name: str) -> Face:
         """Return the condition of a face: ``x_min``, ``x_max``, ``y_min``, ``y_max``, ``z_min`` or ``z_max``."""

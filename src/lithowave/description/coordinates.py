@@ -43,13 +43,18 @@ def check_point_keys(
     if position is not None:
         extra = [*given, *([] if depth is None or "depth" in given else ["depth"])]
         if extra:
-            raise refusal(
-                f"position and {' and '.join(extra)} are both given", "give one of them", at=(extra[0],)
-            )
+            raise refusal(f"position and {' and '.join(extra)} are both given", "give one of them", at=(extra[0],))
     elif missing:
         expected = ", ".join(geographic)
         got = f"{' and '.join(missing)} missing" if given else "has no position"
         raise refusal(got, f"give position: [x, y, z], or {expected}")
+
+
+def refuse_two_kinds(kinds: list[str], point_keys: list[str], single: str) -> None:
+    """Refuse an entry with keys of several kinds: lines, planes and files, and a single place, whose name is given."""
+    if len(kinds) > 1 or (kinds and point_keys):
+        first, second, *_ = kinds + point_keys
+        raise refusal(f"{first} and {second} are both given", f"an entry is a {single}, a line, a plane or a file")
 
 
 def local_point(
@@ -85,6 +90,13 @@ def can_be_degrees(longitude: ArrayLike, latitude: ArrayLike) -> bool:
     return bool(within and (first.any() or second.any()))
 
 
+def require_origin(domain: Domain, what: str, at: Iterable[str], hint: str = "") -> None:
+    """Refuse what needs an origin, a clause with its verb, in a domain without one."""
+    if not domain.is_geographic:
+        got = f"{what} the origin domain.crs, which is not given"
+        raise refusal(got, "expected in domain: crs: {longitude: ..., latitude: ...}", hint, at=at)
+
+
 def are_degrees(
     domain: Domain,
     first: ArrayLike,
@@ -113,12 +125,7 @@ def are_degrees(
     x, y = np.atleast_1d(first).astype(float), np.atleast_1d(second).astype(float)
     possible = can_be_degrees(x, y)
     if stated == "geographic":
-        if not domain.is_geographic:
-            raise refusal(
-                "coordinates: geographic needs the origin domain.crs, which is not given",
-                "expected in domain: crs: {longitude: ..., latitude: ...}",
-                at=at,
-            )
+        require_origin(domain, "coordinates: geographic needs", at)
         if not possible and (x.any() or y.any()):
             index = int(np.argmax((np.abs(x) > 360.0) | (np.abs(y) > 90.0)))
             got = f"{names} are ({x[index]:.10g}, {y[index]:.10g}), which are no longitude and latitude"
@@ -183,11 +190,7 @@ def to_local(
     """
     from pyproj import Transformer
 
-    if not domain.is_geographic:
-        raise refusal(
-            f"positions in {name} need the origin of local coordinates, domain.crs, which is not given",
-            "expected in domain: crs: {longitude: ..., latitude: ...}", at=("crs",),
-        )  # fmt: skip
+    require_origin(domain, f"positions in {name} need", ("crs",))
     system = reference_system(name)
     if system.is_geographic != geographic:
         kinds = ("longitudes and latitudes", "x and y") if geographic else ("x and y", "longitudes and latitudes")

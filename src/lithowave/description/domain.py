@@ -6,7 +6,6 @@ import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Self, TypeVar
 
 import numpy as np
@@ -36,6 +35,7 @@ from lithowave.description.units import (
 from lithowave.earth.reference_models import earth_ellipticity
 from lithowave.globe_coordinates import RADIUS, ChunkMap, angular_distance
 from lithowave.projection import convergence, projection_text, transformer
+from lithowave.readers.array_files import cover_problem
 from lithowave.readers.surfaces import GeographicSurface, Surface, read_surface
 
 if TYPE_CHECKING:
@@ -281,15 +281,8 @@ class Domain(DescriptionModel):
                 "with a topography it must end at 0, the reference level of elevations",
                 at=("z",),
             )
-        for name, (first, last) in zip("xy", surface.extent, strict=True):
-            low, high = self.bounds[name]
-            tolerance = 1e-6 * (last - first)
-            if first > low + tolerance or last < high - tolerance:
-                raise refusal(
-                    f"{surface.path} covers {name} = {first:.12g} to {last:.12g} m",
-                    f"it must cover the domain, {low:z.12g} to {high:z.12g} m",
-                    at=("topography",),
-                )
+        if problem := cover_problem(surface.path, zip("xy", surface.extent, strict=True), self.bounds):
+            raise refusal(*problem[1:], at=("topography",))
         low, _ = self._surface_range
         if low <= self.z[0]:
             raise refusal(
@@ -323,11 +316,9 @@ class Domain(DescriptionModel):
         """
         if self._mesh is not None:
             return self._mesh.outline.surface
-        return None if self.topography is None else reading(self._read_surface, self.topography, ("topography",))
-
-    def _read_surface(self, path: Path) -> Surface:
-        """Return the surface in a file, in local coordinates."""
-        return self.placed_surface(read_surface(path))
+        if self.topography is None:
+            return None
+        return reading(lambda path: self.placed_surface(read_surface(path)), self.topography, ("topography",))
 
     def placed_surface(self, surface: Surface) -> Surface:
         """Return a surface of a file in local coordinates.

@@ -169,11 +169,9 @@ def fault_sources(
     counts = np.diff(sampled.offsets)[order]
     index = np.repeat(sampled.offsets[order], counts) + _within(counts)
     table = SlipRates(
-        sampled.start[order] + delay,
-        sampled.interval[order],
-        np.append(0, np.cumsum(counts)),
+        sampled.start[order] + delay, sampled.interval[order], np.append(0, np.cumsum(counts)),
         np.asarray(sampled.rates, dtype=np.float64)[index],
-    )
+    )  # fmt: skip
     ordered = SampledSources(
         sampled.subfault[order], sampled.moment[order], table.start, table.interval, table.offsets, table.rates
     )

@@ -173,9 +173,7 @@ class Section(DescriptionModel):
     @cached_property
     def model(self) -> GriddedModel:
         """The section as a gridded model in SI, with one point on the axis across it."""
-        sections = {
-            name: reading(read_segy_section, getattr(self, name), (name,)) for name in _FILES
-        }
+        sections = {name: reading(read_segy_section, getattr(self, name), (name,)) for name in _FILES}
         first = sections["vp"]
         along, z = self._line(first), self._depths(first)
         axes = {"x": np.zeros(1), "y": np.zeros(1), self.along: along}
@@ -202,10 +200,8 @@ class Section(DescriptionModel):
             what = f"{places[0]:.12g} m in all headers" if not steps.any() else "not rising or falling all the way"
             raise refusal(
                 f"{section.path} has no line of coordinates: {name} is {what}",
-                f"traces follow each other along {self.along}",
-                "give spacing: [trace, sample] and origin",
-                at=("vp",),
-            )
+                f"traces follow each other along {self.along}", "give spacing: [trace, sample] and origin", at=("vp",),
+            )  # fmt: skip
         return places if start is None else places - places[0] + start
 
     def _depths(self, section: SegySection) -> np.ndarray:
@@ -217,10 +213,8 @@ class Section(DescriptionModel):
         if not step > 0.0:
             raise refusal(
                 f"{section.path} has the sample interval {section.sample_interval}",
-                "a section in depth has thousandths of a meter there",
-                "give spacing: [trace, sample]",
-                at=("vp",),
-            )
+                "a section in depth has thousandths of a meter there", "give spacing: [trace, sample]", at=("vp",),
+            )  # fmt: skip
         return (0.0 if self.origin is None else self.origin[1]) - step * np.arange(count)
 
     def _values(self, name: str, sections: dict[str, SegySection]) -> np.ndarray:
@@ -443,7 +437,7 @@ class Material(DescriptionModel):
 
     @model_validator(mode="after")
     def _one_kind(self) -> Self:
-        given = [name for name in _KINDS if getattr(self, name) is not None]
+        given = self._given(*_KINDS)
         if len(given) != 1:
             got = (
                 f"the material has several forms: {', '.join(given)}"
@@ -619,14 +613,12 @@ class Material(DescriptionModel):
                 tops.append(FunctionTop(layer.top, index) if callable(layer.top) else layer.top)
         gradients = [layer.gradient or Gradient() for layer in layers]
         return BoundedLayers(
-            tuple(tops),
-            np.array([[getattr(layer, name) for name in PROPERTIES] for layer in layers], float),
+            tuple(tops), np.array([[getattr(layer, name) for name in PROPERTIES] for layer in layers], float),
             np.array([[getattr(one, name) for name in PROPERTIES] for one in gradients]),
-            np.array([one.level for one in gradients], float),
-            np.array([layer.inverse_quality for layer in layers]),
+            np.array([one.level for one in gradients], float), np.array([layer.inverse_quality for layer in layers]),
             np.array([(0.0 if one.is_fluid else one.speed_range[0], one.speed_range[1]) for one in layers]),
             np.array([layer.is_anisotropic for layer in layers]),
-        )
+        )  # fmt: skip
 
     @property
     def properties(self) -> dict[tuple[str | int, ...], ElasticProperties]:
@@ -684,10 +676,7 @@ class Material(DescriptionModel):
         points = _points(x, y, z)
         if spacing is None:
             return _arrays(self.medium.moduli(*points))
-        limits = (
-            -np.inf if z_floor is None else float(z_floor),
-            np.inf if z_ceiling is None else float(z_ceiling),
-        )
+        limits = (-np.inf if z_floor is None else float(z_floor), np.inf if z_ceiling is None else float(z_ceiling))
         return _arrays(self.medium.average_moduli(*points, float(spacing), limits))
 
     def extremes(self, domain: DomainExtent) -> dict[str, float]:

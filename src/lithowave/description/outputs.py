@@ -53,7 +53,7 @@ class SnapshotPlane(DescriptionModel):
 
     @model_validator(mode="after")
     def _one_axis(self) -> Self:
-        given = [axis for axis in "xyz" if getattr(self, axis) is not None]
+        given = self._given(*"xyz")
         if len(given) != 1:
             names = " and ".join(given) or "no coordinate"
             raise refusal(f"a plane has {names}", "give exactly one of x, y and z, e.g. plane: {z: 0}")
@@ -62,7 +62,7 @@ class SnapshotPlane(DescriptionModel):
     @property
     def axis(self) -> str:
         """The axis that the plane is normal to."""
-        return next(axis for axis in "xyz" if getattr(self, axis) is not None)
+        return self._given(*"xyz")[0]
 
     @property
     def coordinate(self) -> float:
@@ -86,9 +86,7 @@ class Snapshots(DescriptionModel):
         if (self.plane is None) == (not self.volume):
             both = self.plane is not None
             raise refusal(
-                "a plane and volume: true are both given"
-                if both
-                else "nothing says where to take the snapshots",
+                "a plane and volume: true are both given" if both else "nothing says where to take the snapshots",
                 "give either plane: {z: 0} or volume: true",
             )
         if len(set(self.fields)) < len(self.fields):

@@ -6,7 +6,6 @@ Station files are STATIONS, CSV tables, StationXML, FDSN text and SEG-Y. An inve
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -26,12 +25,15 @@ from lithowave.description.coordinates import (
     check_point_keys,
     convergences,
     local_point,
+    refuse_two_kinds,
+    require_origin,
     to_local,
 )
 from lithowave.description.domain import Domain
+from lithowave.description.grids import Counts, PairCount, PointGrid, PointPlane
 from lithowave.description.outputs import _OneOrMany
 from lithowave.description.text import refusal, shown
-from lithowave.description.units import Latitude, Length, Longitude, PositionOnSurface, WholeNumber
+from lithowave.description.units import Latitude, Length, Longitude, PositionOnSurface
 from lithowave.errors import InputError, issue_warning
 from lithowave.labels import receiver_name
 from lithowave.readers.segy import segy_receivers
@@ -62,20 +64,10 @@ def _code(value: object) -> object:
     return value
 
 
-def _counts(value: object) -> object:
-    items = value.tolist() if hasattr(value, "tolist") else value
-    if not isinstance(items, (list, tuple)) or len(items) != 2:
-        raise refusal(
-            f"{shown(items)} is not a pair of counts", "expected two whole numbers, one for each side"
-        )
-    return items
-
-
 Code = Annotated[str, BeforeValidator(_code)]
-PairCount = Annotated[int, WholeNumber(ge=2)]
 
 
-class ReceiverLine(DescriptionModel):
+class ReceiverLine(PointGrid):
     """Equally spaced receivers from ``start`` to ``end``, both included; numbered from 1."""
 
     prefix: Code = Field(description="Names consist of the prefix and a number: L001, L002 ...")
@@ -87,23 +79,16 @@ class ReceiverLine(DescriptionModel):
 
     @model_validator(mode="after")
     def _has_length(self) -> Self:
-        _check_alike(self.start, self.end)
-        if self.start == self.end:
-            raise refusal("the line ends where it starts", "start and end must differ", at=("end",))
+        self._check_ends()
         return self
-
-    @property
-    def on_surface(self) -> bool:
-        """True if the receivers stand on the surface."""
-        return len(self.start) == 2
 
     def points(self) -> Iterator[Point]:
         """Return the positions, from the start; z is 0 for positions on the surface."""
         for index in range(self.count):
-            yield _between(_with_height(self.start), _with_height(self.end), (index / (self.count - 1),) * 3)
+            yield _with_height(self._between(*[index / (self.count - 1)] * len(self.start)))
 
 
-class ReceiverPlane(DescriptionModel):
+class ReceiverPlane(PointPlane):
     """A grid of receivers on a plane normal to an axis; ``start`` and ``end`` are opposite corners.
 
     The corners have one equal coordinate. ``counts`` are the numbers of receivers along the other two axes, in the
@@ -113,68 +98,21 @@ class ReceiverPlane(DescriptionModel):
     prefix: Code = Field(description="Names consist of the prefix and a number: P001, P002 ...")
     start: PositionOnSurface = Field(description="One corner [x, y, z], m; or [x, y]: all receivers on the surface.")
     end: PositionOnSurface = Field(description="The opposite corner, like start, with exactly one equal coordinate.")
-    counts: Annotated[tuple[PairCount, PairCount], BeforeValidator(_counts)] = Field(
-        description="Numbers of receivers along the two sides, in the order x, y, z."
-    )
+    counts: Counts = Field(description="Numbers of receivers along the two sides, in the order x, y, z.")
 
     @model_validator(mode="after")
     def _is_plane(self) -> Self:
-        _check_alike(self.start, self.end)
-        ends = (_with_height(self.start), _with_height(self.end))
-        same = [axis for axis, low, high in zip("xyz", *ends, strict=True) if low == high]
-        if len(same) != 1:
-            got = (
-                f"start and end agree in {' and '.join(same)}"
-                if same
-                else "start and end agree in no coordinate"
-            )
-            raise refusal(
-                got, "opposite corners of a plane normal to an axis agree in exactly one of x, y and z"
-            )
+        self._check_corners()
         return self
-
-    @property
-    def count(self) -> int:
-        """Number of receivers."""
-        return self.counts[0] * self.counts[1]
-
-    @property
-    def on_surface(self) -> bool:
-        """True if the receivers stand on the surface."""
-        return len(self.start) == 2
 
     def points(self) -> Iterator[Point]:
         """Return the positions, the first side fastest; z is 0 for positions on the surface."""
-        start, end = _with_height(self.start), _with_height(self.end)
-        first, second = (index for index in range(3) if start[index] != end[index])
-        for j, i in itertools.product(range(self.counts[1]), range(self.counts[0])):
-            fractions = [0.0, 0.0, 0.0]
-            fractions[first] = i / (self.counts[0] - 1)
-            fractions[second] = j / (self.counts[1] - 1)
-            yield _between(start, end, tuple(fractions))
-
-
-def _check_alike(start: tuple[float, ...], end: tuple[float, ...]) -> None:
-    if len(start) != len(end):
-        raise refusal(
-            f"start has {len(start)} numbers and end {len(end)}",
-            "both are [x, y, z], or both [x, y] for receivers on the surface",
-            at=("end",),
-        )
+        return map(_with_height, super().points())
 
 
 def _with_height(point: tuple[float, ...]) -> Point:
     x, y, *z = point
     return (x, y, z[0] if z else 0.0)
-
-
-def _between(start: Point, end: Point, fractions: tuple[float, ...]) -> Point:
-    """Return the point at a fraction of the distance between two points; the ends are exact."""
-    x, y, z = (
-        low if fraction == 0.0 else high if fraction == 1.0 else low + fraction * (high - low)
-        for low, high, fraction in zip(start, end, fractions, strict=True)
-    )
-    return (x, y, z)
 
 
 def _on_surface(domain: Domain, points: Iterator[Point]) -> Iterator[Point]:
@@ -247,21 +185,13 @@ class Receivers(DescriptionModel):
 
     @model_validator(mode="after")
     def _one_kind(self) -> Self:
-        kinds = [key for key in ("line", "plane", "file") if getattr(self, key) is not None]
-        point_keys = [
-            key
-            for key in ("name", "location", "position", "longitude", "latitude", "depth")
-            if getattr(self, key) is not None
-        ]
-        if len(kinds) > 1 or (kinds and point_keys):
-            both = (kinds + point_keys)[:2]
-            raise refusal(
-                f"{both[0]} and {both[1]} are both given", "an entry is a point, a line, a plane or a file"
-            )
+        kinds = self._given("line", "plane", "file")
+        point_keys = self._given("name", "location", "position", "longitude", "latitude", "depth")
+        refuse_two_kinds(kinds, point_keys, "point")
         if self.file is not None:
             check_file_keys(self)
-        else:
-            self._refuse_file_keys()
+        elif extra := self._given("coordinates", "crs", "time", "channels", "at_surface", "outside"):
+            raise refusal(f"{extra[0]} is given without a file", "it applies to files of receivers", at=extra[:1])
         if not kinds:
             if not point_keys:
                 raise refusal("has no receivers", "give name and position, or line, plane or file")
@@ -269,11 +199,6 @@ class Receivers(DescriptionModel):
             if self.name is None:
                 raise refusal("is missing", "a receiver needs a name", at=("name",))
         return self
-
-    def _refuse_file_keys(self) -> None:
-        for key in ("coordinates", "crs", "time", "channels", "at_surface", "outside"):
-            if getattr(self, key) is not None:
-                raise refusal(f"{key} is given without a file", "it applies to files of receivers", at=(key,))
 
     @property
     def stated_count(self) -> int:
@@ -284,8 +209,7 @@ class Receivers(DescriptionModel):
     @property
     def kind(self) -> str:
         """The key that says where the receivers are: position, longitude, line, plane or file."""
-        kinds = ("line", "plane", "file", "position")
-        return next((key for key in kinds if getattr(self, key) is not None), "longitude")
+        return (*self._given("line", "plane", "file", "position"), "longitude")[0]
 
     def receivers(self, domain: Domain, where: str) -> list[Receiver]:
         """Return the receivers of this entry in local coordinates; ``where`` is its key in the description."""
@@ -303,9 +227,7 @@ class Receivers(DescriptionModel):
                 Receiver(network, f"{grid.prefix}{number:0{width}d}", point, where)
                 for number, point in enumerate(points, start=1)
             ]
-        point = local_point(
-            domain, self.position, self.longitude or 0.0, self.latitude or 0.0, self.depth or 0.0
-        )
+        point = local_point(domain, self.position, self.longitude or 0.0, self.latitude or 0.0, self.depth or 0.0)
         geographic = self.position is None
         return [Receiver(network, self.name or "", point, where, location=self.location or "", geographic=geographic)]
 
@@ -545,12 +467,7 @@ def local_coordinates(
         return to_local(domain, system, first, second, geographic, native, anywhere)
     if not geographic:
         return first, second
-    if not domain.is_geographic:
-        raise refusal(
-            "a file with longitudes and latitudes needs the origin domain.crs, which is not given",
-            "expected in domain: crs: {longitude: ..., latitude: ...}",
-            at=at,
-        )
+    require_origin(domain, "a file with longitudes and latitudes needs", at)
     x, y = (domain.to_local_grid if anywhere else domain.to_local)(first, second)
     return np.asarray(x), np.asarray(y)
 
@@ -569,13 +486,9 @@ def _stations_table(entry: Receivers, domain: Domain) -> ReceiverTable:
             f"{_swapped(domain, beyond[0].first, beyond[0].second)}for y and x in m set coordinates: cartesian",
             at=("file",),
         )
-    if kind == "geographic" and not domain.is_geographic:
-        raise refusal(
-            "a file with latitudes and longitudes needs the origin domain.crs, which is not given",
-            "expected in domain: crs: {longitude: ..., latitude: ...}",
-            "for y and x in m set coordinates: cartesian",
-            at=("file",),
-        )
+    if kind == "geographic":
+        hint = "for y and x in m set coordinates: cartesian"
+        require_origin(domain, "a file with latitudes and longitudes needs", ("file",), hint)
     records = tuple(
         ReceiverRecord(
             one.network, one.name, "", (one.second, one.first), place_of(path, one.line_number),
@@ -647,30 +560,19 @@ def _entry(record: ReceiverRecord) -> Entries:
 
 def _station(network: object, station: object) -> StationEpoch:
     return StationEpoch(
-        str(network.code),
-        str(station.code),
-        longitude=float(station.longitude),
-        latitude=float(station.latitude),
-        elevation=float(station.elevation or 0.0),
-        epoch=_epoch(station),
-        channels=tuple(_channel(channel) for channel in station.channels),
-        place="",
-    )
+        str(network.code), str(station.code), longitude=float(station.longitude), latitude=float(station.latitude),
+        elevation=float(station.elevation or 0.0), epoch=_epoch(station),
+        channels=tuple(_channel(channel) for channel in station.channels), place="",
+    )  # fmt: skip
 
 
 def _channel(channel: object) -> Channel:
     location = str(channel.location_code or "").strip()
     return Channel(
-        str(channel.code),
-        "" if location == "--" else location,
-        longitude=float(channel.longitude),
-        latitude=float(channel.latitude),
-        depth=float(channel.depth or 0.0),
-        elevation=float(channel.elevation or 0.0),
-        epoch=_epoch(channel),
-        oriented=channel.azimuth is not None or channel.dip is not None,
-        place="",
-    )
+        str(channel.code), "" if location == "--" else location, longitude=float(channel.longitude),
+        latitude=float(channel.latitude), depth=float(channel.depth or 0.0), elevation=float(channel.elevation or 0.0),
+        epoch=_epoch(channel), oriented=channel.azimuth is not None or channel.dip is not None, place="",
+    )  # fmt: skip
 
 
 def _epoch(item: object) -> Epoch:

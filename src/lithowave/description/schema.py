@@ -23,11 +23,7 @@ def simulation_schema() -> Entries:
     for group in (schema, *schema["$defs"].values()):
         for entry in group.get("properties", {}).values():
             entry.pop("title", None)  # pydantic's copy of the key
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        **schema,
-        "title": "lithowave simulation file",
-    }
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": "lithowave simulation file"}
 
 
 def schema_text() -> str:

@@ -53,6 +53,7 @@ from lithowave.description.text import (
 from lithowave.description.units import PositiveDuration
 from lithowave.description.validation import find_problems, misplacement, refused, surface_heights
 from lithowave.errors import InputError
+from lithowave.labels import first_names
 from lithowave.process import no_collection
 from lithowave.readers.budget import DESCRIPTION_BYTES
 from lithowave.readers.gridded_model import GriddedModel
@@ -137,13 +138,9 @@ def _yaml(data: Entries, simulation: Simulation) -> str:
         f"# Written by lithowave {__version__}: every default is there. SI units; x East, y North, z Up.\n"
     )
     body = yaml.dump(
-        _sections(_plain(data)),
-        Dumper=_Dumper,
-        sort_keys=False,
-        default_flow_style=None,
-        width=110,
+        _sections(_plain(data)), Dumper=_Dumper, sort_keys=False, default_flow_style=None, width=110,
         allow_unicode=True,
-    )
+    )  # fmt: skip
     return header + body
 
 
@@ -188,9 +185,7 @@ SAMPLES_PER_PERIOD = 10
 
 def _schema_version(value: object) -> object:
     if not isinstance(value, (int, float)) or value != SCHEMA_VERSION or isinstance(value, bool):
-        raise refusal(
-            f"{shown(value)} is not a version that this lithowave reads", f"expected {SCHEMA_VERSION}"
-        )
+        raise refusal(f"{shown(value)} is not a version that this lithowave reads", f"expected {SCHEMA_VERSION}")
     return SCHEMA_VERSION
 
 
@@ -378,7 +373,7 @@ def _misplaced_receivers(simulation: Simulation, shots: list[Shot]) -> Iterator[
 
 
 
-_MOST_NAMES = 4
+_MAX_NAMES = 4
 
 
 def summary(simulation: Simulation) -> str:
@@ -389,7 +384,7 @@ def summary(simulation: Simulation) -> str:
     resolution = f"max_frequency {solver.max_frequency:g} Hz" if solver.max_frequency else ""
     resolution = resolution or (f"spacing {solver.spacing:g} m" if solver.spacing else "mesh from a file")
     names = simulation.acquisition.receiver_names
-    listed = f" ({', '.join(names[:_MOST_NAMES])}{', ...' if len(names) > _MOST_NAMES else ''})" if names else ""
+    listed = f" ({first_names(names, _MAX_NAMES)})" if names else ""
     shots = "" if simulation.survey is None else f", {len(simulation.survey.shot_list(domain))} shots"
     lines = [
         f"<Simulation {simulation.title!r}",
@@ -711,9 +706,7 @@ def _round_below(value: float) -> float:
     """Return the largest of 1, 2, 5 times a power of ten that does not exceed the value."""
     exponent = math.floor(math.log10(value))
     # Decimal text, so that a hundredth is the float nearest to 0.01.
-    steps = [
-        float(f"{digit}e{power}") for power in (exponent - 1, exponent, exponent + 1) for digit in (1, 2, 5)
-    ]
+    steps = [float(f"{digit}e{power}") for power in (exponent - 1, exponent, exponent + 1) for digit in (1, 2, 5)]
     return max(step for step in steps if step <= value * (1.0 + 1e-9))
 
 

@@ -98,37 +98,23 @@ class MethodKeys:
 
 METHODS: Mapping[str, MethodKeys] = {
     "finite_difference": MethodKeys(
-        accuracy="order",
-        default=4,
+        accuracy="order", default=4,
         tuning=("order", "passes", "effective_medium", "memory_variables", "time_dispersion_correction"),
-        recommended=RECOMMENDED_POINTS_PER_WAVELENGTH,
-        smallest=SMALLEST_POINTS_PER_WAVELENGTH,
-        in_elements=False,
-        has_mesh=False,
-        choices="2, 4, 6 or 8",
+        recommended=RECOMMENDED_POINTS_PER_WAVELENGTH, smallest=SMALLEST_POINTS_PER_WAVELENGTH, in_elements=False,
+        has_mesh=False, choices="2, 4, 6 or 8",
     ),
     "spectral_element": MethodKeys(
-        accuracy="degree",
-        default=4,
+        accuracy="degree", default=4,
         tuning=("degree", "refine_sources", "memory_variables", "time_dispersion_correction"),
-        recommended=RECOMMENDED_POINTS_BY_DEGREE,
-        smallest=SMALLEST_POINTS_BY_DEGREE,
-        in_elements=True,
-        has_mesh=True,
-        curved=True,
-        choices="2 to 8",
+        recommended=RECOMMENDED_POINTS_BY_DEGREE, smallest=SMALLEST_POINTS_BY_DEGREE, in_elements=True, has_mesh=True,
+        curved=True, choices="2 to 8",
     ),
     "discontinuous_galerkin": MethodKeys(
-        accuracy="order",
-        default=5,
-        tuning=("order", "local_time_steps", "refine_sources"),
-        recommended=RECOMMENDED_POINTS_BY_ORDER,
-        smallest=SMALLEST_POINTS_BY_ORDER,
-        in_elements=True,
-        has_mesh=True,
+        accuracy="order", default=5, tuning=("order", "local_time_steps", "refine_sources"),
+        recommended=RECOMMENDED_POINTS_BY_ORDER, smallest=SMALLEST_POINTS_BY_ORDER, in_elements=True, has_mesh=True,
         choices="2 to 7",
     ),
-}
+}  # fmt: skip
 """The numerical methods."""
 
 PARAMETERS_BY_METHOD: Mapping[str, tuple[str, ...]] = {name: method.tuning for name, method in METHODS.items()}
@@ -318,9 +304,7 @@ class Solver(DescriptionModel):
     def _check_mesh(self) -> None:
         for key in ("spacing", "points_per_wavelength"):
             if getattr(self, key) is not None:
-                raise refusal(
-                    f"mesh and {key} are both given", "the mesh has its own sizes of elements", at=(key,)
-                )
+                raise refusal(f"mesh and {key} are both given", "the mesh has its own sizes of elements", at=(key,))
 
     def _check_level(self) -> None:
         """Refuse a level of accuracy beside other keys of the resolution, or without measurements; set its points."""
@@ -460,12 +444,8 @@ MEASURED: Mapping[str, Table] = {
         6: ((6, 0.0168), (9, 0.0073), (12, 0.0037)),
         8: ((5, 0.0296), (8, 0.0081), (12, 0.0037)),
     },
-    "spectral_element": {
-        4: ((5, 0.0155), (6, 0.0060), (7, 0.0040), (9, 0.0014), (11, 0.0005)),
-    },
-    "discontinuous_galerkin": {
-        5: ((4, 0.0196), (5, 0.0108), (6, 0.0075), (7, 0.0028)),
-    },
+    "spectral_element": {4: ((5, 0.0155), (6, 0.0060), (7, 0.0040), (9, 0.0014), (11, 0.0005))},
+    "discontinuous_galerkin": {5: ((4, 0.0196), (5, 0.0108), (6, 0.0075), (7, 0.0028))},
 }
 """(points per wavelength, relative error) by method and by order or degree, in ascending order of points."""
 

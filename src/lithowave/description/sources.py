@@ -88,7 +88,7 @@ class MomentTensor(DescriptionModel):
 
     @model_validator(mode="after")
     def _in_local_axes(self) -> Self:
-        given = [name for name in _SPHERICAL if getattr(self, name) is not None]
+        given = self._given(*_SPHERICAL)
         if not given:
             return self
         if others := [name for name in _COMPONENTS if name in self.model_fields_set]:
@@ -183,19 +183,10 @@ class Event(DescriptionModel):
         from lithowave.readers.events import SeismicEvent
 
         return SeismicEvent(
-            event_name=self.name,
-            origin_time=self.origin_time,
-            time_shift=self.time_shift,
-            half_duration=self.half_duration,
-            geographic=True,
-            latitude=self.latitude,
-            longitude=self.longitude,
-            x=math.nan,
-            y=math.nan,
-            depth=self.depth,
-            moment=self.moment_tensor.components,
-            line_number=0,
-        )
+            event_name=self.name, origin_time=self.origin_time, time_shift=self.time_shift,
+            half_duration=self.half_duration, geographic=True, latitude=self.latitude, longitude=self.longitude,
+            x=math.nan, y=math.nan, depth=self.depth, moment=self.moment_tensor.components, line_number=0,
+        )  # fmt: skip
 
 
 def is_obspy_event(value: object) -> bool:
@@ -286,16 +277,12 @@ class Source(DescriptionModel):
     """
 
     name: str = Field(default="", description="A name for figures and messages; files contain their own names.")
-    position: Position | None = Field(
-        default=None, description="[x, y, z], m; z is negative below the surface."
-    )
+    position: Position | None = Field(default=None, description="[x, y, z], m; z is negative below the surface.")
     longitude: Longitude | None = Field(
         default=None, description="Instead of position, degrees East; requires domain.crs or domain.chunk."
     )
     latitude: Latitude | None = Field(default=None, description="Instead of position, degrees North.")
-    depth: Length | None = Field(
-        default=None, description="With longitude and latitude: depth below the surface, m."
-    )
+    depth: Length | None = Field(default=None, description="With longitude and latitude: depth below the surface, m.")
     depth_origin: Literal["surface", "sea_level"] | None = Field(
         default=None,
         description="Zero of depths, also of those in files: surface (default), which is the topography, the surface "
@@ -344,7 +331,7 @@ class Source(DescriptionModel):
 
     @model_validator(mode="after")
     def _complete(self) -> Self:
-        mechanisms = [key for key in _MECHANISMS if getattr(self, key) is not None]
+        mechanisms = self._given(*_MECHANISMS)
         if self.event_key is not None:
             self._check_events(mechanisms, self.event_key)
             return self
@@ -391,7 +378,7 @@ class Source(DescriptionModel):
 
     def _check_events(self, mechanisms: list[str], key: str) -> None:
         both = ["events"] if key == "file" and self.events is not None else []
-        places = [name for name in ("position", "longitude", "latitude", "depth") if getattr(self, name) is not None]
+        places = self._given("position", "longitude", "latitude", "depth")
         if extra := both + mechanisms + places:
             owner = "the file has" if key == "file" else "events have"
             raise refusal(f"{key} and {extra[0]} are both given", f"{owner} place and mechanism", at=extra[:1])
@@ -410,11 +397,9 @@ class Source(DescriptionModel):
                 has = "does not state its duration" if event.half_duration is None else "has a half duration of 0 s"
                 has = has if event.force is None else "does not state a time function that lithowave has"
                 raise refusal(
-                    f"{where}{event.event_name} {has}",
-                    "a source without duration cannot be simulated",
-                    f"give time_function beside the {key}, e.g. {{gaussian: {{sigma: 0.1}}}}",
-                    at=(key,),
-                )
+                    f"{where}{event.event_name} {has}", "a source without duration cannot be simulated",
+                    f"give time_function beside the {key}, e.g. {{gaussian: {{sigma: 0.1}}}}", at=(key,),
+                )  # fmt: skip
         if any(event.force is None for event in events):
             self._check_moment_rate()
 
@@ -451,9 +436,7 @@ class Source(DescriptionModel):
             return _rounded_up(-first) if first < 0.0 else 0.0
         undelayed = (self._file_time_function(event, 0.0) for event in self.events_of_file())
         early = [
-            -function.support(ONSET_LIMIT)[0]
-            for function in undelayed
-            if function.onset_amplitude() > ONSET_LIMIT
+            -function.support(ONSET_LIMIT)[0] for function in undelayed if function.onset_amplitude() > ONSET_LIMIT
         ]
         return _rounded_up(max(early)) if early else 0.0
 
@@ -483,9 +466,7 @@ class Source(DescriptionModel):
             key = f"{where}.{self.event_key}"
             return [self._from_event(event, domain, key) for event in self.placed_events(domain)]
         assert self.time_function is not None
-        place = local_point(
-            domain, self.position, self.longitude or 0.0, self.latitude or 0.0, self.depth or 0.0
-        )
+        place = local_point(domain, self.position, self.longitude or 0.0, self.latitude or 0.0, self.depth or 0.0)
         if self.position is None and self.depth_origin == "sea_level":
             place = (*place[:2], 0.0 - (self.depth or 0.0))
         mechanism = self.moment_tensor or self.double_couple

@@ -9,13 +9,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Self
 
-from pydantic import BeforeValidator, Field, StrictBool, model_validator
+from pydantic import Field, StrictBool, model_validator
 
 from lithowave.description.base import DescriptionModel, InputFile, reading
-from lithowave.description.coordinates import Coordinates, Point, ReferenceSystemName, check_point_keys, local_point
+from lithowave.description.coordinates import (
+    Coordinates,
+    Point,
+    ReferenceSystemName,
+    check_point_keys,
+    local_point,
+    refuse_two_kinds,
+    require_origin,
+)
 from lithowave.description.domain import Domain
+from lithowave.description.grids import Counts, PairCount, PointGrid, PointPlane
 from lithowave.description.outputs import _OneOrMany
-from lithowave.description.receivers import SEGY, PairCount, _counts, file_kind, is_geographic, local_coordinates
+from lithowave.description.receivers import SEGY, file_kind, is_geographic, local_coordinates
 from lithowave.description.text import refusal
 from lithowave.description.time_functions import TimeFunction
 from lithowave.description.units import (
@@ -32,10 +41,6 @@ from lithowave.readers.segy import segy_shots
 
 if TYPE_CHECKING:
     from lithowave.readers.segy import ShotRecord
-
-MAX_LISTED = 5
-"""How many misplaced shots are listed one by one."""
-
 
 @dataclass(frozen=True)
 class Shot:
@@ -66,7 +71,7 @@ class Shot:
         return f"shot {self.number}" + (f" ({self.name})" if self.name else "")
 
 
-class ShotLine(DescriptionModel):
+class ShotLine(PointGrid):
     """Shots on a straight line, the first at ``start``."""
 
     start: PositionOnSurface = Field(
@@ -82,7 +87,7 @@ class ShotLine(DescriptionModel):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        _check_ends(self.start, self.end)
+        self._check_ends()
         if (self.count is None) == (self.step is None):
             got = "count and step are both given" if self.count else "neither count nor step is given"
             raise refusal(got, "give one of them: how many shots, or their distance")
@@ -99,10 +104,10 @@ class ShotLine(DescriptionModel):
             part = float(self.step or 0.0) / length
             count = int(length / float(self.step or 1.0) * (1.0 + 1e-12)) + 1
         for index in range(count):
-            yield _between(self.start, self.end, (index * part,) * len(self.start))
+            yield self._between(*[index * part] * len(self.start))
 
 
-class ShotPlane(DescriptionModel):
+class ShotPlane(PointPlane):
     """A grid of shots on a plane normal to an axis; ``start`` and ``end`` are opposite corners.
 
     ``counts`` are the numbers of shots along the two axes in which the corners differ, in the order x, y, z; the
@@ -111,29 +116,13 @@ class ShotPlane(DescriptionModel):
 
     start: PositionOnSurface = Field(description="One corner [x, y, z], m; or [x, y] with depth below the surface.")
     end: PositionOnSurface = Field(description="The opposite corner, like start.")
-    counts: Annotated[tuple[PairCount, PairCount], BeforeValidator(_counts)] = Field(
-        description="Numbers of shots along the two sides, in the order x, y, z."
-    )
+    counts: Counts = Field(description="Numbers of shots along the two sides, in the order x, y, z.")
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        _check_ends(self.start, self.end)
-        if len(self._sides) != 2:
-            raise refusal("start and end are not corners of a plane", "they differ in exactly two of x, y and z")
-        _check_count(self.counts[0] * self.counts[1], "counts")
+        self._check_corners()
+        _check_count(self.count, "counts")
         return self
-
-    @property
-    def _sides(self) -> list[int]:
-        return [axis for axis, pair in enumerate(zip(self.start, self.end, strict=True)) if pair[0] != pair[1]]
-
-    def points(self) -> Iterator[tuple[float, ...]]:
-        """Return the positions, the first side fastest."""
-        first, second = self._sides
-        for j, i in itertools.product(range(self.counts[1]), range(self.counts[0])):
-            fractions = [0.0] * len(self.start)
-            fractions[first], fractions[second] = i / (self.counts[0] - 1), j / (self.counts[1] - 1)
-            yield _between(self.start, self.end, tuple(fractions))
 
 
 def _check_count(count: float, key: str) -> None:
@@ -142,30 +131,13 @@ def _check_count(count: float, key: str) -> None:
         raise refusal(f"makes {text} shots", f"allowed: at most {SHOTS}", at=(key,))
 
 
-def _check_ends(start: tuple[float, ...], end: tuple[float, ...]) -> None:
-    if len(start) != len(end):
-        raise refusal(
-            f"start has {len(start)} numbers and end {len(end)}", "both are [x, y, z], or both [x, y]", at=("end",)
-        )
-    if start == end:
-        raise refusal("it ends where it starts", "start and end must differ", at=("end",))
-
-
-def _between(start: tuple[float, ...], end: tuple[float, ...], fractions: tuple[float, ...]) -> tuple[float, ...]:
-    """Return the point at a fraction of the distance between two points; the ends are exact."""
-    return tuple(
-        high if fraction == 1.0 else low + fraction * (high - low)
-        for low, high, fraction in zip(start, end, fractions, strict=True)
-    )
-
-
 class Shots(DescriptionModel):
     """One entry of ``survey.shots``: a position, a line, a plane, or a file of positions.
 
-    The first line of a CSV file names its columns, separated by commas; each further line is a shot. The columns are
-    ``x, y, z`` in m; ``x, y``, for shots on the surface; or ``longitude, latitude``. The last two forms may have a
-    column ``depth`` in m below the surface. Optional columns are ``name`` and ``scale``. Lines that begin with # are
-    comments.
+    The first line of a CSV file names its columns, separated by commas, semicolons or tabs; each further line is a
+    shot. The columns are ``x, y, z`` in m; ``x, y``, for shots on the surface; or ``longitude, latitude``. The last two
+    forms may have a column ``depth`` in m below the surface. Optional columns are ``name`` and ``scale``. Lines that
+    begin with # are comments.
     """
 
     name: str = Field(default="", description="A name for a single shot.")
@@ -210,21 +182,17 @@ class Shots(DescriptionModel):
 
     @model_validator(mode="after")
     def _one_kind(self) -> Self:
-        kinds = [key for key in ("line", "plane", "file") if getattr(self, key) is not None]
-        keys = ("name", "position", "longitude", "latitude")
-        point_keys = [key for key in keys if getattr(self, key) not in (None, "")]
-        if len(kinds) > 1 or (kinds and point_keys):
-            both = (kinds + point_keys)[:2]
-            raise refusal(f"{both[0]} and {both[1]} are both given", "an entry is a place, a line, a plane or a file")
+        kinds = self._given("line", "plane", "file")
+        point_keys = (["name"] if self.name else []) + self._given("position", "longitude", "latitude")
+        refuse_two_kinds(kinds, point_keys, "place")
         if not kinds and not [key for key in point_keys if key != "name"]:
             raise refusal("has no place", "give position: [x, y, z], or line, plane or file")
         if not kinds:
             check_point_keys(self.position, self.longitude, self.latitude, None, depth_needed=False)
         if self.coordinates is not None and self.file is None:
             raise refusal("coordinates is given without a file", "it applies to files of shots", at=("coordinates",))
-        for key in ("crs", "at_surface"):
-            if getattr(self, key) is not None and not self._is_segy:
-                raise refusal(f"{key} is given without a SEG-Y file", "it applies to SEG-Y files", at=(key,))
+        if (extra := self._given("crs", "at_surface")) and not self._is_segy:
+            raise refusal(f"{extra[0]} is given without a SEG-Y file", "it applies to SEG-Y files", at=extra[:1])
         if self.depth is not None and (self.file is not None or len(self._corner) == 3):
             got = "the file has a column for it" if self.file is not None else "z is given as well"
             allowed = "depth goes with [x, y], or longitude and latitude"
@@ -255,9 +223,7 @@ class Shots(DescriptionModel):
         assert self.file is not None
         shots, geometry = reading(segy_shots, self.file)
         places = [shot.place for shot in shots]
-        geographic = is_geographic(
-            domain, places, geometry.geographic, geometry.unstated, self.coordinates, self.crs
-        )
+        geographic = is_geographic(domain, places, geometry.geographic, geometry.unstated, self.coordinates, self.crs)
         x, y = local_coordinates(domain, places, self.crs, geographic, False)
         heights = [shot.z for shot in shots]
         if self.at_surface:
@@ -277,12 +243,9 @@ class Shots(DescriptionModel):
             from lithowave.readers.segy import read_shots
 
             records = reading(read_shots, self.file)
-            if not domain.is_geographic and any(record.geographic for record in records):
-                raise refusal(
-                    "a file with longitudes and latitudes needs the origin domain.crs, which is not given",
-                    "expected in domain: crs: {longitude: ..., latitude: ...}", at=("file",),
-                )  # fmt: skip
             stated = any(record.geographic for record in records)
+            if stated:
+                require_origin(domain, "a file with longitudes and latitudes needs", ("file",))
             corners = [(record.place[0], record.place[1]) for record in records]
             geographic = is_geographic(domain, corners, stated, not stated, self.coordinates, None)
             return [

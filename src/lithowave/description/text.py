@@ -209,13 +209,9 @@ def _refuse_repetition(root: yaml.Node) -> None:
 
     repeated = size(root) - len(sizes)
     if repeated > REPEATED_ENTRIES:
-        problem = f"aliases repeat {_shown_count(repeated)} entries; allowed: {REPEATED_ENTRIES}"
+        count = str(repeated) if repeated < 10**9 else "more than a billion"  # it may have thousands of digits
+        problem = f"aliases repeat {count} entries; allowed: {REPEATED_ENTRIES}"
         raise ConstructorError(None, None, problem, root.start_mark)
-
-
-def _shown_count(count: int) -> str:
-    """Return a count, of any size, as text."""
-    return str(count) if count < 10**9 else "more than a billion"
 
 
 _Loader.add_implicit_resolver(
@@ -324,9 +320,7 @@ def read_document(text: str, file: Path | None = None) -> Document:
         loader = _loader_of(text)
         node = loader.get_single_node()
         if node is None:
-            raise InputError(
-                "description", "is empty", "expected keys such as 'domain:' and 'material:'", file=file
-            )
+            raise InputError("description", "is empty", "expected keys such as 'domain:' and 'material:'", file=file)
         lines: dict[EntryPath, int] = {}
         _note_lines(node, (), lines, file, ())
         data = loader.construct_document(node)
@@ -343,12 +337,9 @@ def read_document(text: str, file: Path | None = None) -> Document:
             loader.dispose()
     if not isinstance(data, dict):
         raise InputError(
-            "description",
-            f"{shown(data)} is not a group of keys",
-            "expected keys such as 'domain:'",
-            file=file,
+            "description", f"{shown(data)} is not a group of keys", "expected keys such as 'domain:'", file=file,
             line=1,
-        )
+        )  # fmt: skip
     return Document(data, file, lines)
 
 
@@ -375,19 +366,14 @@ def _note_lines(
             if key.tag not in ("tag:yaml.org,2002:str", "tag:yaml.org,2002:merge"):
                 raise InputError(
                     written_path(path) or "description",
-                    f"{shown(name) if name else 'a list or group'} stands as a key",
-                    "keys are words",
-                    file=file,
+                    f"{shown(name) if name else 'a list or group'} stands as a key", "keys are words", file=file,
                     line=line,
-                )
+                )  # fmt: skip
             if name in seen and key.tag != "tag:yaml.org,2002:merge":
                 raise InputError(
-                    written_path((*path, name)),
-                    f"the key {name!r} stands twice, on lines {seen[name]} and {line}",
-                    "every key may stand once",
-                    file=file,
-                    line=line,
-                )
+                    written_path((*path, name)), f"the key {name!r} stands twice, on lines {seen[name]} and {line}",
+                    "every key may stand once", file=file, line=line,
+                )  # fmt: skip
             seen[name] = line
             lines[(*path, name)] = line
             _note_lines(value, (*path, name), lines, file, around)
@@ -421,9 +407,7 @@ def parse_path(text: str) -> EntryPath:
     """Return ``sources.0.position`` or ``sources[0].position`` as ``("sources", 0, "position")``."""
     steps = [step for step in re.split(r"[.\[\]]+", text.strip()) if step]
     if not steps:
-        raise InputError(
-            text or "set", "is not the name of an entry", "expected key=value, e.g. solver.order=8"
-        )
+        raise InputError(text or "set", "is not the name of an entry", "expected key=value, e.g. solver.order=8")
     return tuple(int(step) if step.isdigit() else step for step in steps)
 
 
@@ -519,9 +503,7 @@ def combined(problems: Sequence[InputError]) -> InputError:
     )
 
 
-def _misspelled_keys(
-    found: Sequence[ReadEntries], data: object, model: type[BaseModel]
-) -> Iterator[EntryPath]:
+def _misspelled_keys(found: Sequence[ReadEntries], data: object, model: type[BaseModel]) -> Iterator[EntryPath]:
     """Return the probable paths of unknown keys."""
     for details in found:
         if details["type"] == "extra_forbidden":
@@ -593,11 +575,7 @@ def _words(details: ReadEntries, path: EntryPath, model: type[BaseModel]) -> tup
     if kind.startswith("union_tag"):
         choices = _literal_choices(context.get("expected_tags", ""))
         given = context.get("tag", "")
-        return (
-            f"{shown(value)} is not understood",
-            f"expected one of: {', '.join(choices)}",
-            nearest(given, choices),
-        )
+        return (f"{shown(value)} is not understood", f"expected one of: {', '.join(choices)}", nearest(given, choices))
     if kind in _GROUP_ERRORS:
         keys = _keys_at(model, path)
         return (
@@ -659,9 +637,7 @@ def _keys_at(model: type[BaseModel], path: EntryPath) -> list[str]:
             if step in (name, entry.alias)
         ]
         candidates = [found for entry in fields for found in _models_in(entry.annotation)] or candidates
-    names = (
-        entry.alias or name for candidate in candidates for name, entry in candidate.model_fields.items()
-    )
+    names = (entry.alias or name for candidate in candidates for name, entry in candidate.model_fields.items())
     return list(dict.fromkeys(names))
 
 

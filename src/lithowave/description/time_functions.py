@@ -80,6 +80,10 @@ class TimeFunctionShape(DescriptionModel):
             self._settle(delay=self._default_delay())
         return self
 
+    @model_serializer(mode="wrap")
+    def _only_given(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return {key: value for key, value in handler(self).items() if value is not None}
+
     def _default_delay(self) -> float:
         """Return the default delay."""
         return 0.0
@@ -202,10 +206,6 @@ class SampledFunction(TimeFunctionShape):
             raise refusal("all samples are zero", at=("file",) if self.file else ("values",))
         return self
 
-    @model_serializer(mode="wrap")
-    def _without_unset(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return {key: value for key, value in handler(self).items() if value is not None}
-
     @cached_property
     def _spline(self) -> NaturalSpline:
         """The spline in times that count from ``delay``."""
@@ -215,9 +215,7 @@ class SampledFunction(TimeFunctionShape):
             values, times = table.values, table.times
         if times is None:
             if self.interval is None:
-                raise refusal(
-                    "is missing", "a single column of samples needs the time between them", at=("interval",)
-                )
+                raise refusal("is missing", "a single column of samples needs the time between them", at=("interval",))
             times = self.interval * np.arange(values.size)
         elif self.interval is not None:
             raise refusal(
@@ -298,10 +296,6 @@ class _RateOrMoment(TimeFunctionShape):
 
     if TYPE_CHECKING:  # declared by each shape, after its other keys
         quantity: Literal["moment"] | None
-
-    @model_serializer(mode="wrap")
-    def _without_unset(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return {key: value for key, value in handler(self).items() if key != "quantity" or value is not None}
 
     @property
     def is_moment(self) -> bool:
@@ -502,10 +496,6 @@ class Brune(TimeFunctionShape):
             raise refusal(got, "give one of corner_frequency and rise_time = 1 / (2π corner_frequency)")
         return self
 
-    @model_serializer(mode="wrap")
-    def _without_unset(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return {key: value for key, value in handler(self).items() if value is not None}
-
     @property
     def angular_frequency(self) -> float:
         """ω in rad/s."""
@@ -676,14 +666,12 @@ class TimeFunction(DescriptionModel):
                 return {name: value}
         if not isinstance(value, (dict, TimeFunction)):
             keys = ", ".join(cls.model_fields)
-            raise refusal(
-                f"{shown(value)} is not a time function", f"expected one key with its values, of: {keys}"
-            )
+            raise refusal(f"{shown(value)} is not a time function", f"expected one key with its values, of: {keys}")
         return value
 
     @model_validator(mode="after")
     def _exactly_one(self) -> TimeFunction:
-        given = [name for name in type(self).model_fields if getattr(self, name) is not None]
+        given = self._given(*type(self).model_fields)
         if len(given) != 1:
             got = f"has several shapes: {', '.join(given)}" if given else "has no shape"
             raise refusal(got, f"give exactly one of: {', '.join(type(self).model_fields)}")

@@ -64,8 +64,7 @@ def _normal_spelling(unit: str) -> str:
 
 
 _FACTORS: Mapping[str, Mapping[str, Decimal]] = {
-    dimension: {_normal_spelling(unit): exact_factor(unit) for unit in units}
-    for dimension, units in _UNITS.items()
+    dimension: {_normal_spelling(unit): exact_factor(unit) for unit in units} for dimension, units in _UNITS.items()
 }
 
 
@@ -192,12 +191,7 @@ class Quantity:
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
         number: Entries = {"type": "number"}
-        keywords = {
-            "exclusiveMinimum": self.gt,
-            "minimum": self.ge,
-            "exclusiveMaximum": self.lt,
-            "maximum": self.le,
-        }
+        keywords = {"exclusiveMinimum": self.gt, "minimum": self.ge, "exclusiveMaximum": self.lt, "maximum": self.le}
         number.update({keyword: limit for keyword, limit in keywords.items() if limit is not None})
         if self.dimension == "number":
             return number

@@ -70,11 +70,9 @@ def _surface(experiment: Experiment) -> Iterator[Problem]:
     else:
         hint = f"did you mean [{low:.12g}, 0]? For a box without a surface set boundaries: {{top: absorbing}}"
     yield Problem(
-        ("domain", "z"),
-        f"the box ends at z = {with_unit(high, 'length')}, but its top is the free surface",
-        "a free surface is at z = 0",
-        hint,
-    )
+        ("domain", "z"), f"the box ends at z = {with_unit(high, 'length')}, but its top is the free surface",
+        "a free surface is at z = 0", hint,
+    )  # fmt: skip
 
 
 def _mesh(experiment: Experiment) -> Iterator[Problem]:
@@ -245,21 +243,16 @@ def _onset(experiment: Experiment, index: int, sources: Sequence[PointSource]) -
     if cut <= ONSET_LIMIT:
         return
     needed = max(entry.needed_delay() for entry in experiment.sources if entry.event_key is not None)
-    given = experiment.sources[index].delay
-    alone = len(experiment.sources) == 1
+    entry = experiment.sources[index]
+    states_delay = entry.delay is not None and "delay" in entry.model_fields_set
+    hint = f"delay: {needed:.12g} would do"
+    if len(experiment.sources) > 1:
+        hint += "; give it to every entry with events, and start other sources later too"
     yield Problem(
-        (
-            "sources",
-            index,
-            "delay"
-            if given is not None and "delay" in experiment.sources[index].model_fields_set
-            else experiment.sources[index].event_key or "file",
-        ),
+        ("sources", index, "delay" if states_delay else entry.event_key or "file"),
         f"the time function reaches {percent(cut)} of its peak before time 0, where the simulation starts",
-        f"At most {percent(ONSET_LIMIT)} may be cut off",
-        f"delay: {needed:.12g} would do"
-        + ("" if alone else "; give it to every entry with events, and start other sources later too"),
-    )
+        f"At most {percent(ONSET_LIMIT)} may be cut off", hint,
+    )  # fmt: skip
 
 
 def percent(part: float) -> str:
@@ -282,21 +275,17 @@ def _event_times(experiment: Experiment) -> Iterator[Problem]:
             delay = entry.delay
         elif entry.delay != delay:
             yield Problem(
-                ("sources", index, "delay"),
-                f"{entry.delay:g} s, while another entry has {delay:g} s",
-                "time 0 is the same for all sources",
-                "use the same delay for all events",
-            )
+                ("sources", index, "delay"), f"{entry.delay:g} s, while another entry has {delay:g} s",
+                "time 0 is the same for all sources", "use the same delay for all events",
+            )  # fmt: skip
         for time in stated:
             if origin is None:
                 origin = time
             elif time != origin:
                 yield Problem(
-                    ("sources", index, entry.event_key),
-                    f"an origin time is {time}, another one {origin}",
-                    "time 0 is the same for all sources",
-                    "state one origin time, and time shifts after it",
-                )
+                    ("sources", index, entry.event_key), f"an origin time is {time}, another one {origin}",
+                    "time 0 is the same for all sources", "state one origin time, and time shifts after it",
+                )  # fmt: skip
                 return
 
 
@@ -327,9 +316,7 @@ def _receivers(experiment: Experiment) -> Iterator[Problem]:
                 )
 
 
-def _without_surface(
-    entry: Receivers, path: tuple[str | int, ...], faces: Mapping[str, str]
-) -> Iterator[Problem]:
+def _without_surface(entry: Receivers, path: tuple[str | int, ...], faces: Mapping[str, str]) -> Iterator[Problem]:
     if entry.on_surface and faces["z_max"] != "free":
         yield Problem(
             path,

@@ -8,8 +8,7 @@ from lithowave.rooms import public_names
 
 __all__ = ["FaultPlane", "FiniteFault", "SampledSources", "planar_rupture"]
 
-__getattr__, _others = public_names(__name__, {
-    "rupture": "random_slip von_karman_spectrum",
-    "subfaults": "regularized_yoffe selected_segments",
-})
+__getattr__, _others = public_names(
+    __name__, {"rupture": "random_slip von_karman_spectrum", "subfaults": "regularized_yoffe selected_segments"}
+)
 __all__ += _others

@@ -270,8 +270,8 @@ class FiniteFault:
         chosen = segment_sums(self.rates != 0, self.offsets) > 0
         slip = self.released_slip.ravel()
         if (empty := chosen & (slip == 0.0)).any():
-            index, component = divmod(int(np.flatnonzero(empty)[0]), 3)
-            got = f"the samples of the slip rate of {COMPONENTS[component]} have the integral 0"
+            index, axis = divmod(int(np.flatnonzero(empty)[0]), 3)
+            got = f"the samples of the slip rate of {COMPONENTS[axis]} have the integral 0"
             raise SubfaultError("rates", index, got, "the final slip must differ from 0", "choose another rake")
         shear = self._modulus("shear_modulus", self.shear_modulus if shear_modulus is None else shear_modulus)
         subfault, component = np.divmod(np.flatnonzero(chosen), 3)

@@ -12,15 +12,7 @@ from lithowave.figures.plot import plot_run
 from lithowave.figures.traces import record_section, traces
 from lithowave.rooms import public_names
 
-__all__ = [
-    "comparison_figure",
-    "plot_run",
-    "record_section",
-    "static_map",
-    "station_map",
-    "traces",
-    "wavefield_movie",
-]
+__all__ = ["comparison_figure", "plot_run", "record_section", "static_map", "station_map", "traces", "wavefield_movie"]
 
 __getattr__, _others = public_names(__name__, {
     "comparisons": "title",

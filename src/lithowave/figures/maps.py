@@ -66,6 +66,10 @@ class MapPage:
         """Return page coordinates (..., 2), m, of local coordinates (..., 3), m."""
         return self.place(self.chunk.directions(positions[..., 0], positions[..., 1]))
 
+    def grid(self, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return page coordinates (n_y, n_x), m, of points of the surface at x and y, m."""
+        return _project_grid(self, *np.meshgrid(x, y), 0.0)
+
     def _directions(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         angle = np.hypot(a, b) / RADIUS
         sine = np.sinc(angle / np.pi) / RADIUS
@@ -150,6 +154,11 @@ class SectionPage:
         up = self.chunk.directions(positions[..., 0], positions[..., 1])
         return self._polar(np.arctan2(up @ self.tangent, up @ self.up), positions[..., 2])
 
+    def grid(self, along: np.ndarray, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return page coordinates (n_z, n_along), m, of points of the section."""
+        across, up = np.meshgrid(along, z)
+        return _project_grid(self, *((self.level, across) if self.plane == "x" else (across, self.level)), up)
+
     @staticmethod
     def _polar(angle: np.ndarray, z: np.ndarray) -> np.ndarray:
         return np.stack([(RADIUS + z) * np.sin(angle), (RADIUS + z) * np.cos(angle) - RADIUS], axis=-1)
@@ -210,6 +219,13 @@ class SectionPage:
         return *np.arctan2(up @ self.tangent, up @ self.up), axes["z"][0], axes["z"][-1]
 
 
+def _project_grid(
+    page: MapPage | SectionPage, x: npt.ArrayLike, y: npt.ArrayLike, z: npt.ArrayLike
+) -> tuple[np.ndarray, np.ndarray]:
+    a, b = np.moveaxis(page.project(np.stack(np.broadcast_arrays(x, y, z), axis=-1)), -1, 0)
+    return a, b
+
+
 class Raster:
     """Image of values on two axes of local coordinates, interpolated at the pixels of a page.
 
@@ -249,13 +265,10 @@ def map_page(origin: tuple[float, ...] | None) -> MapPage | None:
     return None if chunk is None else MapPage(chunk)
 
 
-def page_coordinates(page: MapPage | None, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the coordinates of a map, km: x and y in a box, arrays (n_y, n_x) on a page."""
-    if page is None:
-        return x / 1e3, y / 1e3
-    across, up = np.meshgrid(x, y)
-    a, b = np.moveaxis(page.project(np.stack([across, up, np.zeros_like(across)], axis=-1)) / 1e3, -1, 0)
-    return a, b
+def page_coordinates(page: MapPage | SectionPage | None, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the coordinates of a map or section, km: both axes in a box, arrays (n_y, n_x) on a page."""
+    a, b = (x, y) if page is None else page.grid(x, y)
+    return a / 1e3, b / 1e3
 
 
 def on_page(page: MapPage | None, seismograms: Seismograms) -> Seismograms:
@@ -408,10 +421,7 @@ def draw_interfaces(
     except LithowaveError:
         return []
     speed = vp + vs
-    across, up = np.meshgrid(along, z)
-    if page is not None:
-        x, y = (np.full_like(across, position), across) if plane == "x" else (across, np.full_like(across, position))
-        across, up = np.moveaxis(page.project(np.stack([x, y, up], axis=-1)), -1, 0)
+    across, up = np.meshgrid(along, z) if page is None else page.grid(along, z)
     levels = interface_levels(speed)
     drawn: list[Artist] = []
     if len(levels):
@@ -544,9 +554,7 @@ def map_frame(
     return low[0] - margin, high[0] + margin, low[1] - margin, high[1] + margin
 
 
-def page_frame(
-    page: MapPage | None, bounds: tuple[float, float, float, float]
-) -> tuple[float, float, float, float]:
+def page_frame(page: MapPage | None, bounds: tuple[float, float, float, float]) -> tuple[float, float, float, float]:
     """Return (left, right, bottom, top) in km of a map of an area given by x and y in km."""
     if page is None:
         return bounds
@@ -569,17 +577,12 @@ def _draw_peak(figure: Figure, panel: Axes, motion: PeakMotion, peak: str, measu
     norm = LogNorm(top / 10**DECADES, top, clip=True)
     image = panel.pcolormesh(
         *page_coordinates(map_page(motion.geographic_origin), motion.x, motion.y),
-        np.maximum(values * factor, top / 10**DECADES),
-        norm=norm,
-        cmap=style.colormap("peak", style.PEAK_COLORS),
-        shading="gouraud",
-        rasterized=True,
-        zorder=0,
-    )
-    bar = figure.colorbar(image, ax=panel, shrink=0.62, aspect=28, pad=0.02, extend=style.extension(largest, limit))
+        np.maximum(values * factor, top / 10**DECADES), norm=norm, cmap=style.colormap("peak", style.PEAK_COLORS),
+        shading="gouraud", rasterized=True, zorder=0,
+    )  # fmt: skip
     beyond = f"; largest {style.number(largest * factor)}" if largest > limit else ""
-    bar.set_label(f"{PEAK_LABELS[peak]}, {measure} ({unit}{beyond})")
-    bar.outline.set_visible(False)
+    label = f"{PEAK_LABELS[peak]}, {measure} ({unit}{beyond})"
+    bar = style.color_bar(figure, image, panel, label, style.extension(largest, limit))
     ticks = [step * 10.0**power for power in range(-4, 6) for step in (1, 2, 5)]
     ticks = [tick for tick in ticks if norm.vmin <= tick <= norm.vmax]
     bar.set_ticks(ticks, labels=[f"{tick:g}" for tick in ticks])
@@ -596,25 +599,17 @@ def _draw_ground(figure: Figure, panel: Axes, ground: GroundMap, page: MapPage |
         panel.set_title(text, size=8.5, weight="normal", color=style.MUTED)
         return
     image = panel.pcolormesh(
-        *page_coordinates(page, ground.x, ground.y),
-        ground.values,
-        cmap=GROUND_COLORS,
-        shading="gouraud",
-        rasterized=True,
-        zorder=0,
-    )
-    bar = figure.colorbar(image, ax=panel, shrink=0.62, aspect=28, pad=0.02)
-    bar.set_label(ground.label)
-    bar.outline.set_visible(False)
+        *page_coordinates(page, ground.x, ground.y), ground.values, cmap=GROUND_COLORS, shading="gouraud",
+        rasterized=True, zorder=0,
+    )  # fmt: skip
+    style.color_bar(figure, image, panel, ground.label)
 
 
 def draw_stations(panel: Axes, seismograms: Seismograms, labels: bool = True) -> None:
     """Draw triangles at the receivers (km), with names if there is enough space."""
     places = seismograms.positions[:, :2] / 1000
     size = float(np.clip(900.0 / max(len(places), 1), 6.0, 52.0))
-    panel.scatter(
-        *places.T, marker="^", s=size, facecolor=style.PAPER, edgecolor=style.INK, linewidth=1.0, zorder=10
-    )
+    panel.scatter(*places.T, marker="^", s=size, facecolor=style.PAPER, edgecolor=style.INK, linewidth=1.0, zorder=10)
     if labels and 0 < len(places) <= MOST_LABELS:
         _label(panel, places, seismograms.stations)
 
@@ -644,16 +639,9 @@ def _label(panel: Axes, places: np.ndarray, names: list[str]) -> None:
             box = (left, low, left + width, low + height)
             if _inside(box, inside) and not any(_overlap(box, other) for other in taken):
                 panel.annotate(
-                    name,
-                    place,
-                    xytext=shift,
-                    textcoords="offset points",
-                    ha=horizontal,
-                    va=vertical,
-                    size=7.5,
-                    path_effects=style.halo(),
-                    zorder=11,
-                )
+                    name, place, xytext=shift, textcoords="offset points", ha=horizontal, va=vertical, size=7.5,
+                    path_effects=style.halo(), zorder=11,
+                )  # fmt: skip
                 taken.append(box)
                 break
 
@@ -676,12 +664,7 @@ def draw_sources(panel: Axes, sources: SourceTable, radius: float, stations: np.
     x, y = sources.centroid[:2] / 1000
     if len(sources) > 1:
         panel.scatter(
-            *(sources.positions[:, :2].T / 1000),
-            s=7,
-            color=style.PAPER,
-            edgecolor=style.INK,
-            linewidth=0.4,
-            zorder=6,
+            *(sources.positions[:, :2].T / 1000), s=7, color=style.PAPER, edgecolor=style.INK, linewidth=0.4, zorder=6
         )
     if sources.moments.any():
         center = beachball_position(panel, (x, y), radius, stations[:, :2] / 1000)
@@ -695,15 +678,10 @@ def draw_sources(panel: Axes, sources: SourceTable, radius: float, stations: np.
     if horizontal > 0.1 * np.linalg.norm(force):
         direction = 2.5 * radius * force[:2] / horizontal
         panel.annotate(
-            "",
-            (x + direction[0], y + direction[1]),
-            (x, y),
-            zorder=8,
+            "", (x + direction[0], y + direction[1]), (x, y), zorder=8,
             arrowprops={"arrowstyle": "-|>", "color": style.S_COLOR, "linewidth": 1.8},
-        )
-    panel.scatter(
-        x, y, marker="*", s=190, color=style.S_COLOR, edgecolor=style.PAPER, linewidth=0.9, zorder=9
-    )
+        )  # fmt: skip
+    panel.scatter(x, y, marker="*", s=190, color=style.S_COLOR, edgecolor=style.PAPER, linewidth=0.9, zorder=9)
 
 
 def beachball_position(
@@ -720,9 +698,7 @@ def beachball_position(
     return float(centers[best, 0]), float(centers[best, 1])
 
 
-def _finish_axes(
-    panel: Axes, origin: tuple[float, float] | None, frame: tuple[float, float, float, float]
-) -> None:
+def _finish_axes(panel: Axes, origin: tuple[float, float] | None, frame: tuple[float, float, float, float]) -> None:
     panel.set_xlabel("x, East (km)")
     panel.set_ylabel("y, North (km)")
     panel.spines[["top", "right"]].set_visible(True)

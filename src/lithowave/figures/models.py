@@ -11,7 +11,7 @@ import numpy as np
 
 from lithowave.earth import EarthProperties, RadialModel
 from lithowave.errors import InputError
-from lithowave.figures.maps import MapPage, SectionPage
+from lithowave.figures.maps import MapPage, SectionPage, page_coordinates
 from lithowave.figures.style import FAINT, INK, MUTED, P_COLOR, PEAK_COLORS, S_COLOR, colormap, new_figure, save, styled
 
 if TYPE_CHECKING:
@@ -122,9 +122,7 @@ def _draw(
     colors: Colormap,
     page: MapPage | SectionPage | None,
 ) -> QuadMesh:
-    a, b = section["a"] / 1e3, section["b"] / 1e3
-    if page is not None:
-        a, b = _page_axes(page, section["a"], section["b"])
+    a, b = page_coordinates(page, section["a"], section["b"])
     image = axis.pcolormesh(
         a, b, section[key] / 1e3, shading="nearest", cmap=colors, vmin=limits[0], vmax=limits[1], rasterized=True
     )
@@ -139,18 +137,6 @@ def _draw(
     axis.set_xlim(a[0], a[-1])
     axis.set_ylim(b[0], b[-1])
     return image
-
-
-def _page_axes(page: MapPage | SectionPage, a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the coordinates (b, a) of a section on its page, km."""
-    across, up = np.meshgrid(a, b)
-    zero = np.zeros_like(across)
-    if isinstance(page, MapPage):
-        points = np.stack([across, up, zero], axis=-1)
-    else:
-        points = np.stack([zero, across, up] if page.plane == "x" else [across, zero, up], axis=-1)
-    found = np.moveaxis(page.project(points) / 1e3, -1, 0)
-    return found[0], found[1]
 
 
 def _mark(axis: Axes, simulation: Simulation, name: str, page: MapPage | SectionPage | None) -> None:
@@ -168,7 +154,7 @@ def _mark(axis: Axes, simulation: Simulation, name: str, page: MapPage | Section
 
 
 def _label(axis: Axes, name: str, title: str, first: bool) -> None:
-    across, along = {"surface": "xy", "west_east": "xz", "south_north": "yz"}[name]
+    across, along = {"surface": ("x", "y"), "west_east": ("x", "z"), "south_north": ("y", "z")}[name]
     axis.set_xlabel(f"{across} (km)")
     if first:
         where = {"surface": "at the surface", "west_east": "west to east", "south_north": "south to north"}[name]

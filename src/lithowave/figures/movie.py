@@ -118,17 +118,13 @@ def snapshot_files(run_folder: Path) -> list[Path]:
 def _first_snapshots(run_folder: Path) -> Path:
     files = snapshot_files(run_folder)
     if not files:
-        raise OutputError(
-            f"{run_folder}: holds no snapshots/*{FILE_SUFFIX}; ask for them by output.snapshots."
-        )
+        raise OutputError(f"{run_folder}: holds no snapshots/*{FILE_SUFFIX}; ask for them by output.snapshots.")
     return files[0]
 
 
 def _targets(path: Path) -> list[Path]:
     if path.suffix == ".mp4" and shutil.which("ffmpeg") is None:
-        raise OutputError(
-            f"{path}: an MP4 needs the program ffmpeg, which is not found; choose a name in .gif."
-        )
+        raise OutputError(f"{path}: an MP4 needs the program ffmpeg, which is not found; choose a name in .gif.")
     if path.suffix in (".gif", ".mp4"):
         return [path]
     endings = [".gif"] + ([".mp4"] if shutil.which("ffmpeg") else [])
@@ -243,15 +239,9 @@ class _Frames:
         norm = FuncNorm(lift, -limit if self.signed else 0.0, limit, clip=True)
         self.colors = style.colormap("wave", style.WAVE_COLORS if self.signed else style.PEAK_COLORS)
         self.picture = panel.imshow(
-            self.shown(self.image(self.steps[0])) * self.factor,
-            origin="lower",
-            extent=extent,
-            norm=norm,
-            cmap=self.colors,
-            interpolation="bilinear",
-            aspect="equal",
-            animated=True,
-        )
+            self.shown(self.image(self.steps[0])) * self.factor, origin="lower", extent=extent, norm=norm,
+            cmap=self.colors, interpolation="bilinear", aspect="equal", animated=True,
+        )  # fmt: skip
         before = set(panel.get_children())
         if self.reader.plane in ("x", "y"):
             position = float(self.reader.axis(self.reader.plane)[-1])
@@ -282,17 +272,9 @@ class _Frames:
         panel.set_xlim(limits[0])
         panel.set_ylim(limits[1])
         self.clock = panel.text(
-            0.985,
-            0.975,
-            "",
-            transform=panel.transAxes,
-            ha="right",
-            va="top",
-            size=13,
-            weight="bold",
-            path_effects=style.halo(3.0),
-            animated=True,
-        )
+            0.985, 0.975, "", transform=panel.transAxes, ha="right", va="top", size=13, weight="bold",
+            path_effects=style.halo(3.0), animated=True,
+        )  # fmt: skip
         self.panel = panel
         for artist in self.marks:
             artist.set_animated(True)
@@ -361,9 +343,7 @@ def _write_gif(frames: _Frames, path: Path) -> None:
         indexed.append(picture)
     durations = [1000 // FRAMES_PER_SECOND] * len(indexed)
     durations[-1] = int(1000 * LAST_FRAME_SECONDS)
-    indexed[0].save(
-        path, save_all=True, append_images=indexed[1:], duration=durations, loop=0, optimize=False
-    )
+    indexed[0].save(path, save_all=True, append_images=indexed[1:], duration=durations, loop=0, optimize=False)
 
 
 def _palette(colors: Colormap) -> np.ndarray:
@@ -457,11 +437,9 @@ def static_map(run_folder: str | Path, path: str | Path, *, width: float = WIDTH
             x, y, c=up * factor, s=70, cmap=style.colormap("wave", style.WAVE_COLORS), vmin=-limit, vmax=limit,
             edgecolor=style.INK, linewidth=0.8, zorder=13,
         )  # fmt: skip
-        bar = figure.colorbar(points, ax=panel, shrink=0.62, aspect=28, pad=0.02)
-        bar.set_label(f"Vertical displacement ({unit})")
-        bar.outline.set_visible(False)
-        title = f"{seismograms.title}: " if seismograms.title else ""
-        title = style.marked(f"{title}displacement at t = {seismograms.time[-1]:g} s", seismograms.shortfall)
+        style.color_bar(figure, points, panel, f"Vertical displacement ({unit})")
+        title = style.heading(seismograms.title, f"displacement at t = {seismograms.time[-1]:g} s")
+        title = style.marked(title, seismograms.shortfall)
         figure.suptitle(title, x=0.02, ha="left", size=12, weight="bold")
         return style.save(figure, path)
 

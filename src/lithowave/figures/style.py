@@ -20,6 +20,8 @@ from lithowave.globe_coordinates import RADIUS, ChunkMap
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colorbar import Colorbar
     from matplotlib.colors import Colormap
     from matplotlib.figure import Figure
     from matplotlib.patheffects import AbstractPathEffect
@@ -180,6 +182,11 @@ def save(figure: Figure, path: str | Path) -> Path:
     return path
 
 
+def heading(run: str, text: str) -> str:
+    """Return a title: that of the run, if it has one, and a text."""
+    return f"{run}: {text}" if run else text
+
+
 def marked(title: str, shortfall: str) -> str:
     """Return a title with a line that marks seismograms as incomplete; see `Seismograms.shortfall`."""
     return f"{title}\n{shortfall}" if shortfall else title
@@ -201,6 +208,14 @@ def color_limit(values: np.ndarray) -> tuple[float, float]:
     largest = float(sizes.max(initial=0.0))
     limit = float(np.percentile(sizes, COLORED)) if sizes.size else 0.0
     return largest, limit if limit > 0.0 else largest
+
+
+def color_bar(figure: Figure, image: ScalarMappable, panel: Axes, label: str, extend: str = "neither") -> Colorbar:
+    """Draw the color bar of a map."""
+    bar = figure.colorbar(image, ax=panel, shrink=0.62, aspect=28, pad=0.02, extend=extend)
+    bar.set_label(label)
+    bar.outline.set_visible(False)
+    return bar
 
 
 def extension(largest: float, limit: float) -> str:
@@ -242,11 +257,7 @@ def number(value: float) -> str:
 
 def spread(count: int, most: int) -> np.ndarray:
     """Return at most `most` indices from `count`, evenly spaced, including the first and the last."""
-    return (
-        np.unique(np.linspace(0, max(count - 1, 0), min(count, most)).round().astype(int))
-        if count
-        else np.zeros(0, int)
-    )
+    return np.unique(np.linspace(0, max(count - 1, 0), min(count, most)).round().astype(int))
 
 
 RINGS, SPOKES = 150, 361
@@ -266,9 +277,7 @@ def polarity(moment: Sequence[float]) -> tuple[np.ndarray, np.ndarray, np.ndarra
     Returns (x, y, amplitude), each (RINGS, SPOKES); x East and y North in the unit circle.
     """
     xx, yy, zz, xy, xz, yz = moment
-    radius, angle = np.meshgrid(
-        np.linspace(0.0, 1.0, RINGS), np.linspace(0.0, 2 * np.pi, SPOKES), indexing="ij"
-    )
+    radius, angle = np.meshgrid(np.linspace(0.0, 1.0, RINGS), np.linspace(0.0, 2 * np.pi, SPOKES), indexing="ij")
     incidence = 2.0 * np.arcsin(radius / np.sqrt(2.0))
     east, north = np.sin(incidence) * np.sin(angle), np.sin(incidence) * np.cos(angle)
     up = -np.cos(incidence)

@@ -90,39 +90,22 @@ def _draw_page(
     figure = style.new_figure(11.0, 1.15 + 0.98 * rows)
     top, bottom = 1.0 - 0.62 / figure.get_figheight(), 0.48 / figure.get_figheight()
     panels = figure.subplots(
-        rows,
-        len(motions),
-        sharex=True,
-        sharey=False,
-        squeeze=False,
-        gridspec_kw={
-            "left": 0.105,
-            "right": 0.985,
-            "top": top,
-            "bottom": bottom,
-            "hspace": 0.1,
-            "wspace": 0.03,
-        },
-    )
+        rows, len(motions), sharex=True, sharey=False, squeeze=False,
+        gridspec_kw={"left": 0.105, "right": 0.985, "top": top, "bottom": bottom, "hspace": 0.1, "wspace": 0.03},
+    )  # fmt: skip
     scale, length = distance_unit(seismograms)
     distance, direction = scale * offsets(seismograms)[0], azimuth(seismograms)
     for row, index in zip(panels, page, strict=True):
         scales = _scales({name: motion[index] for name, motion in motions.items()}, seismograms.units)
         for panel, (name, motion) in zip(row, motions.items(), strict=True):
             factor, unit, limit = scales[name]
-            _draw_trace(
-                panel, seismograms.time, motion[index] * factor, unit, f"{seismograms.names[index]}.{name}"
-            )
+            _draw_trace(panel, seismograms.time, motion[index] * factor, unit, f"{seismograms.names[index]}.{name}")
             panel.set_ylim(-limit, limit)
             for phase, times, color in arrivals:
                 _mark_arrival(panel, phase, times[index], color, first=panel is panels[0][0])
         where = f"{distance[index]:.1f}{' km' if length == 'km' else length}, {direction[index]:.0f}°"
-        row[0].text(
-            -0.03, 0.56, seismograms.names[index], transform=row[0].transAxes, ha="right", weight="bold"
-        )
-        row[0].text(
-            -0.03, 0.44, where, transform=row[0].transAxes, ha="right", va="top", size=7, color=style.MUTED
-        )
+        row[0].text(-0.03, 0.56, seismograms.names[index], transform=row[0].transAxes, ha="right", weight="bold")
+        row[0].text(-0.03, 0.44, where, transform=row[0].transAxes, ha="right", va="top", size=7, color=style.MUTED)
     for panel, name in zip(panels[0], motions, strict=True):
         panel.set_title(style.COMPONENT_NAMES[name])
     for panel in panels[-1]:
@@ -130,10 +113,9 @@ def _draw_page(
         # The last tick is omitted: its label would overlap the first one of the next panel.
         panel.xaxis.set_major_locator(MaxNLocator(8, steps=[1, 2, 5, 10], prune="upper"))
         panel.set_xlim(seismograms.time[0], max(seismograms.time[-1], seismograms.sampling_interval))
-    title = f"{seismograms.title}: " if seismograms.title else ""
+    title = style.heading(seismograms.title, recorded_quantity(seismograms, "".join(motions)))
     height = 1.0 - 0.12 / figure.get_figheight()
-    quantity = recorded_quantity(seismograms, "".join(motions))
-    figure.text(0.012, height, f"{title}{quantity}", size=12, weight="bold", va="top")
+    figure.text(0.012, height, title, size=12, weight="bold", va="top")
     label = style.marked(label, seismograms.shortfall).strip()
     figure.text(0.985, height, label, size=8, color=style.MUTED, ha="right", va="top")
     return figure
@@ -153,16 +135,9 @@ def _draw_trace(panel: Axes, time: np.ndarray, motion: np.ndarray, unit: str, na
     panel.axhline(0.0, color=style.FAINT, linewidth=0.8, zorder=0)
     panel.plot(time, motion, color=style.INK, linewidth=0.9, gid=name)
     panel.text(
-        0.992,
-        0.93,
-        f"{style.number(float(np.abs(motion).max()))} {unit}",
-        transform=panel.transAxes,
-        ha="right",
-        va="top",
-        size=7.5,
-        color=style.MUTED,
-        path_effects=style.halo(2.0),
-    )
+        0.992, 0.93, f"{style.number(float(np.abs(motion).max()))} {unit}", transform=panel.transAxes, ha="right",
+        va="top", size=7.5, color=style.MUTED, path_effects=style.halo(2.0),
+    )  # fmt: skip
     panel.spines[["left", "bottom"]].set_visible(False)
     panel.tick_params(left=False, labelleft=False, bottom=False)
     panel.grid(axis="x")
@@ -174,17 +149,9 @@ def _mark_arrival(panel: Axes, phase: str, time: float, color: str, first: bool)
     panel.plot([time, time], [0.12, 0.88], transform=panel.get_xaxis_transform(), color=color, linewidth=1.1)
     if first:
         panel.annotate(
-            phase,
-            (time, 0.9),
-            xycoords=panel.get_xaxis_transform(),
-            xytext=(-3, 0),
-            textcoords="offset points",
-            color=color,
-            size=7.5,
-            weight="bold",
-            ha="right",
-            va="top",
-        )
+            phase, (time, 0.9), xycoords=panel.get_xaxis_transform(), xytext=(-3, 0), textcoords="offset points",
+            color=color, size=7.5, weight="bold", ha="right", va="top",
+        )  # fmt: skip
 
 
 MOST_TRACES = 90
@@ -253,25 +220,18 @@ def record_section(
             _draw_curves(panel, curves, reduction, _last_moment(seismograms, scale * place, reduction))
         _finish_axes(panels, seismograms, scale * place, f"{label} ({unit})", extents, reduction)
         _label_stations(panels[-1], [seismograms.names[index] for index in chosen], scale * place[chosen])
-        figure.suptitle(_section_title(seismograms, components), x=0.01, ha="left", size=12, weight="bold")
+        title = style.heading(seismograms.title, recorded_quantity(seismograms, components))
+        figure.suptitle(style.marked(title, seismograms.shortfall), x=0.01, ha="left", size=12, weight="bold")
         note = amplitude_note(len(chosen), len(place), normalise, gain, clip) + _model_note(model)
         figure.supxlabel(note, size=7.5, color=style.MUTED, x=0.99, ha="right")
         return style.save(figure, path)
 
 
-def _scaled_traces(
-    seismograms: Seismograms, name: str, normalise: str, gain: float, clip: float | None
-) -> np.ndarray:
+def _scaled_traces(seismograms: Seismograms, name: str, normalise: str, gain: float, clip: float | None) -> np.ndarray:
     """Return the traces (n, n_samples) of one component as they are drawn; see `record_section`."""
     values = component(seismograms, name)
     traces = gain * normalised(values[:, None] if name == "P" else seismograms.data, values, normalise)
     return np.clip(traces, *((-np.inf, np.inf) if clip is None else (-clip, clip)))
-
-
-def _section_title(seismograms: Seismograms, components: str) -> str:
-    """Return the title of the run and the quantity in the panels; it states if the run is incomplete."""
-    title = f"{seismograms.title}: " if seismograms.title else ""
-    return style.marked(f"{title}{recorded_quantity(seismograms, components)}", seismograms.shortfall)
 
 
 def _model_note(model: str | None) -> str:
@@ -402,19 +362,10 @@ def _draw_curves(
             continue
         leaves = known[-1] < np.flatnonzero(np.isfinite(moment))[-1]  # through the right edge
         panel.annotate(
-            label,
-            (moment[known[-1]], distance[known[-1]]),
-            xytext=(0, 2),
-            textcoords="offset points",
-            color=color,
-            size=9,
-            weight="bold",
-            ha="right" if leaves else "center" if len(label) == 1 else "left",
-            va="bottom",
-            path_effects=style.halo(),
-            annotation_clip=True,
-            zorder=6,
-        )
+            label, (moment[known[-1]], distance[known[-1]]), xytext=(0, 2), textcoords="offset points", color=color,
+            size=9, weight="bold", ha="right" if leaves else "center" if len(label) == 1 else "left", va="bottom",
+            path_effects=style.halo(), annotation_clip=True, zorder=6,
+        )  # fmt: skip
 
 
 def _finish_axes(
@@ -456,22 +407,13 @@ def _label_stations(panel: Axes, names: list[str], distance: np.ndarray) -> None
         heights = distance[kept]
     for index, height in zip(kept, heights, strict=True):
         panel.plot(
-            [1.0, 1.03, 1.045],
-            [distance[index], height, height],
-            transform=panel.get_yaxis_transform(),
-            color=style.MUTED,
-            linewidth=0.4,
-            clip_on=False,
-        )
+            [1.0, 1.03, 1.045], [distance[index], height, height], transform=panel.get_yaxis_transform(),
+            color=style.MUTED, linewidth=0.4, clip_on=False,
+        )  # fmt: skip
         panel.text(
-            1.055,
-            height,
-            names[index],
-            transform=panel.get_yaxis_transform(),
-            va="center",
-            size=6.5,
+            1.055, height, names[index], transform=panel.get_yaxis_transform(), va="center", size=6.5,
             color=style.MUTED,
-        )
+        )  # fmt: skip
 
 
 def move_apart(places: np.ndarray, gap: float, low: float, high: float) -> np.ndarray:

@@ -25,6 +25,7 @@ from lithowave.media.medium import (
     quality_problem,
     value_problem,
 )
+from lithowave.readers.array_files import cover_problem
 from lithowave.readers.surfaces import Surface
 
 if TYPE_CHECKING:
@@ -279,8 +280,11 @@ class BoundedLayers(StackedLayers):
 
     def validate_domain(self, box: DomainExtent) -> None:
         for index, top in enumerate(self.tops):
-            if isinstance(top, Surface):
-                _require_cover(top, box, index)
+            if not isinstance(top, Surface):
+                continue
+            uncovered = cover_problem(top.path, zip("xy", top.extent, strict=True), {"x": box.x, "y": box.y})
+            if uncovered:
+                raise InputError(f"material.layers[{index}].top", uncovered[1], uncovered[2])
         self._require_first(box)
         for index, depths in self._examined(box):
             values = self._values_at_depths(index, depths)
@@ -378,15 +382,3 @@ def _probes(ends: tuple[float, float], axes: list[np.ndarray]) -> np.ndarray:
         inside = axis[(axis > ends[0]) & (axis < ends[1])]
         parts.append(inside[:: -(-inside.size // MOST_PROBES) or 1])
     return np.unique(np.concatenate(parts))
-
-
-def _require_cover(surface: Surface, box: DomainExtent, index: int) -> None:
-    for name, (first, last) in zip("xy", surface.extent, strict=True):
-        low, high = getattr(box, name)
-        tolerance = 1e-6 * (last - first)
-        if first > low + tolerance or last < high - tolerance:
-            raise InputError(
-                f"material.layers[{index}].top",
-                f"{surface.path} covers {name} = {first:.12g} to {last:.12g} m",
-                f"it must cover the domain, {low:z.12g} to {high:z.12g} m",
-            )

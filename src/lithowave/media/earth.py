@@ -115,10 +115,8 @@ class PlacedPerturbation:
             domain.to_geographic(*domain.center[:2])
         except ValueError:
             raise InputError(
-                where,
-                f"{source.file} has longitudes and latitudes, and the domain has none",
-                "expected a domain with geographic coordinates",
-                "give domain.crs: {longitude: ..., latitude: ...}",
+                where, f"{source.file} has longitudes and latitudes, and the domain has none",
+                "expected a domain with geographic coordinates", "give domain.crs: {longitude: ..., latitude: ...}",
             ) from None
         found = cls(source, domain.to_geographic)
         if found.coverage(domain) == 0.0 and not found.has_points_in(domain):
@@ -195,11 +193,6 @@ EXAMINED = 17
 
 LEVEL = 1e-6
 """Difference of z, m, in levels of elements by round-off, up to which they have the same properties."""
-
-
-def is_level(z: np.ndarray) -> bool:
-    """Return whether z, m, (elements, k, j, i) are equal along the last two axes."""
-    return z.ndim == 4 and z.size > 0 and bool(np.ptp(z, axis=(2, 3)).max() <= LEVEL)
 
 
 @dataclass(frozen=True, eq=False)
@@ -281,7 +274,7 @@ class EarthMedium(StackedLayers):
         evaluate : function of the properties at the distinct z. within : see `StackedLayers`.
         """
         shape = np.broadcast_shapes(z.shape, *(one.shape for one in within))
-        if is_level(z):
+        if z.ndim == 4 and z.size and np.ptp(z, axis=(2, 3)).max() <= LEVEL:
             z = z[..., :1, :1]
         z = np.broadcast_to(z, np.broadcast_shapes(z.shape, *(one.shape for one in within)))
         codes = [np.broadcast_to(within[0] * self.count + within[1], z.shape)] if within else []

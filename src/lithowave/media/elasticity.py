@@ -302,9 +302,7 @@ class ElasticProperties(DescriptionModel):
     be given: qs = qmu and 1/qp = (1 - L)/qkappa + L/qmu with L = 4/3 vs^2/vp^2.
     """
 
-    model_config = ConfigDict(
-        json_schema_extra={"anyOf": [{"required": ["vp", "vs"]}, {"required": ["stiffness"]}]}
-    )
+    model_config = ConfigDict(json_schema_extra={"anyOf": [{"required": ["vp", "vs"]}, {"required": ["stiffness"]}]})
 
     vp: PositiveSpeed | None = Field(default=None, description="P-wave velocity, m/s.")
     vs: NonNegativeSpeed | None = Field(
@@ -329,9 +327,7 @@ class ElasticProperties(DescriptionModel):
     qkappa: QualityFactor | None = Field(
         default=None, description="Instead of qp: quality factor of the bulk modulus; in a solid together with qmu."
     )
-    qmu: QualityFactor | None = Field(
-        default=None, description="Instead of qs: quality factor of the shear modulus."
-    )
+    qmu: QualityFactor | None = Field(default=None, description="Instead of qs: quality factor of the shear modulus.")
 
     @model_validator(mode="after")
     def _can_be(self) -> Self:
@@ -354,7 +350,7 @@ class ElasticProperties(DescriptionModel):
         return self
 
     def _check_alone(self) -> None:
-        extra = [key for key in ("vp", "vs", "anisotropy") if getattr(self, key) is not None]
+        extra = self._given("vp", "vs", "anisotropy")
         if extra:
             allowed = "stiffness replaces vp, vs and anisotropy"
             raise refusal(f"stiffness and {extra[0]} are both given", allowed, at=(extra[0],))
@@ -388,15 +384,20 @@ class ElasticProperties(DescriptionModel):
             self._check_moduli_quality()
         if self.qp is None and self.qs is None:
             return
-        if self.is_fluid and self.qs is not None:
-            got = f"{self.qs:.12g} is given, but vs = 0 denotes a fluid"
-            raise refusal(got, "a fluid has the quality factor qp only", at=("qs",))
-        for key, other in (WAVES, WAVES[::-1]):
-            if getattr(self, key) is None and not self.is_fluid:
-                raise refusal(f"is missing, while {other} is given", "a solid has both or none", at=(key,))
+        self._require_both(WAVES)
         problem = quality_problem(WAVES, *self._quality_arrays, lambda _: "")
         if problem:
             raise refusal(*problem, at=("qp",))
+
+    def _require_both(self, names: tuple[str, str]) -> None:
+        """Require both quality factors of a solid, and the first one only of a fluid."""
+        first, second = names
+        if self.is_fluid and getattr(self, second) is not None:
+            got = f"{getattr(self, second):.12g} is given, but vs = 0 denotes a fluid"
+            raise refusal(got, f"a fluid has the quality factor {first} only", at=(second,))
+        for key, other in (names, names[::-1]):
+            if getattr(self, key) is None and not (self.is_fluid and key == second):
+                raise refusal(f"is missing, while {other} is given", "a solid has both or none", at=(key,))
 
     def _check_moduli_quality(self) -> None:
         """Refuse qkappa and qmu that are incomplete or in addition to qp and qs, and set the qp and qs that follow."""
@@ -404,12 +405,7 @@ class ElasticProperties(DescriptionModel):
             if key in self.model_fields_set and getattr(self, key) is not None:
                 given = "qkappa" if self.qkappa is not None else "qmu"
                 raise refusal(f"{given} and {key} are both given", "give qp and qs, or qkappa and qmu", at=(key,))
-        if self.is_fluid and self.qmu is not None:
-            got = f"{self.qmu:.12g} is given, but vs = 0 denotes a fluid"
-            raise refusal(got, "a fluid has the quality factor qkappa only", at=("qmu",))
-        for key, other in (MODULI, MODULI[::-1]):
-            if getattr(self, key) is None and not (self.is_fluid and key == "qmu"):
-                raise refusal(f"is missing, while {other} is given", "a solid has both or none", at=(key,))
+        self._require_both(MODULI)
         vp, vs = self.isotropic_speeds
         share = 4.0 / 3.0 * (vs / vp) ** 2
         loss = (1.0 - share) / self.qkappa + (share / self.qmu if self.qmu is not None else 0.0)
@@ -425,17 +421,13 @@ class ElasticProperties(DescriptionModel):
     def _only_given(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         derived = () if self.stiffness is None else ("vp", "vs")
         derived += () if self.qkappa is None else WAVES
-        return {
-            key: value for key, value in handler(self).items() if value is not None and key not in derived
-        }
+        return {key: value for key, value in handler(self).items() if value is not None and key not in derived}
 
     @property
     def is_anisotropic(self) -> bool:
         """True if a stiffness is given, or an anisotropy that is not all zero."""
         given = self.anisotropy
-        return self.stiffness is not None or (
-            given is not None and any((given.epsilon, given.delta, given.gamma))
-        )
+        return self.stiffness is not None or (given is not None and any((given.epsilon, given.delta, given.gamma)))
 
     @property
     def is_fluid(self) -> bool:
@@ -472,9 +464,7 @@ class ElasticProperties(DescriptionModel):
         if not self.is_anisotropic:
             return isotropic_stiffness(*lame_moduli(self.vp, self.vs, self.rho))  # type: ignore[type-var]
         given = self.anisotropy
-        return thomsen_stiffness(
-            self.vp, self.vs, self.rho, given.epsilon, given.delta, given.gamma, given.axis
-        )
+        return thomsen_stiffness(self.vp, self.vs, self.rho, given.epsilon, given.delta, given.gamma, given.axis)
 
     @cached_property
     def speed_range(self) -> tuple[float, float]:

@@ -27,7 +27,7 @@ from lithowave.media.medium import (
     quality_problem,
     value_problem,
 )
-from lithowave.readers.array_files import nearest_complete
+from lithowave.readers.array_files import cover_problem, nearest_complete
 from lithowave.readers.gridded_model import GriddedModel
 
 if TYPE_CHECKING:
@@ -164,18 +164,12 @@ class GriddedMedium(Medium):
             result[here] = values[nearest]
 
     def validate_domain(self, box: DomainExtent) -> None:
-        for name, axis in self.model.axes.items():
-            low, high = getattr(box, name)
-            if axis.size == 1:
-                continue
-            tolerance = 1e-6 * (axis[-1] - axis[0])
-            if axis[0] > low + tolerance or axis[-1] < high - tolerance:
-                raise InputError(
-                    f"material.{self.key}",
-                    f"{self.model.path} covers {name} = {axis[0]:z.12g} to {axis[-1]:z.12g} m",
-                    f"it must cover the domain, {low:z.12g} to {high:z.12g} m",
-                    _AXIS_HINTS[self.key](name, axis, (low, high)),
-                )
+        bounds = {"x": box.x, "y": box.y, "z": box.z}
+        axes = {name: axis for name, axis in self.model.axes.items() if axis.size > 1}
+        if problem := cover_problem(self.model.path, axes.items(), bounds):
+            name, got, allowed = problem
+            hint = _AXIS_HINTS[self.key](name, axes[name], bounds[name])
+            raise InputError(f"material.{self.key}", got, allowed, hint)
 
     def values_in(self, box: DomainExtent) -> tuple[Sample, Callable[[int], str]]:
         axes = self.model.axes
@@ -239,9 +233,7 @@ def _on_product_grid(values: np.ndarray, cells: Sequence[Cell]) -> np.ndarray:
 
 def _product_order(points: Sequence[np.ndarray], dimensions: int) -> list[int] | None:
     """Return the order of x, y and z along the axes of the broadcast shape, if each has a separate axis; else None."""
-    varying = [
-        [dimensions - p.ndim + axis for axis, count in enumerate(p.shape) if count > 1] for p in points
-    ]
+    varying = [[dimensions - p.ndim + axis for axis, count in enumerate(p.shape) if count > 1] for p in points]
     used = [axis for axes in varying for axis in axes]
     if any(len(axes) > 1 for axes in varying) or len(set(used)) < len(used):
         return None
@@ -260,9 +252,7 @@ def _around(axis: np.ndarray, ends: tuple[float, float]) -> slice:
 def _axis_hint(name: str, axis: np.ndarray, ends: tuple[float, float]) -> str:
     """Return a hint about the probable error of an axis that does not cover the domain."""
     if name == "z" and axis[0] >= 0.0 and ends[1] <= 0.0 and axis[-1] > 0.0:
-        return (
-            "z is positive upwards; if the file counts depth, name the axis depth or give it positive = down"
-        )
+        return "z is positive upwards; if the file counts depth, name the axis depth or give it positive = down"
     if 500.0 * (axis[-1] - axis[0]) <= ends[1] - ends[0]:
         return "if the axis is in km, give it the attribute units = km"
     return "extend the model, or make the domain smaller"
@@ -379,11 +369,9 @@ class Footprint:
         if name == "z" and 500.0 * (last - first) <= high - low:
             hint = "if the vertical axis is in km, give it the attribute units = km"
         raise InputError(
-            f"material.{self.key}",
-            f"{model.path} covers {name} = {first:z.12g} to {last:z.12g} {unit}{more}",
-            f"it must cover the domain, {low:z.12g} to {high:z.12g} {unit}",
-            hint,
-        )
+            f"material.{self.key}", f"{model.path} covers {name} = {first:z.12g} to {last:z.12g} {unit}{more}",
+            f"it must cover the domain, {low:z.12g} to {high:z.12g} {unit}", hint,
+        )  # fmt: skip
 
     def cut(self, model: GriddedModel) -> GriddedModel:
         """Return the part of a model in and around the domain."""

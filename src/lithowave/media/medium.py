@@ -424,9 +424,7 @@ class FunctionMedium(Medium):
             ) from error
 
         def place(index: tuple[int, ...]) -> str:
-            return "at " + ", ".join(
-                f"{name} = {p[index]:z.12g} m" for name, p in zip("xyz", points, strict=True)
-            )
+            return "at " + ", ".join(f"{name} = {p[index]:z.12g} m" for name, p in zip("xyz", points, strict=True))
 
         problem = value_problem(*values[:3], place)
         if problem is None and len(values) > 3:
@@ -462,9 +460,7 @@ def elastic_moduli(vp: np.ndarray, vs: np.ndarray, rho: np.ndarray) -> Sample:
     return rho * vp**2 - 4.0 / 3.0 * mu, mu, rho
 
 
-def vertical_range(
-    z: np.ndarray, spacing: float, limits: tuple[float, float]
-) -> tuple[np.ndarray, np.ndarray]:
+def vertical_range(z: np.ndarray, spacing: float, limits: tuple[float, float]) -> tuple[np.ndarray, np.ndarray]:
     """Return the lower and upper end of the cells around z, clipped to the limits.
 
     A cell around a point outside the limits is that around the nearest point within, so that none is empty.

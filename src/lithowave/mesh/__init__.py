@@ -6,6 +6,8 @@ from lithowave.rooms import public_names
 
 __getattr__, __all__ = public_names(__name__, {
     "arrays": "distinct",
+    "box_planes": "Exterior",
+    "checks": "check_holes close_pairs components described",
     "extrusion":
         "extruded_hexahedra extruded_tetrahedra hexahedron_sizes outward_steps plane_sides tetrahedron_sizes",
     "free_surface": "FreeSurface MeshOutline",
@@ -14,7 +16,7 @@ __getattr__, __all__ = public_names(__name__, {
     "hexahedra":
         "HexahedralMesh check_jacobians corner_jacobians curved jacobians lattice lattice_slopes shape_tables",
     "hexahedral_box": "BoxPlan LevelMap graded_box layered_box plan_box",
-    "hexahedral_checks": "MeshFaces check_mesh close_pairs components gll_points jacobian_range",
+    "hexahedral_checks": "MeshFaces check_mesh gll_points jacobian_range",
     "imported": "read_hexahedral_mesh read_tetrahedral_mesh",
     "level_sets": "cut_along",
     "numbering":
@@ -23,8 +25,7 @@ __getattr__, __all__ = public_names(__name__, {
     "partition":
         "Rectangle balanced_parts bisect_grid color_elements first_colors groups_of_color merged partition_graph",
     "shared": "find_shared_faces shared_points",
-    "surface_groups": "Exterior",
     "tetrahedra": "EDGES TETRAHEDRON_FACES TetrahedralMesh exterior_triangles face_vertices make_mesh triple_keys",
     "tetrahedral_boxes": "CUTS around cornered_elements deformed moved refined split_hexahedra tetrahedral_box",
-    "tetrahedral_checks": "check_holes check_tetrahedra triangle_distances",
+    "tetrahedral_checks": "check_tetrahedra triangle_distances",
 })

@@ -13,13 +13,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from lithowave.errors import InputError
-from lithowave.mesh.hexahedra import NODE_STEPS, SIDES, HexahedralMesh
-from lithowave.mesh.hexahedral_checks import counted, place_text
+from lithowave.mesh.box_planes import IN_PLANE, SIDES
+from lithowave.mesh.checks import counted, place_text
+from lithowave.mesh.hexahedra import NODE_STEPS, HexahedralMesh
 from lithowave.mesh.numbering import CORNERS
 from lithowave.mesh.numbering import FACES as HEXAHEDRON_FACES
 from lithowave.mesh.tetrahedra import TetrahedralMesh, face_vertices, make_mesh
-
-IN_PLANE = 1e-6  # nodes this close to a plane of the bounding box, as a fraction of its longest side, are in the plane
 
 # Local faces of an extruded hexahedron beside the edges of the face from which it is extruded, in cyclic order from the
 # edge along its first axis; its outer face.

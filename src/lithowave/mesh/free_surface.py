@@ -14,15 +14,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from lithowave.mesh.checks import Mesh, face_corners
 from lithowave.mesh.hexahedra import HexahedralMesh
 from lithowave.mesh.hexahedral_checks import FACE_CENTER_NODES, FACE_EDGE_NODES
-from lithowave.mesh.numbering import FACES
-from lithowave.mesh.tetrahedra import face_vertices
 
 if TYPE_CHECKING:
     import numpy.typing as npt
-
-    from lithowave.mesh.tetrahedra import TetrahedralMesh
 
 INSIDE = 1e-8
 """Excess in reference coordinates up to which a point is on a face."""
@@ -235,7 +232,7 @@ class MeshOutline:
     surface: FreeSurface | None
 
     @classmethod
-    def of(cls, mesh: HexahedralMesh | TetrahedralMesh, free: Collection[str], path: Path) -> MeshOutline:
+    def of(cls, mesh: Mesh, free: Collection[str], path: Path) -> MeshOutline:
         """Return the outline of a mesh; free : names of its boundaries that are free."""
         vertices = mesh.vertices
         low, high = vertices.min(axis=0).tolist(), vertices.max(axis=0).tolist()
@@ -252,20 +249,18 @@ class MeshOutline:
         return cls(tuple(zip(low, high, strict=True)), surface)
 
 
-def _face_nodes(mesh: HexahedralMesh | TetrahedralMesh, faces: np.ndarray) -> np.ndarray:
+def _face_nodes(mesh: Mesh, faces: np.ndarray) -> np.ndarray:
     """Return the nodes (f, 3, 4 or 9) of faces (f, 2), element and local face."""
-    if not isinstance(mesh, HexahedralMesh):
-        return face_vertices(mesh, faces)
-    element, local = faces.T
-    corners = np.take_along_axis(mesh.elements[element], FACES[local], axis=1)
-    if mesh.nodes is None:
+    corners = face_corners(mesh, faces)
+    if not isinstance(mesh, HexahedralMesh) or mesh.nodes is None:
         return corners
+    element, local = faces.T
     edges = np.take_along_axis(mesh.nodes[element], FACE_EDGE_NODES[local], axis=1)
     centers = mesh.nodes[element, FACE_CENTER_NODES[local]]
     return np.column_stack([corners, edges, centers])
 
 
-def _upward(mesh: HexahedralMesh | TetrahedralMesh, faces: np.ndarray) -> np.ndarray:
+def _upward(mesh: Mesh, faces: np.ndarray) -> np.ndarray:
     """Return those of some faces whose outward normal points upwards."""
     corners = mesh.vertices[_face_nodes(mesh, faces)[:, : 4 if isinstance(mesh, HexahedralMesh) else 3]]
     normal = np.cross(corners[:, 2] - corners[:, 0], corners[:, -1] - corners[:, 1])

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from lithowave.errors import OutputError
+
+if TYPE_CHECKING:
+    from lithowave.mesh.tetrahedra import TetrahedralMesh
 
 # Local vertices of the faces of a tetrahedron: face f lies opposite vertex 3 - f.
 _FACES = np.array([[0, 1, 2], [0, 1, 3], [0, 2, 3], [1, 2, 3]])
@@ -17,21 +20,7 @@ _TAGS = 2  # per element: physical and elementary group, which are equal here
 _LARGEST = 2**31 - 1  # IDs have 32 bits
 
 
-class Tetrahedra(Protocol):
-    """Attributes of a mesh that `write_gmsh` reads, as in :class:`lithowave.mesh.tetrahedra.TetrahedralMesh`.
-
-    vertices (n, 3), m; elements (m, 4), vertices from 0; materials (m,), from 0; groups: their names, or empty;
-    boundaries: for each name the faces (f, 2), element and local face.
-    """
-
-    vertices: np.ndarray
-    elements: np.ndarray
-    materials: np.ndarray
-    groups: tuple[str, ...]
-    boundaries: dict[str, np.ndarray]
-
-
-def write_gmsh(path: str | Path, mesh: Tetrahedra) -> Path:
+def write_gmsh(path: str | Path, mesh: TetrahedralMesh) -> Path:
     """Write a mesh and return the path.
 
     Tetrahedra have IDs from 1 in their order and are right-handed; the triangles of the boundaries follow. Material n

@@ -16,10 +16,9 @@ import numpy as np
 from lithowave.backends.loops import exact_part, over_parts
 from lithowave.errors import InputError
 from lithowave.mesh.arrays import product
-from lithowave.mesh.numbering import CORNERS, EDGES, FACES, morton_order, number_edges, number_faces
+from lithowave.mesh.numbering import CORNERS, EDGES, FACES, morton_order, moved_faces, number_edges, number_faces
 
 PART = 8192  # items that are processed at a time
-SIDES = ("x_min", "x_max", "y_min", "y_max", "z_min", "z_max")
 
 # A displacement: (dx, dy, dz), m, of arrays x, y, z, m.
 Displacement = Callable[[np.ndarray, np.ndarray, np.ndarray], Sequence[np.ndarray | float]]
@@ -83,23 +82,18 @@ class HexahedralMesh:
         places = places.reshape(len(chosen), -1)
         place = np.full(self.element_count, -1, np.int64)
         place[chosen] = np.arange(len(chosen))
-        kept = {name: faces[place[faces[:, 0]] >= 0] for name, faces in self.boundaries.items()}
-        boundaries = {name: np.column_stack([place[faces[:, 0]], faces[:, 1]]) for name, faces in kept.items()}
         return replace(
-            self, vertices=self.vertices[used], elements=np.ascontiguousarray(places[:, :8]), boundaries=boundaries,
-            materials=self.materials[chosen], nodes=None if self.nodes is None else places,
-            ids=None if self.ids is None else self.ids[chosen], element_ids=self.numbers_in_whole[chosen],
-            vertex_ids=vertex_ids,
+            self, vertices=self.vertices[used], elements=np.ascontiguousarray(places[:, :8]),
+            boundaries=moved_faces(self.boundaries, place), materials=self.materials[chosen],
+            nodes=None if self.nodes is None else places, ids=None if self.ids is None else self.ids[chosen],
+            element_ids=self.numbers_in_whole[chosen], vertex_ids=vertex_ids,
         )  # fmt: skip
 
     def reordered(self, order: np.ndarray) -> HexahedralMesh:
         """Return the mesh with its elements reordered: element n of the result is element order[n] of this mesh."""
         place = np.empty(len(order), np.int64)
         place[order] = np.arange(len(order))
-        boundaries = {}
-        for name, faces in self.boundaries.items():
-            moved = np.column_stack([place[faces[:, 0]], faces[:, 1]])
-            boundaries[name] = moved[np.lexsort((moved[:, 1], moved[:, 0]))]
+        boundaries = moved_faces(self.boundaries, place, ordered=True)
         per_element = {name: getattr(self, name) for name in ("elements", "materials", "nodes", "ids")}
         moved = {name: None if values is None else values[order] for name, values in per_element.items()}
         return replace(self, boundaries=boundaries, element_ids=self.numbers_in_whole[order], **moved)

@@ -14,7 +14,8 @@ import numpy as np
 
 from lithowave.backends.loops import over_parts
 from lithowave.errors import InputError
-from lithowave.mesh.hexahedra import PART, SIDES, HexahedralMesh, check_jacobians
+from lithowave.mesh.box_planes import SIDES
+from lithowave.mesh.hexahedra import PART, HexahedralMesh, check_jacobians
 from lithowave.mesh.numbering import FACES
 from lithowave.mesh.partition import Rectangle
 

@@ -12,6 +12,21 @@ import numpy as np
 
 from lithowave.backends.loops import exact_part, multiply_add, over_parts
 from lithowave.errors import InputError
+from lithowave.mesh.checks import (
+    UNMERGED,
+    ExteriorSurface,
+    check_connected,
+    check_holes,
+    check_materials,
+    check_positions,
+    check_unmerged,
+    close_pairs,
+    corners_text,
+    counted,
+    crowded_face,
+    element_text,
+    hanging_node,
+)
 from lithowave.mesh.hexahedra import (
     EDGE_CORNERS,
     MIDDLE_FACES,
@@ -21,12 +36,10 @@ from lithowave.mesh.hexahedra import (
     lattice_slopes,
     shape_tables,
 )
-from lithowave.mesh.numbering import CORNERS, EDGES, FACES, identify, number_faces
+from lithowave.mesh.numbering import CORNERS, EDGES, FACES, number_faces
 
 PART = 1024  # elements whose Jacobians are computed at a time
 
-# Vertices closer than this fraction of their shortest edge are duplicates that were not merged.
-UNMERGED = 1e-6
 # A vertex this close to the middle or a third of another face's edge, as a fraction of the edge, is a hanging node,
 # unless its own edges are less than ten times as long as the distance.
 HANGING = 1e-3
@@ -67,8 +80,8 @@ class MeshFaces:
         return self.first[two], self.last[two]
 
 
-def check_mesh(mesh: HexahedralMesh, where: str = "mesh") -> MeshFaces:
-    """Check a mesh and return its faces; raise an error if waves cannot be simulated in it.
+def check_mesh(mesh: HexahedralMesh, where: str = "mesh") -> ExteriorSurface:
+    """Check a mesh and return its exterior faces; raise an error if waves cannot be simulated in it.
 
     where : name of the mesh in the errors.
 
@@ -76,9 +89,7 @@ def check_mesh(mesh: HexahedralMesh, where: str = "mesh") -> MeshFaces:
     element; a face of more than two elements; coincident vertices that are not merged; hanging nodes; curved faces that
     differ on their two sides; components that no face connects; holes.
     """
-    if not mesh.element_count:
-        raise InputError(where, "there are no elements", "it must have hexahedra")
-    check_positions(mesh, where)
+    check_positions(mesh, where, np.inf)
     check_materials(mesh, where)
     check_shapes(mesh, where)
     faces = MeshFaces.of(mesh.elements)
@@ -87,51 +98,10 @@ def check_mesh(mesh: HexahedralMesh, where: str = "mesh") -> MeshFaces:
     check_unmerged(mesh, surface, where)
     check_hanging(mesh, surface, where)
     check_curved_faces(mesh, faces, where)
-    check_connected(mesh, faces, where)
+    one, two = faces.shared
+    check_connected(mesh, one // 6, two // 6, where)
     check_holes(mesh, surface, where)
-    return faces
-
-
-def place_text(position: np.ndarray) -> str:
-    """Format a position."""
-    return "x = {:z.6g} m, y = {:z.6g} m, z = {:z.6g} m".format(*np.asarray(position).tolist())
-
-
-def counted(count: int, one: str, many: str) -> str:
-    """Format a count with the singular or plural noun."""
-    return f"{count} {one if count == 1 else many}"
-
-
-def element_text(mesh: HexahedralMesh, element: int) -> str:
-    """Format an element by its ID and the position of its center."""
-    center = mesh.vertices[mesh.elements[element]].mean(axis=0)
-    return f"element {mesh.element_id(element)} (center at {place_text(center)})"
-
-
-def box_text(positions: np.ndarray) -> str:
-    """Format the bounding box of positions (n, 3)."""
-    ends = zip("xyz", positions.min(axis=0).tolist(), positions.max(axis=0).tolist(), strict=True)
-    return ", ".join(f"{axis} from {low:z.6g} to {high:z.6g} m" for axis, low, high in ends)
-
-
-def check_positions(mesh: HexahedralMesh, where: str) -> None:
-    """InputError: the position of a vertex is not finite."""
-    bad = ~np.isfinite(mesh.vertices).all(axis=1)
-    if bad.any():
-        element = int(np.flatnonzero(bad[mesh.node_indices].any(axis=1))[:1].sum())
-        got = counted(np.count_nonzero(bad), "vertex has", "vertices have") + " a position that is not a finite number"
-        got += f"; the first belongs to element {mesh.element_id(element)}"
-        raise InputError(where, got, "positions must be finite, in m")
-
-
-def check_materials(mesh: HexahedralMesh, where: str) -> None:
-    """InputError: a material has no name although the mesh has material names."""
-    bad = (mesh.materials < 0) | (mesh.materials >= len(mesh.groups))
-    if mesh.groups and bad.any():
-        element = int(np.argmax(bad))
-        got = f"material {mesh.materials[element]} of {element_text(mesh, element)} has no group name"
-        allowed = f"there are {len(mesh.groups)} groups, from 0: {', '.join(mesh.groups)}"
-        raise InputError(where, got, allowed)
+    return surface
 
 
 # Element shapes
@@ -170,10 +140,8 @@ def check_shapes(mesh: HexahedralMesh, where: str) -> None:
         hint = "Check whether z is positive downwards: change its sign, or swap corners 0 to 3 with corners 4 to 7"
         raise InputError(where, got, "corners are counterclockwise around the bottom, seen from the top", hint)
     worst = int(bad[np.argmin(low[bad])])
-    corners = mesh.vertices[mesh.elements[worst]].tolist()
-    listed = ", ".join("({:.6g}, {:.6g}, {:.6g})".format(*corner) for corner in corners)
     got = counted(bad.size, "element is", "elements are") + " inverted, folded or flat; the worst is element "
-    got += f"{mesh.element_id(worst)}, with Jacobian {low[worst]:.4g} m^3 and corners {listed} m"
+    got += f"{mesh.element_id(worst)}, with Jacobian {low[worst]:.4g} m^3 and corners {corners_text(mesh, worst)} m"
     hint = "Order the corners counterclockwise around the bottom, seen from above, then around the top"
     raise InputError(where, got, "the Jacobian must be positive at every point of an element", hint)
 
@@ -186,68 +154,9 @@ def check_owners(mesh: HexahedralMesh, faces: MeshFaces, where: str) -> None:
     crowded = np.flatnonzero(faces.owners > 2)
     if crowded.size:
         holders = np.argwhere(faces.numbers == crowded[0])
-        corners = mesh.elements[holders[0, 0], FACES[holders[0, 1]]]
-        listed = ", ".join(str(mesh.element_id(element)) for element in holders[:, 0].tolist())
-        got = counted(crowded.size, "face belongs", "faces belong") + " to more than two elements; the first, around "
-        got += f"{place_text(mesh.vertices[corners].mean(axis=0))}, to elements {listed}"
-        raise InputError(where, got, "a face has one or two elements", "Remove duplicate elements from the mesh")
+        raise crowded_face(mesh, crowded.size, holders, where, "Remove duplicate elements from the mesh")
     if not (faces.owners == 1).any():
         raise InputError(where, "it has no exterior faces", hint="Remove duplicate elements from the mesh")
-
-
-@dataclass(frozen=True)
-class ExteriorSurface:
-    """Exterior faces of a mesh and their vertices.
-
-    faces : element, local face (f, 2). corners : their vertices (f, 4), in cyclic order. vertices : unique vertices
-    (v,).
-    shortest : length (v,), m, of the shortest exterior edge at each vertex. edges : index (f, 4) of the edge from each
-    corner to the next.
-    """
-
-    faces: np.ndarray
-    corners: np.ndarray
-    vertices: np.ndarray
-    shortest: np.ndarray
-    edges: np.ndarray
-
-    @classmethod
-    def of(cls, mesh: HexahedralMesh, faces: np.ndarray) -> ExteriorSurface:
-        """Return the surface of these exterior faces of a mesh."""
-        corners = np.take_along_axis(mesh.elements[faces[:, 0]], FACES[faces[:, 1]], axis=1)
-        following = np.roll(corners, -1, axis=1)
-        vertices, ranks = np.unique(corners, return_inverse=True)
-        ranks = ranks.reshape(corners.shape)
-        lengths = np.linalg.norm(mesh.vertices[following] - mesh.vertices[corners], axis=-1)
-        shortest = np.full(len(vertices), np.inf)
-        np.minimum.at(shortest, ranks.reshape(-1), lengths.reshape(-1))
-        np.minimum.at(shortest, np.roll(ranks, -1, axis=1).reshape(-1), lengths.reshape(-1))
-        edges, _ = identify(np.stack([corners, following], axis=-1).reshape(-1, 2))
-        return cls(faces, corners, vertices, shortest, edges.reshape(-1, 4))
-
-
-def close_pairs(points: np.ndarray, others: np.ndarray, distance: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return the indices of all pairs (point, other) that are at most this distance, m, apart."""
-    from scipy.spatial import cKDTree
-
-    pairs = cKDTree(points).sparse_distance_matrix(cKDTree(others), distance, output_type="ndarray")
-    return pairs["i"], pairs["j"]
-
-
-def check_unmerged(mesh: HexahedralMesh, surface: ExteriorSurface, where: str) -> None:
-    """InputError: two exterior vertices are at the same position (interior ones of a conforming mesh cannot be)."""
-    positions = mesh.vertices[surface.vertices]
-    found = np.zeros(len(positions), bool)
-    first, second = close_pairs(positions, positions, UNMERGED * float(surface.shortest.max()))
-    limit = UNMERGED * np.minimum(surface.shortest[first], surface.shortest[second])
-    near = np.linalg.norm(positions[first] - positions[second], axis=1) <= limit
-    found[first[near & (first < second)]] = True
-    if found.any():
-        got = counted(np.count_nonzero(found), "vertex coincides", "vertices coincide")
-        got += " with another that is not the same; the first is at "
-        got += place_text(positions[np.argmax(found)])
-        hint = "Merge them in the mesh generator (Gmsh: Coherence Mesh, or fragment the volumes before meshing)"
-        raise InputError(where, got, "elements that touch must share their vertices", hint)
 
 
 # Nodes between consecutive corners of a local face.
@@ -270,12 +179,10 @@ def check_hanging(mesh: HexahedralMesh, surface: ExteriorSurface, where: str) ->
     near = np.linalg.norm(positions[vertex] - candidates[candidate], axis=1) < limit
     near &= (surface.corners[faces[candidate]] != surface.vertices[vertex][:, None]).all(axis=1)
     if near.any():
-        place = int(np.argmax(near))
-        element = int(surface.faces[faces[candidate[place]], 0])
-        got = f"there are hanging nodes: a vertex at {place_text(positions[vertex[place]])} is on an edge or "
-        got += f"face of {element_text(mesh, element)} and is not one of its corners"
+        first = int(np.argmax(near))
+        element = int(surface.faces[faces[candidate[first]], 0])
         hint = "Connect elements of different sizes by a transition with matching faces"
-        raise InputError(where, got, "elements that touch must share an entire face", hint)
+        raise hanging_node(mesh, positions[vertex[first]], element, where, hint)
 
 
 def splitting_points(mesh: HexahedralMesh, surface: ExteriorSurface) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -326,61 +233,11 @@ def check_curved_faces(mesh: HexahedralMesh, faces: MeshFaces, where: str) -> No
         raise InputError(where, got, "elements that share a face must share all nine nodes of it")
 
 
-# Components
-
-
-def components(count: int, first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Return the component (count,) of each item, connected by pairs (first, second), in order of their first items."""
-    from scipy.sparse import csr_matrix
-    from scipy.sparse.csgraph import connected_components
-
-    pairs = np.ones(len(first)), (first.astype(np.int32), second.astype(np.int32))
-    return connected_components(csr_matrix(pairs, (count, count)), directed=False)[1]
-
-
-def check_connected(mesh: HexahedralMesh, faces: MeshFaces, where: str) -> None:
-    """InputError: there are components that no face connects; the smallest is reported."""
-    one, two = faces.shared
-    labels = components(mesh.element_count, one // 6, two // 6)
-    parts, sizes = np.unique(labels, return_counts=True)
-    if len(parts) > 1:
-        part = np.flatnonzero(labels == parts[np.argmin(sizes)])
-        box = box_text(mesh.vertices[mesh.elements[part]].reshape(-1, 3))
-        got = f"it consists of {len(parts)} components that share no face; the smallest has "
-        got += counted(len(part), "element", "elements")
-        got += f", among them element {mesh.element_id(int(part[0]))}, in {box}"
-        hint = "Check for volumes that do not touch, or touch without common faces"
-        raise InputError(where, got, "all elements must be connected through faces", hint)
-
-
-def check_holes(mesh: HexahedralMesh, surface: ExteriorSurface, where: str) -> None:
-    """InputError: there are surfaces inside the outer one; the smallest is reported."""
-    flat = surface.edges.reshape(-1)
-    face = np.arange(len(flat)) // 4
-    first = np.empty(int(flat.max()) + 1, np.int64)
-    first[flat[::-1]] = face[::-1]
-    labels = components(len(surface.faces), first[flat], face)
-    pieces, sizes = np.unique(labels, return_counts=True)
-    if len(pieces) > 1:
-        inner = labels == pieces[np.argmin(sizes)]
-        box = box_text(mesh.vertices[surface.corners[inner]].reshape(-1, 3))
-        element = mesh.element_id(int(surface.faces[np.argmax(inner), 0]))
-        got = f"it has {counted(len(pieces) - 1, 'hole', 'holes')}; the smallest has "
-        got += f"{counted(inner.sum(), 'face', 'faces')}, among them one of element {element}, and is in {box}"
-        raise InputError(where, got, "the exterior faces must form one surface", "Add the missing elements")
-
-
 MEASURED_PART = 4096  # elements that are measured at a time
 
 # The 24 angles of the faces: at each corner between the three edges there, as pairs of indices of EDGES.
 EDGES_AT = np.array([np.flatnonzero((EDGES == corner).any(axis=1)) for corner in range(8)])
 ANGLES = np.concatenate([EDGES_AT[:, pair] for pair in ((0, 1), (0, 2), (1, 2))])
-
-
-def described(mesh: HexahedralMesh, element: int) -> dict[str, object]:
-    """Return the index, the ID in the file and the center (x, y, z), m, of an element."""
-    center = mesh.vertices[mesh.elements[element]].mean(axis=0)
-    return {"element": element, "id": mesh.element_id(element), "centre": center.tolist()}
 
 
 def element_measures(mesh: HexahedralMesh, degree: int) -> dict[str, np.ndarray]:
@@ -422,9 +279,7 @@ def element_measures(mesh: HexahedralMesh, degree: int) -> dict[str, np.ndarray]
 
 
 @exact_part
-def measure_elements(
-    columns, nodes, edges, angles, slopes, steps, squares, jacobian
-):  # pragma: no cover - compiled
+def measure_elements(columns, nodes, edges, angles, slopes, steps, squares, jacobian):  # pragma: no cover - compiled
     """Compute for each element of nodes (m, count) the squares of the shortest and the longest straight edge, of the
     largest |cosine| of the angles, that of the face angle that differs most from 90 degrees, and of the shortest step,
     squares (4, m), m2 and 1; and the smallest and the largest Jacobian, jacobian (2, m), m3.

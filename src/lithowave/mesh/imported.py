@@ -16,26 +16,22 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 
 from lithowave.errors import InputError, LithowaveWarning, ResourceError
+from lithowave.mesh.checks import ExteriorSurface, Mesh, check_holes
 from lithowave.mesh.free_surface import FreeSurface, MeshOutline
 from lithowave.mesh.hexahedra import HexahedralMesh
-from lithowave.mesh.hexahedral_checks import ExteriorSurface, MeshFaces, check_mesh, counted, element_text, place_text
-from lithowave.mesh.numbering import FACES, identify
-from lithowave.mesh.surface_groups import Exterior, SurfaceGroups, bare_faces, boundary_faces, check_given
-from lithowave.mesh.tetrahedra import (
-    TETRAHEDRON_FACES,
-    TetrahedralMesh,
-    face_vertices,
-    plane_boundaries,
-    rising,
-    triple_keys,
-)
-from lithowave.mesh.tetrahedral_checks import check_holes, check_tetrahedra
-from lithowave.readers.meshes import MeshFile, read_mesh_file, read_tetrahedra_file
+from lithowave.mesh.hexahedral_checks import check_mesh
+from lithowave.mesh.surface_groups import SurfaceGroups, boundary_faces, check_given, exterior_of
+from lithowave.mesh.tetrahedra import TetrahedralMesh, rising
+from lithowave.mesh.tetrahedral_checks import check_tetrahedra
+from lithowave.readers.meshes import HEXAHEDRA, TETRAHEDRA, MeshFile, Shape, read_mesh_file
 from lithowave.version import __version__
+
+MeshOf = TypeVar("MeshOf", HexahedralMesh, TetrahedralMesh)
 
 
 def read_hexahedral_mesh(
@@ -52,86 +48,43 @@ def read_hexahedral_mesh(
     the file does not have.
     MissingPackageError: meshio is not installed, and the file is VTU.
     """
+    return _read_mesh(path, HEXAHEDRA, where, given or {}, _hexahedra)
+
+
+def _hexahedra(
+    file: MeshFile, positions: np.ndarray, nodes: np.ndarray, where: str
+) -> tuple[HexahedralMesh, ExteriorSurface]:
+    """Return a checked mesh without boundaries, and its surface. nodes : vertices (m, 8 or 27) of the elements."""
+    mesh = HexahedralMesh(
+        positions, np.ascontiguousarray(nodes[:, :8]), file.materials, ids=file.ids, groups=file.groups,
+        nodes=nodes if nodes.shape[1] == 27 else None,
+    )  # fmt: skip
+    return mesh, check_mesh(mesh, where)
+
+
+def _read_mesh(
+    path: str | Path, shape: Shape, where: str, given: Mapping[str, str],
+    make: Callable[[MeshFile, np.ndarray, np.ndarray, str], tuple[MeshOf, ExteriorSurface]],
+) -> MeshOf:  # fmt: skip
+    """Return the mesh that `make` checks, with its boundaries."""
     path = Path(path)
     try:
-        file = read_mesh_file(path)
+        file = read_mesh_file(path, shape)
         kept = np.zeros(len(file.positions), bool)
         kept[file.elements] = True
-        places = np.where(kept, np.cumsum(kept) - 1, -1)  # -1: a node that belongs to no element
-        nodes = places[file.elements]
-        mesh = HexahedralMesh(
-            file.positions[kept],
-            np.ascontiguousarray(nodes[:, :8]),
-            file.materials,
-            nodes=nodes if nodes.shape[1] == 27 else None,
-            ids=file.ids,
-            groups=file.groups,
-        )
-        faces = check_mesh(mesh, where)
-        check_given(given or {}, list(file.surfaces), where)
-        mesh.boundaries.update(named_faces(mesh, faces, file, places, given or {}))
+        vertex = np.where(kept, np.cumsum(kept) - 1, -1)  # -1: a node that belongs to no element
+        mesh, surface = make(file, np.ascontiguousarray(file.positions[kept], float), vertex[file.elements], where)
+        check_given(given, list(file.surfaces), where)
+        if file.surfaces:
+            boundaries = boundary_faces(SurfaceGroups.of(mesh, surface.faces, file, vertex), given, path)
+        else:
+            boundaries = exterior_of(mesh, surface.faces).by_plane
+        mesh.boundaries.update({name: surface.faces[some] for name, some in boundaries.items()})
     except InputError as error:
         if error.where.startswith(f"{where}."):
             raise
         raise InputError(where, error.got, error.allowed, error.hint, file=error.file or path) from None
     return mesh
-
-
-def named_faces(
-    mesh: HexahedralMesh, faces: MeshFaces, file: MeshFile, places: np.ndarray, given: Mapping[str, str]
-) -> dict[str, np.ndarray]:
-    """Return the exterior faces (f, 2), element and local face, of each boundary; see `boundary_faces`.
-
-    places : vertex of the mesh for each node of the file, -1 for none.
-    """
-    outer = faces.exterior
-    corners = np.take_along_axis(mesh.elements[outer[:, 0]], FACES[outer[:, 1]], axis=1)
-    exterior = Exterior(mesh.vertices[corners], mesh.vertices[mesh.elements[outer[:, 0]]].mean(axis=1))
-    if not file.surfaces:
-        return {name: outer[some] for name, some in exterior.by_plane.items()}
-    names = list(file.surfaces)
-    sizes = [len(file.surfaces[name]) for name in names]
-    drawn = np.concatenate([file.surfaces[name] for name in names])
-    numbers, count = identify(np.concatenate([corners, places[drawn]]) + 1)
-    at = np.full(count, -1, np.int64)
-    at[numbers[: len(outer)]] = np.arange(len(outer))
-
-    def between(some: np.ndarray) -> np.ndarray:
-        every = mesh.elements[:, FACES].reshape(-1, 4)
-        found, total = identify(np.concatenate([every, places[drawn[some]]]) + 1)
-        return np.bincount(found[: len(every)], minlength=total)[found[len(every) :]] == 2
-
-    def doubled(first: str, second: str, some: np.ndarray) -> InputError:
-        got = f"{counted(len(some), 'face is', 'faces are')} in the surface groups '{first}' and '{second}'; the "
-        got += f"first is around {place_text(exterior.corners[some[0]].mean(axis=0))}"
-        return InputError("mesh", got, "a face may belong to one boundary only")
-
-    def stray(name: str, some: np.ndarray) -> InputError:
-        return stray_quadrilaterals(mesh, name, some, drawn, places, file.positions)
-
-    def bare(some: np.ndarray) -> InputError:
-        text = f"around {place_text(exterior.corners[some[0]].mean(axis=0))}"
-        return bare_faces(len(outer), len(some), text)
-
-    groups = SurfaceGroups(
-        names, np.repeat(np.arange(len(names)), sizes), at[numbers[len(outer) :]], between, stray, doubled, bare
-    )
-    return {name: outer[some] for name, some in boundary_faces(exterior, groups, given, file.path).items()}
-
-
-def stray_quadrilaterals(
-    mesh: HexahedralMesh, name: str, lost: np.ndarray, drawn: np.ndarray, places: np.ndarray, positions: np.ndarray
-) -> InputError:
-    """Return the error for faces (indices `lost` in all `drawn`, by the nodes of the file) that are not exterior."""
-    first = drawn[lost[0]]
-    corners = places[first]
-    near = mesh.elements[np.isin(mesh.elements, corners).sum(axis=1) == 4]
-    inside = (np.sort(near[:, FACES], axis=2) == np.sort(corners)).all(axis=2).any()
-    count = len(lost)
-    what = "inside the mesh, between two elements" if inside else "not on a face of an element"
-    got = f"of the surface group '{name}' {counted(count, 'face is', 'faces are')} {what}; the first is around "
-    got += place_text(positions[first].mean(axis=0))
-    return InputError("mesh", got, "surface groups must consist of exterior faces")
 
 
 def stored_outline(key: tuple[object, ...], path: Path, read: Callable[[], MeshOutline]) -> MeshOutline:
@@ -215,93 +168,25 @@ def read_tetrahedral_mesh(
     faces in the plane of the bounding box at x_min, x_max, y_min, y_max or z_min get that name, and all others z_max;
     holes are then not allowed.
 
-    InputError: as `read_tetrahedra_file`, `check_tetrahedra` and `boundary_faces`, with the path; ``given`` names a
+    InputError: as `read_mesh_file`, `check_tetrahedra` and `boundary_faces`, with the path; ``given`` names a
     surface that the file does not have.
     MissingPackageError: meshio is not installed, and the file is VTU.
     """
-    path = Path(path)
-    try:
-        file = read_tetrahedra_file(path)
-        kept = np.zeros(len(file.positions), bool)
-        kept[file.elements] = True
-        places = np.where(kept, np.cumsum(kept) - 1, -1)  # -1: a node that belongs to no element
-        ordered = places[file.elements]
-        positions = np.ascontiguousarray(file.positions[kept], float)
-        mesh = TetrahedralMesh(positions, rising(ordered), file.materials, {}, file.ids, file.groups)
-        surface = check_tetrahedra(mesh, where, ordered)
-        check_given(given or {}, list(file.surfaces), where)
-        if file.surfaces:
-            mesh.boundaries.update(named_boundaries(mesh, surface, file, places, given or {}))
-        else:
-            check_holes(mesh, surface, where)
-            mesh.boundaries.update(plane_boundaries(mesh, surface.faces))
-    except InputError as error:
-        if error.where.startswith(f"{where}."):
-            raise
-        raise InputError(where, error.got, error.allowed, error.hint, file=error.file or path) from None
-    return mesh
+    return _read_mesh(path, TETRAHEDRA, where, given or {}, _tetrahedra)
 
 
-def named_boundaries(
-    mesh: TetrahedralMesh, surface: ExteriorSurface, file: MeshFile, places: np.ndarray, given: Mapping[str, str]
-) -> dict[str, np.ndarray]:
-    """Return the exterior faces (f, 2), element and local face, of each boundary; see `boundary_faces`.
-
-    places : vertex of the mesh for each node of the file, -1 for none.
-    """
-    names = list(file.surfaces)
-    drawn = np.concatenate([file.surfaces[name] for name in names])
-    group = np.repeat(np.arange(len(names)), [len(file.surfaces[name]) for name in names])
-    outer = surface.faces
-    triples = np.concatenate([surface.corners, np.sort(places[drawn], axis=1)])
-    keys = triple_keys(triples + 1)  # 0: a node that belongs to no element
-    order = np.argsort(keys[: len(outer)])
-    known, wanted = keys[order], keys[len(outer) :]
-    spots = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
-    matched = np.where(known[spots] == wanted, order[spots], -1)
-
-    def between(some: np.ndarray) -> np.ndarray:
-        every = np.sort(mesh.elements[:, TETRAHEDRON_FACES].reshape(-1, 3), axis=1)
-        found = triple_keys(np.concatenate([every, np.sort(places[drawn[some]], axis=1)]) + 1)
-        return np.isin(found[len(every) :], found[: len(every)])
-
-    def stray(name: str, some: np.ndarray) -> InputError:
-        return stray_triangles(mesh, name, len(some), drawn[some[0]], file, places)
-
-    def doubled(first: str, second: str, some: np.ndarray) -> InputError:
-        got = f"{counted(len(some), 'face is', 'faces are')} in the surface groups '{first}' and '{second}'; the first "
-        got += f"is {face_text(mesh, outer[some[0]])}"
-        return InputError("mesh", got, "a face may belong to one boundary only")
-
-    groups = SurfaceGroups(
-        names, group, matched, between, stray, doubled,
-        lambda some: bare_faces(len(outer), len(some), face_text(mesh, outer[some[0]])),
-    )  # fmt: skip
-    centers = mesh.vertices[mesh.elements[outer[:, 0]]].mean(axis=1)
-    exterior = Exterior(mesh.vertices[face_vertices(mesh, outer)], centers)
-    return {name: outer[some] for name, some in boundary_faces(exterior, groups, given, file.path).items()}
+def _tetrahedra(
+    file: MeshFile, positions: np.ndarray, nodes: np.ndarray, where: str
+) -> tuple[TetrahedralMesh, ExteriorSurface]:
+    """Return a checked mesh without boundaries, and its surface. nodes : vertices (m, 4) of the elements."""
+    mesh = TetrahedralMesh(positions, rising(nodes), file.materials, {}, file.ids, file.groups)
+    surface = check_tetrahedra(mesh, where, nodes)
+    if not file.surfaces:
+        check_holes(mesh, surface, where)
+    return mesh, surface
 
 
-def face_text(mesh: TetrahedralMesh, face: np.ndarray) -> str:
-    """Format a face by its element and its center."""
-    element, local = face.tolist()
-    center = mesh.vertices[mesh.elements[element, TETRAHEDRON_FACES[local]]].mean(axis=0)
-    return f"that of element {mesh.element_id(element)} around {place_text(center)}"
-
-
-def stray_triangles(
-    mesh: TetrahedralMesh, name: str, count: int, nodes: np.ndarray, file: MeshFile, places: np.ndarray
-) -> InputError:
-    """Return the error for faces of a surface, the first with `nodes` (3,) of the file, that are not exterior."""
-    holders = np.flatnonzero(np.isin(mesh.elements, places[nodes]).sum(axis=1) == 3)
-    what = "inside the mesh, between two elements" if len(holders) else "not on a face of an element"
-    got = f"of the surface group '{name}' {counted(count, 'face is', 'faces are')} {what}; the first is around "
-    got += place_text(file.positions[nodes].mean(axis=0))
-    got += f", at {element_text(mesh, int(holders[0]))}" if len(holders) else ""
-    return InputError("mesh", got, "surface groups must consist of exterior faces")
-
-
-READERS: Mapping[str, Callable[..., HexahedralMesh | TetrahedralMesh]] = {
+READERS: Mapping[str, Callable[..., Mesh]] = {
     "hexahedra": read_hexahedral_mesh, "tetrahedra": read_tetrahedral_mesh,
 }  # fmt: skip
 
@@ -347,14 +232,14 @@ class _Kept:
     """A mesh, and the warnings that its reader has issued."""
 
     key: tuple[object, ...]
-    mesh: HexahedralMesh | TetrahedralMesh
+    mesh: Mesh
     warnings: tuple[warnings.WarningMessage, ...]
 
 
 _kept: list[_Kept] = []
 
 
-def read_mesh_of(file: MeshOfFile) -> HexahedralMesh | TetrahedralMesh:
+def read_mesh_of(file: MeshOfFile) -> Mesh:
     """Return the mesh of a file, with the warnings of its reader; see `READERS`."""
     found = _read(file)
     for warning in found.warnings:
@@ -396,6 +281,6 @@ def _require_memory(file: MeshOfFile) -> None:
         raise ResourceError(f"solver.mesh: {file.path} has {sizes}; use a coarser mesh or a larger machine.")
 
 
-def _size(mesh: HexahedralMesh | TetrahedralMesh) -> int:
+def _size(mesh: Mesh) -> int:
     """Return the bytes of the arrays of a mesh."""
     return sum(value.nbytes for value in vars(mesh).values() if isinstance(value, np.ndarray))

@@ -10,7 +10,7 @@ Sets of vertices are identified, and points are numbered, in compiled loops.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
@@ -23,9 +23,7 @@ CORNERS = np.array(
 
 # Local corners of the six faces: low and high side along i, j, k, in cyclic order: the first step along the lower, the
 # second along the higher of the two axes in the face.
-FACES = np.array(
-    [[0, 3, 7, 4], [1, 2, 6, 5], [0, 1, 5, 4], [3, 2, 6, 7], [0, 1, 2, 3], [4, 5, 6, 7]], dtype=np.int64
-)
+FACES = np.array([[0, 3, 7, 4], [1, 2, 6, 5], [0, 1, 5, 4], [3, 2, 6, 7], [0, 1, 2, 3], [4, 5, 6, 7]], dtype=np.int64)
 
 # Local ends of the twelve edges: four along i, four along j, four along k, each from its low to its high end.
 EDGES = np.array(
@@ -198,22 +196,41 @@ def count_first_touches(raw: np.ndarray, final: np.ndarray, count: int) -> int:
     return count + len(fresh)
 
 
+def moved_faces(
+    boundaries: Mapping[str, np.ndarray], place: np.ndarray, ordered: bool = False
+) -> dict[str, np.ndarray]:
+    """Return the faces (f, 2), element and local face, of each boundary after their elements have moved.
+
+    place : new index of each element, -1 for elements that are omitted. ordered : True to sort by the new indices.
+    """
+    moved = {name: np.column_stack([place[faces[:, 0]], faces[:, 1]]) for name, faces in boundaries.items()}
+    if ordered:
+        return {name: faces[np.lexsort((faces[:, 1], faces[:, 0]))] for name, faces in moved.items()}
+    return {name: faces[faces[:, 0] >= 0] for name, faces in moved.items()}
+
+
 def morton_order(vertices: np.ndarray, elements: np.ndarray) -> np.ndarray:
     """Return the elements in the order of their centers along a Morton (Z) curve: neighbors are close in memory."""
-    centers, code = np.empty((len(elements), 3)), np.empty(len(elements), np.uint64)
+    centers = np.empty((len(elements), 3))
 
     def average(part: slice) -> None:
         centers[part] = np.mean([vertices[elements[part, corner]] for corner in range(8)], axis=0)
 
     over_parts(average, len(elements), CHUNK)
-    low = centers.min(axis=0)
-    extent = max(float((centers.max(axis=0) - low).max()), np.finfo(float).tiny)
+    return order_along_curve(centers, CHUNK)
+
+
+def order_along_curve(centers: np.ndarray, rows: int) -> np.ndarray:
+    """Return the order of points (n, 3) along a Morton curve; threads take `rows` points at a time."""
+    code = np.empty(len(centers), np.uint64)
+    low = centers.min(axis=0, initial=np.inf)
+    extent = max(float((centers.max(axis=0, initial=-np.inf) - low).max(initial=0.0)), np.finfo(float).tiny)
 
     def encode(part: slice) -> None:
         cells = ((centers[part] - low) / extent * (2**21 - 1)).astype(np.uint64)
         code[part] = sum(spread_bits(cells[:, axis]) << np.uint64(axis) for axis in range(3))
 
-    over_parts(encode, len(elements), CHUNK)
+    over_parts(encode, len(centers), rows)
     return np.argsort(code, kind="stable")
 
 

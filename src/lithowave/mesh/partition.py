@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib.util import find_spec
 
 import numpy as np
 
-from lithowave.errors import InputError, MissingPackageError
+from lithowave.errors import InputError, require_package
 from lithowave.mesh.numbering import number_faces
 from lithowave.mesh.tetrahedra import TetrahedralMesh
 from lithowave.parallel.ranks import SINGLE_RANK, Ranks
@@ -53,8 +52,7 @@ def partition_graph(
         return np.zeros(len(weights), np.int64)
     if len(weights) < parts:
         raise too_few(len(weights), parts)
-    if find_spec("pymetis") is None:
-        raise MissingPackageError("pymetis", "a mesh from a file on more than one rank", "mpi")
+    require_package("pymetis", "a mesh from a file on more than one rank", "mpi")
     import pymetis
 
     starts, members = _compressed(neighbors)

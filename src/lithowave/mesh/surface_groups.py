@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
@@ -11,79 +11,96 @@ from pathlib import Path
 import numpy as np
 
 from lithowave.errors import InputError, issue_warning
-from lithowave.readers.meshes import IGNORED, SURFACE_NAMES, usual_name
-
-PLANES = SURFACE_NAMES[:6]
-
-IN_PLANE = 1e-6
-"""Corners this close to a plane of the bounding box, as a fraction of its longest side, are in the plane."""
+from lithowave.mesh.box_planes import SIDES, Exterior
+from lithowave.mesh.checks import Mesh, counted, element_text, face_corners, face_text, local_faces, place_text
+from lithowave.mesh.numbering import identify
+from lithowave.readers.meshes import IGNORED, SURFACE_NAMES, MeshFile, usual_name
 
 _MISSPELLED = 0.8
 """Similarity of a name to a known one, from which on it is not regarded as another name."""
 
 
 @dataclass(frozen=True, eq=False)
-class Exterior:
-    """Exterior faces of a mesh: positions (f, corners, 3) of their corners, and centers (f, 3) of their elements."""
-
-    corners: np.ndarray
-    centers: np.ndarray
-
-    @cached_property
-    def planes(self) -> np.ndarray:
-        """Index (f,) in `PLANES` of the plane of the bounding box that contains a face; z_max for all others."""
-        found = np.full(len(self.corners), PLANES.index("z_max"))
-        if not len(found):
-            return found
-        low, high = self.corners.min(axis=(0, 1)), self.corners.max(axis=(0, 1))
-        tolerance = IN_PLANE * (high - low).max()
-        # Backwards, so that x_min prevails for a face in two planes.
-        for number in reversed(range(len(PLANES) - 1)):
-            axis, plane = number // 2, (low, high)[number % 2][number // 2]
-            found[(np.abs(self.corners[:, :, axis] - plane) <= tolerance).all(axis=1)] = number
-        return found
-
-    @cached_property
-    def upward(self) -> np.ndarray:
-        """True (f,) for faces whose outward normal points upwards."""
-        normals = np.cross(self.corners[:, 1] - self.corners[:, 0], self.corners[:, 2] - self.corners[:, 0])
-        outward = np.einsum("ij,ij->i", normals, self.corners.mean(axis=1) - self.centers)
-        return normals[:, 2] * outward > 0.0
-
-    @property
-    def by_plane(self) -> dict[str, np.ndarray]:
-        """Indices of the faces of each plane that has any."""
-        faces = {name: np.flatnonzero(self.planes == number) for number, name in enumerate(PLANES)}
-        return {name: some for name, some in faces.items() if len(some)}
-
-
-@dataclass(frozen=True, eq=False)
 class SurfaceGroups:
-    """Faces (k) that a file lists in groups.
+    """Faces (k) that a file lists in groups, and the exterior faces (f) of its mesh.
 
     Attributes
     ----------
+    mesh : the mesh. outer : its exterior faces (f, 2), element and local face.
     names : of the groups in the file.
     group : index (k,) of the group of each face.
-    matched : index (k,) of the exterior face that it is, -1 for none.
-    between : function that returns True for those of some faces, by their indices, that are between two elements.
-    stray : function of a name and indices of faces that returns the error for faces that are not exterior.
-    doubled : function of two names and indices of exterior faces that returns the error for faces in both groups.
-    bare : function of indices of exterior faces that returns the error for faces in no group.
+    corners : vertices (k, 3 or 4) of each face; -1 for a node that belongs to no element.
+    centers : position (k, 3), m, of each face.
     """
 
+    mesh: Mesh
+    outer: np.ndarray
     names: list[str]
     group: np.ndarray
-    matched: np.ndarray
-    between: Callable[[np.ndarray], np.ndarray]
-    stray: Callable[[str, np.ndarray], InputError]
-    doubled: Callable[[str, str, np.ndarray], InputError]
-    bare: Callable[[np.ndarray], InputError]
+    corners: np.ndarray
+    centers: np.ndarray
+
+    @classmethod
+    def of(cls, mesh: Mesh, outer: np.ndarray, file: MeshFile, vertex: np.ndarray) -> SurfaceGroups:
+        """Return the groups of a file. vertex : of the mesh for each node of the file, -1 for none."""
+        names = list(file.surfaces)
+        nodes = np.concatenate([file.surfaces[name] for name in names])
+        group = np.repeat(np.arange(len(names)), [len(file.surfaces[name]) for name in names])
+        return cls(mesh, outer, names, group, vertex[nodes], file.positions[nodes].mean(axis=1))
+
+    @cached_property
+    def exterior(self) -> Exterior:
+        """The exterior faces by their positions."""
+        return exterior_of(self.mesh, self.outer)
+
+    @cached_property
+    def matched(self) -> np.ndarray:
+        """Index (k,) of the exterior face that each face is, -1 for none."""
+        count = len(self.outer)
+        # 0: a node that belongs to no element.
+        numbers, total = identify(np.concatenate([face_corners(self.mesh, self.outer), self.corners]) + 1)
+        place = np.full(total, -1, np.int64)
+        place[numbers[:count]] = np.arange(count)
+        return place[numbers[count:]]
+
+    def between_elements(self, faces: np.ndarray) -> np.ndarray:
+        """Return a mask of some faces (indices) that are between two elements."""
+        every = self.mesh.elements[:, local_faces(self.mesh)].reshape(-1, self.corners.shape[1])
+        numbers, total = identify(np.concatenate([every, self.corners[faces]]) + 1)
+        return np.bincount(numbers[: len(every)], minlength=total)[numbers[len(every) :]] == 2
+
+    def stray(self, name: str, faces: np.ndarray) -> InputError:
+        """Return the error for faces (indices) of a group that are not exterior."""
+        first = self.corners[faces[0]]
+        near = np.flatnonzero(np.isin(self.mesh.elements, first).sum(axis=1) == len(first))
+        sides = np.sort(self.mesh.elements[near][:, local_faces(self.mesh)], axis=2)
+        holders = near[(sides == np.sort(first)).all(axis=2).any(axis=1)]
+        what = "inside the mesh, between two elements" if len(holders) else "not on a face of an element"
+        got = f"of the surface group '{name}' {counted(len(faces), 'face is', 'faces are')} {what}; the first is "
+        got += f"around {place_text(self.centers[faces[0]])}"
+        got += f", at {element_text(self.mesh, int(holders[0]))}" if len(holders) else ""
+        return InputError("mesh", got, "surface groups must consist of exterior faces")
+
+    def doubled(self, first: str, second: str, faces: np.ndarray) -> InputError:
+        """Return the error for exterior faces (indices) in two groups."""
+        got = f"{counted(len(faces), 'face is', 'faces are')} in the surface groups '{first}' and '{second}'; the "
+        got += f"first is {face_text(self.mesh, self.outer[faces[0]])}"
+        return InputError("mesh", got, "a face may belong to one boundary only")
+
+    def bare(self, faces: np.ndarray) -> InputError:
+        """Return the error for exterior faces (indices) in no group."""
+        got = f"of {len(self.outer)} exterior faces {counted(len(faces), 'is', 'are')} in no surface group; the first "
+        got += f"is {face_text(self.mesh, self.outer[faces[0]])}"
+        hint = "Name the other surfaces, or none: the planes of the bounding box then define the boundaries"
+        return InputError("mesh", got, "surface groups must cover the exterior, or leave entire sides of the box", hint)
 
 
-def boundary_faces(
-    exterior: Exterior, groups: SurfaceGroups, given: Mapping[str, str], path: Path
-) -> dict[str, np.ndarray]:
+def exterior_of(mesh: Mesh, faces: np.ndarray) -> Exterior:
+    """Return exterior faces (f, 2) by their positions."""
+    return Exterior(mesh.vertices[face_corners(mesh, faces)], mesh.vertices[mesh.elements[faces[:, 0]]].mean(axis=1))
+
+
+def boundary_faces(groups: SurfaceGroups, given: Mapping[str, str], path: Path) -> dict[str, np.ndarray]:
     """Return the indices of the exterior faces of each boundary, a name in `SURFACE_NAMES`.
 
     A group is the boundary that ``given`` or its name states. Groups of other names are ignored inside the mesh; on the
@@ -100,6 +117,7 @@ def boundary_faces(
         a group and others in none, and groups of unknown names that are not on a plane of the box.
     """
     boundaries = {name: given.get(name) or usual_name(name) for name in groups.names}
+    exterior = groups.exterior
     taken = np.full(len(exterior.corners), -1)
     notes: list[str] = []
     unknown: list[int] = []
@@ -118,39 +136,37 @@ def boundary_faces(
         taken[faces] = number
     labels = [boundary or "" for boundary in boundaries.values()]
     for number in unknown:
-        notes += _by_planes(exterior, groups, number, taken, labels)
-    found: dict[str, list[np.ndarray]] = {}
+        notes += _by_planes(groups, number, taken, labels)
+    by_boundary: dict[str, list[np.ndarray]] = {}
     for number, boundary in enumerate(labels):
         if len(faces := np.flatnonzero(taken == number)):
-            found.setdefault(boundary, []).append(faces)
+            by_boundary.setdefault(boundary, []).append(faces)
     rest = np.flatnonzero(taken == -1)
     if len(rest):
         mixed = np.isin(exterior.planes, np.unique(exterior.planes[taken >= 0]))
-        top = exterior.planes == PLANES.index("z_max")
+        top = exterior.planes == SIDES.index("z_max")
         if len(refused := rest[(mixed | (top & ~exterior.upward))[rest]]):
             raise groups.bare(refused)
     planes = taken < 0  # of an unknown group, or of none
     for number in np.unique(exterior.planes[planes]).tolist():
-        found.setdefault(PLANES[number], []).append(np.flatnonzero(planes & (exterior.planes == number)))
+        by_boundary.setdefault(SIDES[number], []).append(np.flatnonzero(planes & (exterior.planes == number)))
     if len(rest) and len(rest) < len(taken):
-        sides = ", ".join(PLANES[number] for number in np.unique(exterior.planes[rest]).tolist())
+        sides = ", ".join(SIDES[number] for number in np.unique(exterior.planes[rest]).tolist())
         notes.append(f"{len(rest)} exterior faces are in no surface group, and are those of {sides}")
     if notes:
         issue_warning(f"{path}: {'; '.join(notes)}. solver.mesh.surfaces states it otherwise.")
-    return {name: np.sort(np.concatenate(parts)) for name, parts in found.items()}
+    return {name: np.sort(np.concatenate(parts)) for name, parts in by_boundary.items()}
 
 
 _OF_UNKNOWN = -2
 
 
-def _by_planes(
-    exterior: Exterior, groups: SurfaceGroups, number: int, taken: np.ndarray, labels: list[str]
-) -> list[str]:
+def _by_planes(groups: SurfaceGroups, number: int, taken: np.ndarray, labels: list[str]) -> list[str]:
     """Mark the exterior faces of a group of an unknown name, and return notes; see `boundary_faces`."""
-    name = groups.names[number]
+    name, exterior = groups.names[number], groups.exterior
     own = np.flatnonzero(groups.group == number)
     lost = own[groups.matched[own] < 0]
-    inner = groups.between(lost) if len(lost) else np.zeros(0, bool)
+    inner = groups.between_elements(lost) if len(lost) else np.zeros(0, bool)
     if not inner.all():
         raise groups.stray(name, lost[~inner])
     faces = groups.matched[own[groups.matched[own] >= 0]]
@@ -158,7 +174,7 @@ def _by_planes(
         return [f"the surface group '{name}' is inside the mesh, between elements ({len(own)} faces), and is ignored"]
     plain = name.lower().replace(" ", "_").replace("-", "_")
     close = get_close_matches(plain, SURFACE_NAMES, n=1, cutoff=_MISSPELLED)
-    oblique = (exterior.planes[faces] == PLANES.index("z_max")) & ~exterior.upward[faces]
+    oblique = (exterior.planes[faces] == SIDES.index("z_max")) & ~exterior.upward[faces]
     if close or oblique.any():
         why = "" if close else ", and faces on no plane of the bounding box"
         hint = f"Did you mean '{close[0]}'? " if close else ""
@@ -170,7 +186,7 @@ def _by_planes(
         )
     faces = faces[taken[faces] == -1]
     taken[faces] = _OF_UNKNOWN
-    sides = ", ".join(PLANES[plane] for plane in np.unique(exterior.planes[faces]).tolist())
+    sides = ", ".join(SIDES[plane] for plane in np.unique(exterior.planes[faces]).tolist())
     notes = []
     if sides:
         notes.append(f"the name of the surface group '{name}' states no boundary; by its position it is {sides}")
@@ -186,10 +202,3 @@ def check_given(given: Mapping[str, str], names: list[str], where: str) -> None:
             there = ", ".join(names) or "none"
             got = "the mesh has no such surface group"
             raise InputError(f"{where}.surfaces.{name}", got, f"surface groups of the mesh: {there}")
-
-
-def bare_faces(total: int, count: int, first: str) -> InputError:
-    """Return the error for exterior faces in no group; ``first`` describes one of them."""
-    got = f"of {total} exterior faces {count} {'is' if count == 1 else 'are'} in no surface group; the first is {first}"
-    hint = "Name the other surfaces, or none: the planes of the bounding box then define the boundaries"
-    return InputError("mesh", got, "surface groups must cover the exterior, or leave entire sides of the box", hint)

@@ -10,8 +10,8 @@ import numpy as np
 
 from lithowave.backends.loops import exact_part, over_parts
 from lithowave.errors import InputError
-from lithowave.mesh.numbering import count_first_touches, identify_sets, match_pairs, spread_bits
-from lithowave.mesh.surface_groups import Exterior
+from lithowave.mesh.box_planes import Exterior
+from lithowave.mesh.numbering import count_first_touches, identify_sets, match_pairs, moved_faces, order_along_curve
 
 # Local vertices of the four faces; face f is opposite to vertex 3 - f.
 TETRAHEDRON_FACES = np.array([[0, 1, 2], [0, 1, 3], [0, 2, 3], [1, 2, 3]], dtype=np.int64)
@@ -112,12 +112,9 @@ class TetrahedralMesh:
         """Return the mesh with its elements reordered: element n of the result is element order[n] of this mesh."""
         place = np.empty(len(order), np.int64)
         place[order] = np.arange(len(order))
-        boundaries = {}
-        for name, faces in self.boundaries.items():
-            moved = np.column_stack([place[faces[:, 0]], faces[:, 1]])
-            boundaries[name] = moved[np.argsort(4 * moved[:, 0] + moved[:, 1])]
         mesh = replace(
-            self, elements=taken(self.elements, order), materials=taken(self.materials, order), boundaries=boundaries,
+            self, elements=taken(self.elements, order), materials=taken(self.materials, order),
+            boundaries=moved_faces(self.boundaries, place, ordered=True),
             ids=None if self.ids is None else self.ids[order],
             element_keys=None if self.element_keys is None else taken(self.element_keys, order),
         )  # fmt: skip
@@ -136,13 +133,9 @@ class TetrahedralMesh:
         used[self.elements[elements]] = True
         place = np.full(self.element_count, -1)
         place[elements] = np.arange(len(elements))
-        boundaries = {}
-        for name, faces in self.boundaries.items():
-            own = faces[place[faces[:, 0]] >= 0]
-            boundaries[name] = np.column_stack([place[own[:, 0]], own[:, 1]])
         return TetrahedralMesh(
-            self.vertices[used], (np.cumsum(used) - 1)[self.elements[elements]], self.materials[elements], boundaries,
-            None if self.ids is None else self.ids[elements], self.groups,
+            self.vertices[used], (np.cumsum(used) - 1)[self.elements[elements]], self.materials[elements],
+            moved_faces(self.boundaries, place), None if self.ids is None else self.ids[elements], self.groups,
             vertex_keys=self.keys_of_vertices[used], element_keys=self.keys_of_elements[elements],
         )  # fmt: skip
 
@@ -352,16 +345,7 @@ def centers(vertices: np.ndarray, elements: np.ndarray) -> np.ndarray:
 
 def morton_order(vertices: np.ndarray, elements: np.ndarray) -> np.ndarray:
     """Return the elements in the order of their centers along a Morton (Z) curve: neighbors are close in memory."""
-    places, code = centers(vertices, elements), np.empty(len(elements), np.uint64)
-    low = places.min(axis=0, initial=np.inf)
-    extent = max(float((places.max(axis=0, initial=-np.inf) - low).max(initial=0)), np.finfo(float).tiny)
-
-    def encode(part: slice) -> None:
-        cells = ((places[part] - low) / extent * (2**21 - 1)).astype(np.uint64)
-        code[part] = sum(spread_bits(cells[:, axis]) << np.uint64(axis) for axis in range(3))
-
-    over_parts(encode, len(elements), PART)
-    return np.argsort(code, kind="stable")
+    return order_along_curve(centers(vertices, elements), PART)
 
 
 def taken(values: np.ndarray, rows: np.ndarray) -> np.ndarray:

@@ -10,25 +10,27 @@ import numpy as np
 
 from lithowave.backends.loops import exact_part, over_parts
 from lithowave.errors import InputError
-from lithowave.mesh.hexahedral_checks import (
+from lithowave.mesh.checks import (
+    MERGE_HINT,
     ExteriorSurface,
-    box_text,
+    check_connected,
     check_materials,
+    check_positions,
     check_unmerged,
     close_pairs,
-    components,
+    corners_text,
     counted,
+    crowded_face,
     element_text,
+    hanging_node,
     place_text,
 )
-from lithowave.mesh.numbering import identify
 from lithowave.mesh.tetrahedra import (
     TETRAHEDRON_FACES,
     TetrahedralMesh,
     cross,
     dot,
     exterior_triangles,
-    face_vertices,
     over_edges,
     triple_keys,
 )
@@ -57,31 +59,22 @@ def check_tetrahedra(mesh: TetrahedralMesh, where: str = "mesh", ordered: np.nda
     than two elements; elements folded over their neighbors; an element whose orientation differs from that of the
     majority; coincident vertices that are not merged; hanging nodes; components that no face connects.
     """
-    if not mesh.element_count:
-        raise InputError(where, "there are no elements", "it must have tetrahedra")
-    check_positions(mesh, where)
+    check_positions(mesh, where, FARTHEST)
     check_materials(mesh, where)
     handedness = check_volumes(mesh, where)
     check_owners(mesh, where)
     inverted = inverted_elements(mesh, handedness, ordered)
     check_folds(mesh, handedness, inverted, where)
     check_orientations(mesh, inverted, where)
-    surface = exterior_surface(mesh)
+    surface = ExteriorSurface.of(mesh, exterior_triangles(mesh.neighbors))
     check_doubles(mesh, surface, where)
     check_unmerged(mesh, surface, where)
     check_hanging(mesh, surface, where)
-    check_connected(mesh, where)
+    other = mesh.neighbors.reshape(-1) // 4
+    element = np.arange(other.size) // 4
+    pairs = other > element
+    check_connected(mesh, element[pairs], other[pairs], where)
     return surface
-
-
-def check_positions(mesh: TetrahedralMesh, where: str) -> None:
-    """InputError: the position of a vertex is not finite, or so large that squared distances overflow."""
-    bad = ~(np.abs(mesh.vertices) < FARTHEST).all(axis=1)
-    if bad.any():
-        holders = np.flatnonzero(bad[mesh.elements].any(axis=1))
-        got = counted(np.count_nonzero(bad), "vertex has", "vertices have") + " a position that is not a finite number"
-        got += f"; the first belongs to element {mesh.element_id(int(holders[0]))}" if len(holders) else ""
-        raise InputError(where, got, f"positions must be finite, below {FARTHEST:g} m")
 
 
 # Element shapes
@@ -108,10 +101,8 @@ def check_volumes(mesh: TetrahedralMesh, where: str) -> np.ndarray:
     flat = np.flatnonzero(flatness <= 1.0)
     if flat.size:
         worst = int(flat[np.argmin(flatness[flat])])
-        corners = mesh.element_vertices(worst).tolist()
-        listed = ", ".join("({:.6g}, {:.6g}, {:.6g})".format(*corner) for corner in corners)
         got = counted(flat.size, "element has", "elements have") + " no volume; the flattest is "
-        got += f"{element_text(mesh, worst)} with corners {listed} m"
+        got += f"{element_text(mesh, worst)} with corners {corners_text(mesh, worst)} m"
         raise InputError(where, got, "the four corners of an element must not be in one plane")
     return handedness
 
@@ -161,31 +152,13 @@ def check_owners(mesh: TetrahedralMesh, where: str) -> None:
         neighbors = mesh.neighbors
     except InputError:
         keys = triple_keys(mesh.elements[:, TETRAHEDRON_FACES].reshape(-1, 3))
-        found, owners = np.unique(keys, return_counts=True)
-        holders = np.flatnonzero(keys == found[np.argmax(owners > 2)])
-        listed = ", ".join(str(mesh.element_id(int(holder) // 4)) for holder in holders)
-        corners = mesh.elements[holders[0] // 4, TETRAHEDRON_FACES[holders[0] % 4]]
-        got = counted(np.count_nonzero(owners > 2), "face belongs", "faces belong") + " to more than two elements; "
-        got += f"the first, around {place_text(mesh.vertices[corners].mean(axis=0))}, to elements {listed}"
+        known, owners = np.unique(keys, return_counts=True)
+        holders = np.flatnonzero(keys == known[np.argmax(owners > 2)])
         hint = "Remove duplicate elements, which Gmsh writes for a volume in two physical groups"
-        raise InputError(where, got, "a face has one or two elements", hint) from None
+        pairs = np.column_stack(np.divmod(holders, 4))
+        raise crowded_face(mesh, np.count_nonzero(owners > 2), pairs, where, hint) from None
     if (neighbors >= 0).all():
         raise InputError(where, "it has no exterior faces", hint="Remove duplicate elements from the mesh")
-
-
-def exterior_surface(mesh: TetrahedralMesh) -> ExteriorSurface:
-    """Return the exterior faces with their corners and edges (f, 3)."""
-    faces = exterior_triangles(mesh.neighbors)
-    corners = face_vertices(mesh, faces)
-    following = np.roll(corners, -1, axis=1)
-    vertices, ranks = np.unique(corners, return_inverse=True)
-    ranks = ranks.reshape(corners.shape)
-    lengths = np.linalg.norm(mesh.vertices[following] - mesh.vertices[corners], axis=-1)
-    shortest = np.full(len(vertices), np.inf)
-    np.minimum.at(shortest, ranks.reshape(-1), lengths.reshape(-1))
-    np.minimum.at(shortest, np.roll(ranks, -1, axis=1).reshape(-1), lengths.reshape(-1))
-    edges, _ = identify(np.stack([corners, following], axis=-1).reshape(-1, 2))
-    return ExteriorSurface(faces, corners, vertices, shortest, edges.reshape(-1, 3))
 
 
 def check_doubles(mesh: TetrahedralMesh, surface: ExteriorSurface, where: str) -> None:
@@ -203,8 +176,7 @@ def check_doubles(mesh: TetrahedralMesh, surface: ExteriorSurface, where: str) -
         got = counted(equal.size, "vertex coincides", "vertices coincide") + " with another that is not the same; "
         got += f"the first is at {place_text(mesh.vertices[pair[0]])}, of the elements "
         got += " and ".join(str(mesh.element_id(int(element))) for element in holders)
-        hint = "Merge them in the mesh generator (Gmsh: Coherence Mesh, or fragment the volumes before meshing)"
-        raise InputError(where, got, "elements that touch must share their vertices", hint)
+        raise InputError(where, got, "elements that touch must share their vertices", MERGE_HINT)
 
 
 def check_hanging(mesh: TetrahedralMesh, surface: ExteriorSurface, where: str) -> None:
@@ -229,7 +201,9 @@ def check_hanging(mesh: TetrahedralMesh, surface: ExteriorSurface, where: str) -
             limit = np.minimum(HANGING * reach[face], SMALL * np.minimum(radii[face], around[vertex]))
             hanging = triangle_distances(positions[vertex], corners[face]) <= limit
             if hanging.any():
-                raise hanging_node(mesh, positions[vertex[hanging][0]], surface.faces[face[hanging][0], 0], where)
+                element = surface.faces[face[hanging][0], 0]
+                hint = "Fragment the volumes before meshing, if they were meshed separately"
+                raise hanging_node(mesh, positions[vertex[hanging][0]], element, where, hint)
 
 
 def triangle_distances(points: np.ndarray, corners: np.ndarray) -> np.ndarray:
@@ -247,60 +221,8 @@ def triangle_distances(points: np.ndarray, corners: np.ndarray) -> np.ndarray:
     return found
 
 
-def hanging_node(mesh: TetrahedralMesh, position: np.ndarray, element: int, where: str) -> InputError:
-    """Return the error for a hanging node at this position on an element."""
-    got = f"there are hanging nodes: a vertex at {place_text(position)} is on an edge or face of "
-    got += f"{element_text(mesh, int(element))} and is not one of its corners"
-    hint = "Fragment the volumes before meshing, if they were meshed separately"
-    return InputError(where, got, "elements that touch must share an entire face", hint)
-
-
-# Components
-
-
-def check_connected(mesh: TetrahedralMesh, where: str) -> None:
-    """InputError: there are components that no face connects; the smallest is reported."""
-    other = mesh.neighbors.reshape(-1) // 4
-    own = np.arange(other.size) // 4
-    pairs = other > own
-    labels = components(mesh.element_count, own[pairs], other[pairs])
-    parts, sizes = np.unique(labels, return_counts=True)
-    if len(parts) > 1:
-        part = np.flatnonzero(labels == parts[np.argmin(sizes)])
-        got = f"it consists of {len(parts)} components that share no face; the smallest has "
-        got += counted(len(part), "element", "elements")
-        got += f", among them element {mesh.element_id(int(part[0]))}, in "
-        got += box_text(mesh.element_vertices(part).reshape(-1, 3))
-        hint = "Check for volumes that do not touch, or touch without common faces"
-        raise InputError(where, got, "all elements must be connected through faces", hint)
-
-
-def check_holes(mesh: TetrahedralMesh, surface: ExteriorSurface, where: str) -> None:
-    """InputError: there are surfaces inside the outer one; the smallest is reported."""
-    edges = surface.edges.reshape(-1)
-    face = np.arange(len(edges)) // 3
-    first = np.empty(int(edges.max()) + 1, np.int64)
-    first[edges[::-1]] = face[::-1]
-    labels = components(len(surface.faces), first[edges], face)
-    pieces, sizes = np.unique(labels, return_counts=True)
-    if len(pieces) > 1:
-        inner = labels == pieces[np.argmin(sizes)]
-        box = box_text(mesh.vertices[surface.corners[inner]].reshape(-1, 3))
-        got = f"it has {counted(len(pieces) - 1, 'hole', 'holes')}; the smallest has "
-        got += f"{counted(np.count_nonzero(inner), 'face', 'faces')}, among them one of element "
-        got += f"{mesh.element_id(int(surface.faces[np.argmax(inner), 0]))}, and is in {box}"
-        hint = "Add missing elements; if none are missing, name the faces of the hole as a surface, and all others"
-        raise InputError(where, got, "without named surfaces the exterior faces must form one surface", hint)
-
-
 MEASURES = ("shortest_edge", "longest_edge", "radius_ratio", "dihedral_angle", "volume")
 PART = 8192  # elements that a thread measures at a time
-
-
-def described(mesh: TetrahedralMesh, element: int) -> dict[str, object]:
-    """Return the index, the ID in the file and the center (x, y, z), m, of an element."""
-    center = mesh.vertices[mesh.elements[element]].mean(axis=0)
-    return {"element": element, "id": mesh.element_id(element), "centre": center.tolist()}
 
 
 def element_measures(mesh: TetrahedralMesh) -> dict[str, np.ndarray]:

@@ -179,9 +179,8 @@ def stationxml(seismograms: Seismograms, rows: list[int], ground: np.ndarray) ->
     station is that of the surface.
     """
     places = seismograms.positions[rows]
-    longitudes, latitudes = (
-        np.atleast_1d(values) for values in to_geographic(*places[:, :2].T, seismograms.geographic_origin)
-    )
+    x, y, _ = places.T
+    longitudes, latitudes = map(np.atleast_1d, to_geographic(x, y, seismograms.geographic_origin))
     start = seismograms.start_time or _EPOCH
     surface = ground[rows]
     station = quoteattr(seismograms.stations[rows[0]])

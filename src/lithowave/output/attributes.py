@@ -177,7 +177,8 @@ def chunk_map(origin: tuple[float, ...] | None) -> ChunkMap | None:
     """Return the map of a chunk of the globe from its `geographic_origin`; None for a box."""
     if origin is None or len(origin) < 3:
         return None
-    return ChunkMap(*origin[:3], earth_ellipticity() if len(origin) > 3 else None)
+    longitude, latitude, azimuth = origin[:3]
+    return ChunkMap(longitude, latitude, azimuth, earth_ellipticity() if len(origin) > 3 else None)
 
 
 def to_geographic(x: npt.ArrayLike, y: npt.ArrayLike, origin: tuple[float, ...]) -> tuple[np.ndarray, np.ndarray]:

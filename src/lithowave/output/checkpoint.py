@@ -76,27 +76,30 @@ class Checkpoint:
         ------
         OutputError : a file is missing, damaged or of another checkpoint, or requested rows are in no file.
         """
-        found = {name: _gathering(name, place) for name, place in places.items()}
+        readers = {
+            name: _HyperslabReader(place) if isinstance(place, Hyperslab) else _RowReader(name, place)
+            for name, place in places.items()
+        }
         for file_name in self.files:
             path = self.folder / FOLDER / file_name
             with open_file(path) as file:
                 try:
                     known = file.attrs.get("fingerprint") == self.fingerprint and file.attrs.get("step") == self.step
-                    for name, gathering in found.items() if known else ():
-                        if name in file and not gathering.complete:
-                            gathering.take(file[name])
+                    for name, reader in readers.items() if known else ():
+                        if name in file and not reader.complete:
+                            reader.take(file[name])
                 except DAMAGE as error:
                     raise OutputError(f"{path}: is damaged: {error}. {remedy(self.folder)}") from error
                 if not known:
                     text = f"{path}: does not belong to the checkpoint of step {self.step}"
                     raise OutputError(f"{text}. {remedy(self.folder)}")
-            if all(gathering.complete for gathering in found.values()):
+            if all(reader.complete for reader in readers.values()):
                 break
-        for name, gathering in found.items():
-            if gathering.is_incomplete:
+        for name, reader in readers.items():
+            if reader.is_incomplete:
                 text = f"{self.folder / FOLDER}: the checkpoint lacks values of {name}"
                 raise OutputError(f"{text}. {remedy(self.folder)}")
-        return {name: gathering.result() for name, gathering in found.items()}
+        return {name: reader.result() for name, reader in readers.items()}
 
 
 class _HyperslabReader:
@@ -192,10 +195,6 @@ class _RowReader:
             first, last = wanted.min(), wanted.max()
             self.values[rows] = data[start + first : start + last + 1][wanted - first]
             self.missing[rows] = False
-
-
-def _gathering(name: str, place: Selection) -> _HyperslabReader | _RowReader:
-    return _HyperslabReader(place) if isinstance(place, Hyperslab) else _RowReader(name, place)
 
 
 class CheckpointWriter:

@@ -35,7 +35,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -255,6 +255,65 @@ def _write_array(descriptor: int, values: np.ndarray, position: int) -> None:
         write_fully(descriptor, memoryview(values.reshape(-1)).cast("B"), position)
 
 
+class DatasetWriter:
+    """The base class of writers of contiguous data sets to an open file; what they have written remains readable.
+
+    path : the file. kind : what it is, for messages.
+    """
+
+    path: Path
+    kind: str
+    _descriptor: int | None
+
+    @classmethod
+    def reopened(cls, path: Path) -> Self:
+        """Open an incomplete file for writing.
+
+        Raises
+        ------
+        OutputError : the file is missing or damaged.
+        """
+        writer = cls.__new__(cls)
+        writer.path = path
+        try:
+            writer._open()
+        except DAMAGE as error:
+            raise OutputError(f"{path}: is not {cls.kind}: {error}") from error
+        return writer
+
+    def _open(self) -> None:
+        """Find the data sets of the file, and open it for writing."""
+        raise NotImplementedError
+
+    def _open_for_writing(self) -> None:
+        with writing(self.path):
+            self._descriptor = os.open(self.path, os.O_RDWR)
+
+    def sync(self) -> None:
+        """Wait until the written data are on the disk; required before a checkpoint that relies on them.
+
+        Raises
+        ------
+        OutputError : the data cannot be written (network file systems report a full disk only now).
+        """
+        if self._descriptor is not None:
+            with writing(self.path):
+                os.fsync(self._descriptor)
+
+    def close(self) -> None:
+        """Close the file, if it is open."""
+        descriptor, self._descriptor = self._descriptor, None
+        if descriptor is not None:
+            with writing(self.path):
+                os.close(descriptor)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
 def sync_folder(folder: Path) -> None:
     """Wait until the names of the files in a folder are on the disk, if the file system supports it."""
     with suppress(OSError):
@@ -278,9 +337,7 @@ def replaced(path: Path) -> Iterator[Path]:
         with writing(path, "The previous file, if any, is unchanged"):
             yield temporary
             with open(temporary, "rb") as file:
-                os.fsync(
-                    file.fileno()
-                )  # otherwise a power failure may leave the name without content
+                os.fsync(file.fileno())  # otherwise a power failure may leave the name without content
             os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)

@@ -13,7 +13,7 @@ import numpy as np
 
 from lithowave.errors import InputError
 from lithowave.globe_coordinates import RADIUS, angular_distance, azimuths, directions, propagation_azimuths
-from lithowave.labels import receiver_name, shifted_time
+from lithowave.labels import first_names, receiver_name, shifted_time
 from lithowave.output.attributes import SourceTable, chunk_map, convergence, to_geographic
 from lithowave.projection import turned
 
@@ -136,7 +136,7 @@ class SeismogramArrays:
         last = f" from t = 0 to {self.time[-1]:.6g} s" if len(self.time) else ""
         count = f"{len(self.time)}" + ("" if self.complete else f" of {self.sample_count}")
         state = f"; {self.shortfall}" if self.shortfall else ""
-        names = ", ".join(self.names[:4]) + (", ..." if len(self) > 4 else "")
+        names = first_names(self.names, 4)
         others = [name for name in ("stress", "pressure", "strain") if getattr(self, name) is not None]
         return (
             f"<Seismograms of {self.quantity} ({self.units}){''.join(f', {name}' for name in others)}: "

@@ -8,13 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 import numpy as np
 
-from lithowave.errors import InputError, MissingPackageError, OutputError
+from lithowave.errors import InputError, MissingPackageError, OutputError, require_package
 from lithowave.output.files import DAMAGE
 from lithowave.output.waveforms import read_specfem_samples, specfem_name
 from lithowave.readers.budget import ExpandedSize
@@ -159,8 +158,7 @@ def _read_stream(file: IO[bytes], kind: str, path: Path) -> Iterable[Trace]:
 
     ObsPy would expand wildcards in a name, unpack archives and try formats that execute code from the file.
     """
-    if find_spec("obspy") is None:
-        raise MissingPackageError("obspy", f"Reading {path}", "formats")
+    require_package("obspy", f"Reading {path}", "formats")
     from obspy import read
 
     file.seek(0)
@@ -170,7 +168,7 @@ def _read_stream(file: IO[bytes], kind: str, path: Path) -> Iterable[Trace]:
 def _from_stream(stream: Iterable[Trace]) -> Iterator[ObservedTrace]:
     for trace in stream:
         stats = trace.stats
-        data = np.ma.filled(np.ma.asarray(trace.data, dtype=float), np.nan)
+        data: np.ndarray = np.ma.filled(np.ma.asarray(trace.data, dtype=float), np.nan)
         if len(data):
             yield ObservedTrace(
                 str(stats.network), str(stats.station), _location(stats.location), str(stats.channel),

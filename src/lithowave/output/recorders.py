@@ -808,9 +808,9 @@ def _snapshots(
         return PartitionedSnapshotRecorder(part, snapshot, fields, steps, path, joined, jobs)
     writer: SnapshotWriter | NullWriter = NullWriter()
     with collective_section(ranks):
-        if ranks.is_root and checkpoint is None:
+        if ranks.is_root and checkpoint is not None:
+            writer = SnapshotWriter.resume(path, float(checkpoint.common["clock"]["time"]))
+        elif ranks.is_root:
             remove_snapshots(path)
             writer = new_snapshot_file(path, head)
-        elif ranks.is_root:
-            writer = SnapshotWriter.resume(path, float(checkpoint.common["clock"]["time"]))
     return SnapshotRecorder(writer, snapshot, fields, steps, jobs)

@@ -17,13 +17,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lithowave.errors import MissingPackageError, OutputError
+from lithowave.errors import OutputError, require_package
 from lithowave.output import files
 from lithowave.output.attributes import (
     COMPONENTS,
@@ -44,12 +43,6 @@ if TYPE_CHECKING:
     from lithowave.output.geometry import SeismogramArrays
 
 
-def require(package: str, purpose: str) -> None:
-    """Raise MissingPackageError if an optional package of the extra ``data`` is not installed."""
-    if find_spec(package) is None:
-        raise MissingPackageError(package, purpose, "data")
-
-
 def data_frame(rows: Sequence[ReadEntries], index: str, units: Mapping[str, str]) -> DataFrame:
     """Return rows as a pandas DataFrame.
 
@@ -62,7 +55,7 @@ def data_frame(rows: Sequence[ReadEntries], index: str, units: Mapping[str, str]
     ------
     MissingPackageError : pandas is not installed.
     """
-    require("pandas", "A DataFrame")
+    require_package("pandas", "A DataFrame", "data")
     from pandas import DataFrame
 
     frame = DataFrame([dict(row) for row in rows]).set_index(index)
@@ -79,11 +72,11 @@ KEPT = (
 
 def seismogram_dataset(seismograms: SeismogramArrays) -> Dataset:
     """See `Seismograms.to_xarray`."""
-    require("xarray", "A Dataset")
+    require_package("xarray", "A Dataset", "data")
     from xarray import Dataset
 
     directions = ("receiver", "component", "time")
-    variables = {seismograms.quantity: (directions, seismograms.data, {"units": seismograms.units})}
+    variables: Entries = {seismograms.quantity: (directions, seismograms.data, {"units": seismograms.units})}
     for name in ("stress", "strain"):
         values = getattr(seismograms, name)
         if values is not None:
@@ -100,7 +93,8 @@ def seismogram_dataset(seismograms: SeismogramArrays) -> Dataset:
     for axis, values in zip("xyz", seismograms.positions.T, strict=True):
         coordinates[axis] = ("receiver", values, {"units": "m"})
     if seismograms.geographic_origin is not None:
-        places = to_geographic(*seismograms.positions.T[:2], seismograms.geographic_origin)
+        x, y = seismograms.positions.T[:2]
+        places = to_geographic(x, y, seismograms.geographic_origin)
         for name, values, unit in zip(("longitude", "latitude"), places, ("east", "north"), strict=True):
             coordinates[name] = ("receiver", np.atleast_1d(values), {"units": f"degrees_{unit}"})
         coordinates["north_azimuth"] = ("receiver", seismograms.north_azimuth, {"units": "degrees"})
@@ -243,20 +237,17 @@ def load_peak_motion(path: str | Path) -> PeakMotion:
         try:
             attributes = read_attributes(file)
             return PeakMotion(
-                x=file["x"][:],
-                y=file["y"][:],
-                pgv={measure: values[:] for measure, values in file["pgv"].items()},
+                x=file["x"][:], y=file["y"][:], pgv={measure: values[:] for measure, values in file["pgv"].items()},
                 pgd={measure: values[:] for measure, values in file["pgd"].items()},
-                geographic_origin=geographic_origin(attributes),
-                attributes=attributes,
-            )
+                geographic_origin=geographic_origin(attributes), attributes=attributes,
+            )  # fmt: skip
         except (KeyError, OSError) as error:
             raise OutputError(f"{path}: is damaged or not a file of peak motion: {error}") from error
 
 
 def peak_motion_dataset(peaks: PeakMotion) -> Dataset:
     """See `PeakMotion.to_xarray`."""
-    require("xarray", "A Dataset")
+    require_package("xarray", "A Dataset", "data")
     from xarray import Dataset
 
     variables = {
@@ -266,7 +257,8 @@ def peak_motion_dataset(peaks: PeakMotion) -> Dataset:
     }
     coordinates: Entries = {"x": ("x", peaks.x, {"units": "m"}), "y": ("y", peaks.y, {"units": "m"})}
     if peaks.geographic_origin is not None:
-        places = to_geographic(*np.meshgrid(peaks.x, peaks.y), peaks.geographic_origin)
+        x, y = np.meshgrid(peaks.x, peaks.y)
+        places = to_geographic(x, y, peaks.geographic_origin)
         for name, values, unit in zip(("longitude", "latitude"), places, ("east", "north"), strict=True):
             coordinates[name] = (("y", "x"), values, {"units": f"degrees_{unit}"})
     return Dataset(variables, coordinates, kept(peaks.attributes))

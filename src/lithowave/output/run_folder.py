@@ -16,10 +16,11 @@ from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from lithowave.backends.cpu import processor_name
 from lithowave.errors import OVERWRITE, InputError, OutputError
+from lithowave.labels import first_names
 from lithowave.output.files import RunEntries, read_entries, writing
 from lithowave.version import __version__
 
@@ -47,14 +48,73 @@ PACKAGES = (
 )  # fmt: skip
 
 
-class RunFolder:
-    """The folder of one run; the context holds a lock against other processes that would write there."""
+class LockedFolder:
+    """A folder with a log, which a process locks against others that would write to the folder.
+
+    The system releases the lock when the process ends in any way. log_name : of the log. busy : what is refused while
+    another process has the lock, and what is allowed.
+    """
+
+    log_name: str
+    busy: tuple[str, str]
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._held: TextIO | None = None
+
+    def acquire_lock(self) -> None:
+        """Lock the log.
+
+        Raises
+        ------
+        InputError : another process has locked it. OutputError : it cannot be written.
+        """
+        with writing(self.path / self.log_name):
+            self._held = open(self.path / self.log_name, "a", encoding="utf-8")
+        try:
+            fcntl.flock(self._held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self.close()
+            raise self.busy_error(self.path) from None
+        except OSError:
+            pass  # the file system has no locks
+
+    @classmethod
+    def busy_error(cls, path: Path) -> InputError:
+        """Return the error of a folder that another process has locked."""
+        what, allowed = cls.busy
+        hint = "wait for it, stop it, or choose another folder (--output DIR)"
+        return InputError("output.directory", f"{what} in {path}", allowed, hint)
+
+    def close(self) -> None:
+        """Release the lock."""
+        if self._held is not None:
+            release(self._held)
+            self._held = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def log(self, line: str) -> None:
+        """Append a line with date and time to the log."""
+        path = self.path / self.log_name
+        with writing(path), open(path, "a", encoding="utf-8") as log:
+            log.write(f"{now().replace('T', ' ')} {line}\n")
+
+
+class RunFolder(LockedFolder):
+    """The folder of one run, which is locked from its creation until it is closed."""
+
+    log_name = LOG
+    busy = ("a run is running", "allowed: one run at a time per folder")
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
         self.part = "part"  # ending of the files that replace others
         self.report: Entries = {}
-        self._held: TextIO | None = None
 
     @classmethod
     def create(cls, path: Path, description: str, overwrite: bool) -> RunFolder:
@@ -67,9 +127,7 @@ class RunFolder:
         """
         taken = existing_outputs(path)
         if taken and not overwrite:
-            raise _taken(
-                path, taken, "contains another run" if REPORT in taken else "contains files with these names"
-            )
+            raise _taken(path, taken, "contains another run" if REPORT in taken else "contains files with these names")
         if taken and REPORT not in taken:
             raise _taken(path, taken, "is not a run folder, but contains files that a run would replace")
         if path.exists() and not path.is_dir():
@@ -77,7 +135,7 @@ class RunFolder:
         folder = cls(path)
         with writing(path):
             path.mkdir(parents=True, exist_ok=True)
-            folder._acquire_lock()
+        folder.acquire_lock()
         try:
             folder._begin(description, taken)
         except OutputError:
@@ -124,37 +182,8 @@ class RunFolder:
         folder.report = read_report(path)
         if folder.report.get("exit_state") == "finished":
             raise InputError(str(path), "the run is complete", "there is nothing to restart")
-        with writing(path / LOG):
-            folder._acquire_lock()
+        folder.acquire_lock()
         return folder
-
-    def _acquire_lock(self) -> None:
-        """Lock the log; the system releases the lock when this process ends in any way."""
-        self._held = open(self.path / LOG, "a", encoding="utf-8")
-        try:
-            fcntl.flock(self._held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            self.close()
-            raise InputError(
-                "output.directory",
-                f"a run is running in {self.path}",
-                "allowed: one run at a time per folder",
-                "wait for it, stop it, or choose another folder (--output DIR)",
-            ) from None
-        except OSError:
-            pass  # the file system has no locks
-
-    def close(self) -> None:
-        """Release the lock."""
-        if self._held is not None:
-            release(self._held)
-            self._held = None
-
-    def __enter__(self) -> RunFolder:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def record_restart(self, step: int) -> None:
         """Record in run.json that the run resumes from `step`, and the device and end of the part before."""
@@ -162,12 +191,6 @@ class RunFolder:
         note = {"step": step, "time": now(), "before": part}
         restarts = [*self.report.get("restarts", []), note]
         self.write_report(restarts=restarts, host=platform.node(), exit_state="running")
-
-    def log(self, line: str) -> None:
-        """Append a line with date and time to the log."""
-        stamp = now().replace("T", " ")
-        with writing(self.path / LOG), open(self.path / LOG, "a", encoding="utf-8") as log:
-            log.write(f"{stamp} {line}\n")
 
     def write_report(self, **entries: object) -> None:
         """Add entries to run.json and rewrite it."""
@@ -245,11 +268,9 @@ def _taken(path: Path, names: list[str], how: str) -> InputError:
     else:
         hints.append("or remove them yourself")
     return InputError(
-        "output.directory",
-        f"{path} {how} ({', '.join(names[:3])}{', ...' if len(names) > 3 else ''})",
-        "runs are not overwritten by default",
+        "output.directory", f"{path} {how} ({first_names(names)})", "runs are not overwritten by default",
         ", ".join(hints),
-    )
+    )  # fmt: skip
 
 
 def now() -> str:
@@ -357,12 +378,15 @@ def source_commit() -> str | None:
     if not (root / ".git").exists():
         return None
     try:
-        run = {"cwd": root, "capture_output": True, "encoding": "utf-8", "timeout": 10, "check": True}
-        commit = subprocess.run(["git", "rev-parse", "HEAD"], **run).stdout.strip()
-        changed = subprocess.run(["git", "status", "--porcelain", "-uno"], **run).stdout.strip()
+        return _git(root, "rev-parse", "HEAD") + ("+" if _git(root, "status", "--porcelain", "-uno") else "")
     except (OSError, subprocess.SubprocessError):
         return None
-    return commit + ("+" if changed else "")
+
+
+def _git(root: Path, *words: str) -> str:
+    command = ["git", *words]
+    output = subprocess.run(command, cwd=root, capture_output=True, encoding="utf-8", timeout=10, check=True).stdout
+    return output.strip()
 
 
 class Stopwatch:

@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import errno
 from datetime import UTC, datetime
-from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 
-from lithowave.errors import InputError, MissingPackageError, OutputError
+from lithowave.errors import InputError, OutputError, require_package
 from lithowave.output import files
 from lithowave.output.attributes import chunk_map
 from lithowave.output.seismograms import Seismograms
@@ -33,12 +32,6 @@ LARGEST_COORDINATE = 2**31 - 1
 LINE_LENGTH = 76
 
 
-def require_segyio(purpose: str) -> None:
-    """Raise MissingPackageError if segyio is not installed."""
-    if find_spec("segyio") is None:
-        raise MissingPackageError("segyio", purpose, "formats")
-
-
 def write_segy(seismograms: Seismograms, directory: str | Path) -> list[Path]:
     """Write one file per component, ``velocity_E.segy`` ..., and ``pressure.segy``; return the files.
 
@@ -52,7 +45,7 @@ def write_segy(seismograms: Seismograms, directory: str | Path) -> list[Path]:
     InputError : the sampling interval is not an integer number of microseconds, or there are too many samples.
     OutputError : no sample has been recorded yet, or the disk is full.
     """
-    require_segyio("Writing SEG-Y")
+    require_package("segyio", "Writing SEG-Y", "formats")
     if not len(seismograms):
         return []
     if not len(seismograms.time):

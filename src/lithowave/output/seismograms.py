@@ -21,7 +21,6 @@ Only the first ``samples_written`` samples have been computed; the rest of the a
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -64,7 +63,7 @@ _AXES = {"geographic", "convergence"}
 QUANTITIES = ("displacement", "velocity", "acceleration")
 
 
-class SeismogramWriter:
+class SeismogramWriter(files.DatasetWriter):
     """Writer of the samples of all receivers to one HDF5 file, which is readable after every block.
 
     Parameters
@@ -83,6 +82,8 @@ class SeismogramWriter:
     ------
     OutputError : the disk lacks space for all samples, or the file cannot be written.
     """
+
+    kind = "a lithowave seismogram file"
 
     def __init__(
         self,
@@ -104,7 +105,7 @@ class SeismogramWriter:
         self.path = Path(path)
         dtype = np.dtype(files.PRECISIONS[precision])
         receiver_count = len(receivers)
-        shapes = {"motion": (receiver_count, 3, sample_count)}
+        shapes: dict[str, tuple[int, ...]] = {"motion": (receiver_count, 3, sample_count)}
         if stress:
             shapes["stress"] = (receiver_count, 6, sample_count)
         if pressure:
@@ -131,8 +132,7 @@ class SeismogramWriter:
             self.sample_count = int(file.attrs["sample_count"])
             self.sampling_interval = float(file.attrs["sampling_interval"])
             self._finished = bool(file.attrs.get("complete", False))
-        with files.writing(self.path):
-            self._descriptor: int | None = os.open(self.path, os.O_RDWR)
+        self._open_for_writing()
 
     @classmethod
     def resume(cls, path: str | Path, samples: int | None = None, room: int | None = None) -> SeismogramWriter:
@@ -144,18 +144,11 @@ class SeismogramWriter:
         ------
         OutputError : the file is missing, damaged, or contains fewer than `samples` samples.
         """
-        writer = cls.__new__(cls)
-        writer.path = Path(path)
-        try:
-            writer._open()
-        except KeyError as error:
-            raise OutputError(f"{path}: is not a lithowave seismogram file: {error}") from error
+        writer = cls.reopened(Path(path))
         if samples is not None:
             if samples > writer.samples_written:
                 writer.close()
-                raise OutputError(
-                    f"{path}: contains {writer.samples_written} samples; the restart requires {samples}."
-                )
+                raise OutputError(f"{path}: contains {writer.samples_written} samples; the restart requires {samples}.")
             with files.writing(writer.path):
                 writer._count(samples)
         if writer._finished:  # a run that failed after its time loop
@@ -215,30 +208,6 @@ class SeismogramWriter:
         if self.samples_written < self.sample_count:
             resize_seismograms(self.path, self.samples_written, self.samples_written)
             self.sample_count = self.samples_written
-
-    def sync(self) -> None:
-        """Wait until the written data are on the disk; required before a checkpoint that relies on them.
-
-        Raises
-        ------
-        OutputError : the data cannot be written (network file systems report a full disk only now).
-        """
-        if self._descriptor is not None:
-            with files.writing(self.path):
-                os.fsync(self._descriptor)
-
-    def close(self) -> None:
-        """Close the file, if it is open; what is written remains readable."""
-        descriptor, self._descriptor = self._descriptor, None
-        if descriptor is not None:
-            with files.writing(self.path):
-                os.close(descriptor)
-
-    def __enter__(self) -> SeismogramWriter:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 class Seismograms(SeismogramArrays):
@@ -495,15 +464,14 @@ def write_receivers(group: h5py.Group, receivers: Sequence[Receiver], origin: tu
     stations = [str(receiver.station) for receiver in receivers]
     locations = [str(getattr(receiver, "location", "")) for receiver in receivers]
     names = [receiver_name(*codes) for codes in zip(networks, stations, locations, strict=True)]
-    positions = np.array([receiver.position for receiver in receivers], dtype=float).reshape(
-        len(receivers), 3
-    )
+    positions = np.array([receiver.position for receiver in receivers], dtype=float).reshape(len(receivers), 3)
     for label, texts in (("network", networks), ("station", stations), ("location", locations), ("name", names)):
         _write_texts(group, label, texts)
     group.create_dataset("position", data=positions).attrs["units"] = "m"
     if is_projected(origin):
         geographic = np.array([getattr(receiver, "geographic", True) for receiver in receivers], bool)
-        _write_axes(group, geographic, convergence(*positions[:, :2].T, origin))
+        x, y, _ = positions.T
+        _write_axes(group, geographic, convergence(x, y, origin))
 
 
 def _write_axes(group: h5py.Group, geographic: np.ndarray, angles: np.ndarray) -> None:

@@ -35,7 +35,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lithowave.backends.interface import PendingCopy
-from lithowave.errors import InputError, OutputError
+from lithowave.errors import InputError, OutputError, require_package
 from lithowave.output import files
 from lithowave.output.attributes import (
     COMPONENTS,
@@ -48,7 +48,7 @@ from lithowave.output.attributes import (
     write_attributes,
 )
 from lithowave.output.files import replaced
-from lithowave.output.results import kept, require
+from lithowave.output.results import kept
 from lithowave.output.run_folder import read_report
 from lithowave.output.vtkhdf import (
     FIELD_COMPONENTS,
@@ -94,7 +94,7 @@ def parts_folder(path: Path) -> Path:
     return path.with_suffix(PARTS_SUFFIX)
 
 
-class PartWriter:
+class PartWriter(files.DatasetWriter):
     """Writer of the points of one rank at successive times.
 
     Parameters
@@ -107,6 +107,8 @@ class PartWriter:
     ------
     OutputError : the disk lacks space for all snapshots, or the file cannot be written.
     """
+
+    kind = "a part of a lithowave snapshot file"
 
     def __init__(self, path: Path, head: SnapshotHead, points: np.ndarray, first: int, ranks: int) -> None:
         self.path, room = path, head.step_count - first
@@ -137,8 +139,7 @@ class PartWriter:
             names = ("points", "written", "times", *(f"fields/{name}" for name in self._fields))
             self._pieces = {name: files.ContiguousDataset.of(file[name]) for name in names}
             self.written = int(file["written"][()])
-        with files.writing(self.path):
-            self._descriptor: int | None = os.open(self.path, os.O_RDWR)
+        self._open_for_writing()
         self._new = False
 
     @classmethod
@@ -149,12 +150,8 @@ class PartWriter:
         ------
         OutputError : the file is missing or damaged.
         """
-        writer = cls.__new__(cls)
-        writer.path, writer._order = path, _rising(points)
-        try:
-            writer._open()
-        except files.DAMAGE as error:
-            raise OutputError(f"{path}: is not a part of a lithowave snapshot file: {error}") from error
+        writer = cls.reopened(path)
+        writer._order = _rising(points)
         writer.cut(count)
         return writer
 
@@ -209,20 +206,11 @@ class PartWriter:
         ------
         OutputError : the data cannot be written.
         """
-        if self._descriptor is not None:
-            with files.writing(self.path):
-                os.fsync(self._descriptor)
-            if self._new:
-                for folder in list(self.path.parents)[:4]:
-                    files.sync_folder(folder)
-                self._new = False
-
-    def close(self) -> None:
-        """Close the file, if it is open."""
-        descriptor, self._descriptor = self._descriptor, None
-        if descriptor is not None:
-            with files.writing(self.path):
-                os.close(descriptor)
+        super().sync()
+        if self._descriptor is not None and self._new:
+            for folder in list(self.path.parents)[:4]:
+                files.sync_folder(folder)
+            self._new = False
 
 
 class PartReader:
@@ -343,6 +331,14 @@ def remove_parts(path: Path) -> None:
     shutil.rmtree(gone, ignore_errors=True)
 
 
+def _complete_folders(path: Path) -> list[PartFolder]:
+    """Return the folders with the parts of a snapshot file; an error if its first snapshots are missing."""
+    folders = part_folders(parts_folder(path))
+    if not folders or folders[0].first:
+        raise OutputError(f"{parts_folder(path)}: the parts of the first snapshots are missing.")
+    return folders
+
+
 def _cut_folders(path: Path, kept: int) -> PartFolder:
     """Drop what is later than the snapshots that are kept; returns the last of the folders."""
     with files.writing(path):
@@ -350,10 +346,7 @@ def _cut_folders(path: Path, kept: int) -> PartFolder:
         for folder in part_folders(parts_folder(path)):
             if folder.first >= kept:
                 shutil.rmtree(folder.path)
-    folders = part_folders(parts_folder(path))
-    if not folders or folders[0].first:
-        raise OutputError(f"{parts_folder(path)}: the parts of the first snapshots are missing.")
-    last = folders[-1]
+    last = _complete_folders(path)[-1]
     for rank in range(last.rank_count()):
         writer = PartWriter.resume(last.file(rank), np.zeros(0, np.int64), kept - last.first)
         writer.sync()
@@ -379,6 +372,7 @@ def _rising(points: np.ndarray) -> np.ndarray | None:
 
 
 def _components(field: str) -> tuple[int, ...]:
+    """Return the last axis of the values of a field: none of a scalar."""
     count = FIELD_COMPONENTS[field]
     return () if count == 1 else (count,)
 
@@ -405,7 +399,7 @@ def require_joined(paths: Sequence[Path]) -> None:
 FILE_SUFFIX = ".vtkhdf"
 
 
-class SnapshotWriter:
+class SnapshotWriter(files.DatasetWriter):
     """Writer of fields on a regular grid at successive times.
 
     Parameters
@@ -425,6 +419,8 @@ class SnapshotWriter:
     OutputError : the disk lacks space for all steps, or the file cannot be written.
     """
 
+    kind = "a lithowave snapshot file"
+
     def __init__(
         self,
         path: str | Path,
@@ -439,9 +435,7 @@ class SnapshotWriter:
     ) -> None:
         for name in fields:
             if name not in FIELD_COMPONENTS:
-                raise InputError(
-                    "output.snapshots.fields", repr(name), f"one of {', '.join(FIELD_COMPONENTS)}"
-                )
+                raise InputError("output.snapshots.fields", repr(name), f"one of {', '.join(FIELD_COMPONENTS)}")
         if len(shape) != 3 or min(shape) < 1 or min(spacing) <= 0 or step_count < 1:
             raise ValueError("shape and step_count must be at least 1, spacing positive, shape of length 3")
         self.path = Path(path)
@@ -480,8 +474,7 @@ class SnapshotWriter:
             self._steps_name = file.attrs["steps_group"]
             self._pieces = {name: files.ContiguousDataset.of(array) for name, array in file["VTKHDF/PointData"].items()}
             self._times = list(file[self._steps_name]["Values"])
-        with files.writing(self.path):
-            self._descriptor: int | None = os.open(self.path, os.O_RDWR)
+        self._open_for_writing()
 
     @property
     def steps_written(self) -> int:
@@ -496,12 +489,7 @@ class SnapshotWriter:
         ------
         OutputError : the file is missing, damaged or not a snapshot file.
         """
-        writer = cls.__new__(cls)
-        writer.path = Path(path)
-        try:
-            writer._open()
-        except files.DAMAGE as error:
-            raise OutputError(f"{path}: is damaged or not a snapshot file of lithowave: {error}") from error
+        writer = cls.reopened(Path(path))
         if time is not None:
             latest = time + 1e-9 * max(1.0, abs(time))
             with files.writing(writer.path):
@@ -531,7 +519,7 @@ class SnapshotWriter:
 
     def _write_field(self, step: int, field: str, values: np.ndarray | PendingCopy) -> None:
         count = FIELD_COMPONENTS[field]
-        expected = self._storage.shape + (() if count == 1 else (count,))
+        expected = (*self._storage.shape, *_components(field))
         if values.shape != expected:
             raise ValueError(f"{field} has shape {values.shape}, expected {expected}")
         first = step * math.prod(self._storage.dimensions)
@@ -578,30 +566,6 @@ class SnapshotWriter:
             steps.attrs.modify("NSteps", np.int64(len(times)))
         self._times = times
 
-    def sync(self) -> None:
-        """Wait until the written data are on the disk; required before a checkpoint that relies on them.
-
-        Raises
-        ------
-        OutputError : the data cannot be written (network file systems report a full disk only now).
-        """
-        if self._descriptor is not None:
-            with files.writing(self.path):
-                os.fsync(self._descriptor)
-
-    def close(self) -> None:
-        """Close the file, if it is open; what is written remains readable."""
-        descriptor, self._descriptor = self._descriptor, None
-        if descriptor is not None:
-            with files.writing(self.path):
-                os.close(descriptor)
-
-    def __enter__(self) -> SnapshotWriter:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
 
 class Snapshots:
     """Reader of a snapshot file, step by step, also while it is being written.
@@ -621,7 +585,7 @@ class Snapshots:
             self._read_head()
         except files.DAMAGE as error:
             self._file.close()
-            raise OutputError(f"{path}: is damaged or not a snapshot file of lithowave: {error}") from error
+            raise OutputError(f"{path}: is damaged or not a lithowave snapshot file: {error}") from error
 
     def _read_head(self) -> None:
         self.attributes = read_attributes(self._file)
@@ -702,7 +666,7 @@ def load_snapshots(path: str | Path) -> Snapshots:
 
 def snapshot_dataset(snapshots: Snapshots, steps: Sequence[int] | slice | None, fields: Sequence[str]) -> Dataset:
     """See `Snapshots.to_xarray`."""
-    require("xarray", "A Dataset")
+    require_package("xarray", "A Dataset", "data")
     from xarray import Dataset
 
     numbers = np.arange(len(snapshots))[slice(None) if steps is None else steps]
@@ -711,9 +675,9 @@ def snapshot_dataset(snapshots: Snapshots, steps: Sequence[int] | slice | None, 
         coordinates[axis] = (axis, snapshots.axis(axis), {"units": "m"})
     variables = {}
     for name in fields:
-        values = np.stack([snapshots.read(int(step), name) for step in numbers]) if len(numbers) else np.zeros(
-            (0, *snapshots.shape, *([FIELD_COMPONENTS[name]] if FIELD_COMPONENTS[name] > 1 else []))
-        )  # fmt: skip
+        values = np.zeros((0, *snapshots.shape, *_components(name)))
+        if len(numbers):
+            values = np.stack([snapshots.read(int(step), name) for step in numbers])
         axes = ("time", "z", "y", "x")
         if FIELD_COMPONENTS[name] > 1:
             label = "component" if FIELD_COMPONENTS[name] == 3 else "tensor_component"
@@ -774,9 +738,7 @@ def join_snapshots(path: Path) -> int:
     ------
     OutputError : parts are missing or damaged, or the file cannot be written.
     """
-    folders = part_folders(parts_folder(path))
-    if not folders or folders[0].first:
-        raise OutputError(f"{parts_folder(path)}: the parts of the first snapshots are missing.")
+    folders = _complete_folders(path)
     times: list[float] = []
     with replaced(path) as temporary:
         writer: SnapshotWriter | None = None

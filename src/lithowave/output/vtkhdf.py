@@ -174,12 +174,12 @@ def lay_out_chunk(
     files.preallocate(root, "Types", (cells,), np.uint8)
     arrays = root.create_group("PointData")
     for field in fields:
-        for name, count in stored_arrays(field).items():
-            shape = (step_count * points,) + (() if count is None else (count,))
+        for name, components in stored_arrays(field).items():
+            shape = (step_count * points,) + (() if components is None else (components,))
             files.preallocate(arrays, name, shape, dtype, units=UNITS[field])
     starts = {name: points * np.arange(step_count) for name in arrays}
     for name in DIRECTIONS:
-        starts[name] = np.zeros(step_count)
+        starts[name] = np.zeros(step_count, np.int64)
         files.preallocate(arrays, name, (points, 3), dtype, units="1")
     steps = (root if step_count > 1 else file).create_group("Steps")
     steps.attrs["NSteps"] = np.int64(0)
@@ -197,7 +197,7 @@ def lay_out_chunk(
 
 
 def write_geometry(
-    path: str | Path, descriptor: int, chunk: ChunkMap, origin: Sequence[float], spacing: Sequence[float],
+    path: Path, descriptor: int, chunk: ChunkMap, origin: Sequence[float], spacing: Sequence[float],
     shape: Sequence[int],
 ) -> None:  # fmt: skip
     """Write points, directions and cells of a grid (nz, ny, nx) with its first point at `origin` (x, y, z), m."""
@@ -206,10 +206,11 @@ def write_geometry(
         names = ("Points", "Connectivity", "Offsets", "Types", *(f"PointData/{name}" for name in DIRECTIONS))
         arrays = {name: files.ContiguousDataset.of(root[name]) for name in names}
     x, y, z = (o + d * np.arange(n) for o, d, n in zip(origin, spacing, reversed(shape), strict=True))
-    axes = chunk.axes(*np.meshgrid(x, y)).reshape(-1, 3, 3)
+    east, north = np.meshgrid(x, y)
+    axes = chunk.axes(east, north).reshape(-1, 3, 3)
     for level, height in enumerate(z):
         first = 3 * level * len(axes)
-        arrays["Points"].write_range(descriptor, first, chunk.to_cartesian(*np.meshgrid(x, y), np.array(height)))
+        arrays["Points"].write_range(descriptor, first, chunk.to_cartesian(east, north, np.array(height)))
         for row, name in enumerate(DIRECTIONS):
             arrays[f"PointData/{name}"].write_range(descriptor, first, axes[:, row])
     corners, cells = _cells(shape)

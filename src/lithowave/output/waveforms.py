@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lithowave.errors import InputError, MissingPackageError, OutputError
+from lithowave.errors import InputError, MissingPackageError, OutputError, require_package
 from lithowave.globe_coordinates import RADIUS
 from lithowave.output import files
 from lithowave.output.attributes import chunk_map, to_geographic
@@ -77,17 +77,9 @@ def read_specfem_samples(path: Path) -> tuple[float, float, np.ndarray]:
 
 # Minimum sampling rate (Hz) of each band letter, in the variant with a corner period of 10 s or more.
 BANDS = (
-    (5000.0, "J"),
-    (1000.0, "F"),
-    (250.0, "C"),
-    (80.0, "H"),
-    (10.0, "B"),
-    (1.001, "M"),
-    (0.999, "L"),
-    (0.1, "V"),
-    (0.01, "U"),
-    (0.001, "W"),
-)
+    (5000.0, "J"), (1000.0, "F"), (250.0, "C"), (80.0, "H"), (10.0, "B"), (1.001, "M"), (0.999, "L"), (0.1, "V"),
+    (0.01, "U"), (0.001, "W"),
+)  # fmt: skip
 SLOWEST_BAND = "R"
 
 # format: (longest network code, station code, location code); a trace of SEG-Y has a number instead of a name
@@ -109,11 +101,6 @@ def channel_codes(sampling_interval: float) -> tuple[str, str, str]:
     """Return the channel codes of E, N and Z, for example ``("HXE", "HXN", "HXZ")`` at 100 Hz."""
     band = band_letter(sampling_interval)
     return (f"{band}XE", f"{band}XN", f"{band}XZ")
-
-
-def _require_obspy(purpose: str) -> None:
-    if find_spec("obspy") is None:
-        raise MissingPackageError("obspy", purpose, "formats")
 
 
 def require_packages(formats: Sequence[str], *, replaceable: bool = True) -> None:
@@ -143,9 +130,7 @@ def check_names(receivers: Sequence[Receiver], formats: Sequence[str]) -> None:
     MissingPackageError : ObsPy or segyio, which writes a requested format, is not installed.
     """
     named = [name for name in formats if name in NAME_LIMITS]
-    problems = [
-        problem for name in named for receiver in receivers for problem in _name_problems(receiver, name)
-    ]
+    problems = [problem for name in named for receiver in receivers for problem in _name_problems(receiver, name)]
     if problems:
         first, others = problems[0], problems[1:]
         raise InputError(first.where, first.got, first.allowed, first.hint, others=others)
@@ -164,9 +149,7 @@ def _name_problems(receiver: Receiver, format_name: str) -> Iterator[InputError]
             got = f"{kind} {code!r} contains a character that is not a letter or digit"
         if got:
             allowed = f"allowed in {title}: at most {limit} ASCII letters or digits for a {kind}"
-            yield InputError(
-                receiver.where, got, allowed, f"change it, or omit {format_name} from output.formats"
-            )
+            yield InputError(receiver.where, got, allowed, f"change it, or omit {format_name} from output.formats")
 
 
 def _start_time(seismograms: SeismogramArrays) -> UTCDateTime:
@@ -184,7 +167,7 @@ def to_stream(seismograms: SeismogramArrays) -> Stream:
     ------
     MissingPackageError : ObsPy is not installed.
     """
-    _require_obspy("A Stream")
+    require_package("obspy", "A Stream", "formats")
     from obspy import Stream, Trace
 
     channels = channel_codes(seismograms.sampling_interval)
@@ -215,7 +198,7 @@ def write_miniseed(seismograms: SeismogramArrays, directory: str | Path) -> list
     MissingPackageError : ObsPy is not installed.
     OutputError : no sample has been recorded yet, or the disk is full.
     """
-    _require_obspy("Writing MiniSEED")
+    require_package("obspy", "Writing MiniSEED", "formats")
     stream = to_stream(seismograms)
     folder = _prepare(seismograms, directory)
     paths = []
@@ -244,7 +227,7 @@ def write_sac(seismograms: SeismogramArrays, directory: str | Path) -> list[Path
     MissingPackageError : ObsPy is not installed.
     OutputError : no sample has been recorded yet, or the disk is full.
     """
-    _require_obspy("Writing SAC")
+    require_package("obspy", "Writing SAC", "formats")
     from obspy.io.sac import SACTrace
 
     folder = _prepare(seismograms, directory)
@@ -258,18 +241,11 @@ def write_sac(seismograms: SeismogramArrays, directory: str | Path) -> list[Path
             cmpaz = (cmpaz + north[index]) % 360.0 if cmpinc else cmpaz
             trace = SACTrace(
                 data=np.asarray(seismograms.data[index, component], dtype=np.float32),
-                delta=seismograms.sampling_interval,
-                knetwk=network,
-                kstnm=station,
-                **({"khole": location} if location else {}),
-                kcmpnm=channel,
-                cmpaz=cmpaz,
-                cmpinc=cmpinc,
-                idep=SAC_QUANTITY[seismograms.quantity],
-                **({"kuser0": "PARTIAL"} if seismograms.shortfall else {}),
-                **event,
-                **places[index],
-            )
+                delta=seismograms.sampling_interval, knetwk=network, kstnm=station,
+                **({"khole": location} if location else {}), kcmpnm=channel, cmpaz=cmpaz, cmpinc=cmpinc,
+                idep=SAC_QUANTITY[seismograms.quantity], **({"kuser0": "PARTIAL"} if seismograms.shortfall else {}),
+                **event, **places[index],
+            )  # fmt: skip
             path = folder / f"{seismograms.names[index]}.{channel}.sac"
             content = BytesIO()
             trace.write(content)
@@ -331,7 +307,8 @@ def _sac_places(seismograms: SeismogramArrays) -> list[Entries]:
     ]
     origin = seismograms.geographic_origin
     if origin is not None:
-        places = to_geographic(*seismograms.positions[:, :2].T, origin)
+        x, y = seismograms.positions[:, :2].T
+        places = to_geographic(x, y, origin)
         for header, longitude, latitude in zip(headers, *places, strict=True):
             header.update(stlo=longitude, stla=latitude, lcalda=True)
     chunk = chunk_map(origin)

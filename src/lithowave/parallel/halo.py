@@ -173,9 +173,7 @@ class StagedMpiMessage(Message):
     def _prepare(self) -> None:
         self._out, self._in = self.backend.mirror(self.outgoing), self.backend.mirror(self.incoming)
         world = self.halo.ranks.world
-        self._requests = [
-            world.Recv_init(part, source, TAG) for source, part in _parts(self._in.host, self.receives)
-        ]
+        self._requests = [world.Recv_init(part, source, TAG) for source, part in _parts(self._in.host, self.receives)]
         self._requests += [world.Send_init(part, target, TAG) for target, part in _parts(self._out.host, self.sends)]
 
     def close(self) -> None:

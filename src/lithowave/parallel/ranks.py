@@ -13,12 +13,11 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import lru_cache
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 import numpy as np
 
-from lithowave.errors import LithowaveError, MissingPackageError, OutputError, ResourceError
+from lithowave.errors import LithowaveError, OutputError, ResourceError, require_package
 from lithowave.parallel.launchers import launched, started, step_tasks, wait_for_reader
 
 if TYPE_CHECKING:
@@ -194,8 +193,7 @@ def make_ranks() -> Ranks:
     """
     if not launched():
         return SINGLE_RANK
-    if find_spec("mpi4py") is None:
-        raise MissingPackageError("mpi4py", "a run on several ranks", "mpi")
+    require_package("mpi4py", "a run on several ranks", "mpi")
     try:
         ranks = MpiRanks()
     except (ImportError, RuntimeError) as error:

@@ -11,7 +11,7 @@ __getattr__, __all__ = public_names(__name__, {
     "geographic_model": "read_perturbation_model",
     "gmsh": "text_numbers",
     "gridded_model": "GriddedModel local_model",
-    "meshes": "FROM_VTK read_tetrahedra_file usual_name",
+    "meshes": "FROM_VTK TETRAHEDRA read_mesh_file usual_name",
     "model_files": "read_model",
     "other_meshes": "EXODUS_SIDES FROM_EXODUS",
     "radial_models": "read_radial_model",

@@ -12,7 +12,7 @@ import math
 import struct
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import permutations
@@ -24,6 +24,7 @@ import numpy as np
 from lithowave.errors import InputError
 from lithowave.readers.budget import ExpandedSize
 from lithowave.readers.foreign_formats import foreign_text, open_hdf5, read_dataset
+from lithowave.readers.text import with_file
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -63,17 +64,9 @@ def nearest_complete(lacking: np.ndarray) -> tuple[np.ndarray, ...]:
 
 
 DAMAGE = (
-    OSError,
-    RuntimeError,
-    ValueError,
-    KeyError,
-    EOFError,
-    OverflowError,
-    struct.error,
-    zipfile.BadZipFile,
-    zlib.error,
+    OSError, RuntimeError, ValueError, KeyError, EOFError, OverflowError, struct.error, zipfile.BadZipFile, zlib.error,
     MemoryError,
-)
+)  # fmt: skip
 """Exceptions that the readers of these formats raise for damaged files."""
 
 _MAPPED = 1 << 26
@@ -112,9 +105,7 @@ class ArrayEntry:
         values = stored.astype(np.float32 if stored.dtype == np.float32 else np.float64)
         scale, offset = self.attributes.get("scale_factor"), self.attributes.get("add_offset")
         if scale is not None or offset is not None:
-            values = values * float(1.0 if scale is None else scale) + float(
-                0.0 if offset is None else offset
-            )
+            values = values * float(1.0 if scale is None else scale) + float(0.0 if offset is None else offset)
         for name in ("_FillValue", "missing_value"):
             for mark in np.atleast_1d(self.attributes.get(name, [])):
                 values[stored == mark] = np.nan
@@ -154,20 +145,22 @@ def open_arrays(path: Path, what: str = "gridded model") -> Iterator[ArrayFile]:
         with path.open("rb") as file:
             head = file.read(8)
         with _opener(head, path, what)(path) as entries:
-            yield ArrayFile(name_dimensions(entries, path), entries.attributes, entries.groups)
+            yield ArrayFile(name_dimensions(entries), entries.attributes, entries.groups)
+    except InputError as error:
+        raise with_file(error, path) from None
     except DAMAGE as error:
         reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
         raise InputError(what, f"cannot be read: {reason}", hint="check that the file is complete", file=path) from None
 
 
-def name_dimensions(entries: Mapping[str, ArrayEntry], path: Path) -> Mapping[str, ArrayEntry]:
+def name_dimensions(entries: Mapping[str, ArrayEntry]) -> Mapping[str, ArrayEntry]:
     """Return the entries with the dimensions that the entry `AXES` names, if the file has such an entry."""
     named = entries.get(AXES)
     if named is None or named.dimensions:
         return entries
     texts = [_plain(text) for text in np.atleast_1d(named.load())]
     if not all(isinstance(text, str) for text in texts):
-        raise InputError(AXES, "does not hold text", 'expected names such as ["x", "y", "z"]', file=path)
+        raise InputError(AXES, "does not hold text", 'expected names such as ["x", "y", "z"]')
     dimensions = tuple(str(text) for text in texts)
     return {
         name: replace(entry, dimensions=dimensions) if len(entry.shape) > 1 and not entry.dimensions else entry
@@ -176,7 +169,7 @@ def name_dimensions(entries: Mapping[str, ArrayEntry], path: Path) -> Mapping[st
     }
 
 
-def dimension_names(entry: ArrayEntry, name: str, sizes: Mapping[str, int], path: Path) -> tuple[str, ...]:
+def dimension_names(entry: ArrayEntry, name: str, sizes: Mapping[str, int]) -> tuple[str, ...]:
     """Return the names of the dimensions of an array, in their order in the file.
 
     The file states them, or they follow from the shape if exactly one order of the axes has this shape.
@@ -194,17 +187,17 @@ def dimension_names(entry: ArrayEntry, name: str, sizes: Mapping[str, int], path
     if entry.dimensions:
         names = tuple(axis.lower() for axis in entry.dimensions)
         if sorted(names) != sorted(sizes):
-            raise InputError(name, f"has the axes {', '.join(names)}", f"expected {axes}", file=path)
+            raise InputError(name, f"has the axes {', '.join(names)}", f"expected {axes}")
         if entry.shape != (expected := tuple(sizes[axis] for axis in names)):
             allowed = f"expected {expected} for the axes {', '.join(names)}"
-            raise InputError(name, f"has the shape {entry.shape}", allowed, file=path)
+            raise InputError(name, f"has the shape {entry.shape}", allowed)
         return names
     orders = [order for order in permutations(sizes) if tuple(sizes[axis] for axis in order) == entry.shape]
     if not orders:
         allowed = f"expected {tuple(sizes.values())} for the axes {axes}, or these in another order"
-        raise InputError(name, f"has the shape {entry.shape}", allowed, file=path)
+        raise InputError(name, f"has the shape {entry.shape}", allowed)
     if len(orders) > 1:
-        raise _ambiguous_order(entry, name, sizes, path)
+        raise _ambiguous_order(entry, name, sizes)
     return orders[0]
 
 
@@ -237,7 +230,7 @@ def unused_names(entries: Mapping[str, ArrayEntry], used: Iterable[ArrayEntry]) 
     return tuple(name for name, entry in entries.items() if id(entry) not in identities)
 
 
-def _ambiguous_order(entry: ArrayEntry, name: str, sizes: Mapping[str, int], path: Path) -> InputError:
+def _ambiguous_order(entry: ArrayEntry, name: str, sizes: Mapping[str, int]) -> InputError:
     """Return the error for an array whose dimensions have no names and do not follow from its shape."""
     *others, last = [axis for axis in sizes if list(sizes.values()).count(sizes[axis]) > 1]
     example = str(list(sizes)).replace("'", '"')
@@ -248,7 +241,6 @@ def _ambiguous_order(entry: ArrayEntry, name: str, sizes: Mapping[str, int], pat
         "name the dimensions, or use different numbers of points",
         f"Add the entry {AXES} to the file, for example {AXES}={example} in numpy.savez for the order "
         f"[{', '.join(sizes)}]",
-        file=path,
     )
 
 
@@ -311,10 +303,7 @@ def _is_bare_dimension(dataset: h5py.Dataset) -> bool:
 def _hdf5_dimensions(dataset: h5py.Dataset) -> tuple[str, ...] | None:
     if dataset.ndim == 1 and dataset.is_scale:
         return (dataset.name.rsplit("/", 1)[-1],)
-    names = [
-        dimension[0].name.rsplit("/", 1)[-1] if len(dimension) else dimension.label
-        for dimension in dataset.dims
-    ]
+    names = [dimension[0].name.rsplit("/", 1)[-1] if len(dimension) else dimension.label for dimension in dataset.dims]
     return tuple(names) if all(names) else None
 
 
@@ -381,3 +370,19 @@ def _plain(value: object) -> Any:
     if isinstance(value, np.ndarray) and value.size == 1:
         value = value.reshape(-1)[0]
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+
+
+def cover_problem(
+    path: Path, extents: Iterable[tuple[str, Sequence[float] | np.ndarray]], domain: Mapping[str, tuple[float, float]]
+) -> tuple[str, str, str] | None:
+    """Return the first axis (from its name and its points or ends, m) that does not cover a domain, None if all do.
+
+    Returns (name of the axis, what it covers, what it must cover).
+    """
+    for name, points in extents:
+        (first, last), (low, high) = (points[0], points[-1]), domain[name]
+        tolerance = 1e-6 * (last - first)
+        if first > low + tolerance or last < high - tolerance:
+            got = f"{path} covers {name} = {first:z.12g} to {last:z.12g} m"
+            return name, got, f"it must cover the domain, {low:z.12g} to {high:z.12g} m"
+    return None

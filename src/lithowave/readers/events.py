@@ -38,7 +38,7 @@ from pathlib import Path
 from lithowave.errors import InputError
 from lithowave.physics import double_couple, moment_magnitude, moment_of_magnitude, scalar_moment
 from lithowave.readers.foreign_formats import naming_foreign
-from lithowave.readers.text import Element, digit_pattern, parse_number, parse_xml, read_lines, read_xml
+from lithowave.readers.text import Element, digit_pattern, located, parse_number, parse_xml, read_lines, read_xml
 
 _XML_SUFFIXES = (".xml", ".quakeml", ".qml")
 
@@ -53,7 +53,7 @@ def read_events(path: Path) -> list[SeismicEvent]:
         start = file.read(2048).removeprefix(b"\xef\xbb\xbf").lstrip()
     if start.startswith(b"<") or path.suffix.lower() in _XML_SUFFIXES:
         return read_quakeml(path)
-    if is_forcesolution(start):
+    if _FORCE_MARK.search(start):
         return read_forcesolutions(path)
     with naming_foreign(path, "events"):
         return read_cmtsolutions(path)
@@ -145,26 +145,19 @@ def read_cmtsolutions(path: str | Path) -> list[SeismicEvent]:
     for number, line in enumerate(lines, start=1):
         if not line.strip() or line.lstrip().startswith(("#", "!")):
             continue
-        key = _key_of(line)
-        if key is None and (not blocks or _begins_event(line, blocks[-1][1])):
-            blocks.append((number, {}))
-        elif not blocks:
-            allowed = (
-                "the file begins with the line of catalog and origin time: PDE 2008 7 29 18 42 15.00 ..."
-            )
-            raise InputError(
-                _CMT, f"there is no header line before {key!r}", allowed, file=path, line=number
-            )
-        else:
-            _note(blocks[-1][1], key, line, path, number)
-    _refuse_cut(lines, blocks[-1][1], path)
-    return [_event(lines[start - 1], entries, path, start) for start, entries in blocks]
-
-
-def _key_of(line: str) -> str | None:
-    """Return the key of a line ``key: value``, in the standard spelling."""
-    name, colon, _ = line.partition(":")
-    return _CMT_SPELLINGS.get("".join(name.split()).lower()) if colon else None
+        name, colon, _ = line.partition(":")
+        key = _CMT_SPELLINGS.get("".join(name.split()).lower()) if colon else None
+        with located(path, number):
+            if key is None and (not blocks or _begins_event(line, blocks[-1][1])):
+                blocks.append((number, {}))
+            elif not blocks:
+                allowed = "the file begins with the line of catalog and origin time: PDE 2008 7 29 18 42 15.00 ..."
+                raise InputError(_CMT, f"there is no header line before {key!r}", allowed)
+            else:
+                _note(blocks[-1][1], key, line, number)
+    with located(path):
+        _refuse_cut(lines, blocks[-1][1])
+        return [_event(lines[start - 1], entries, start) for start, entries in blocks]
 
 
 def _begins_event(line: str, entries: Mapping[str, Entry]) -> bool:
@@ -172,28 +165,16 @@ def _begins_event(line: str, entries: Mapping[str, Entry]) -> bool:
     return _ORIGIN.match(line) is not None or (":" not in line and _missing_cmt_keys(entries) == [])
 
 
-def _note(entries: dict[str, Entry], key: str | None, line: str, path: Path, number: int) -> None:
+def _note(entries: dict[str, Entry], key: str | None, line: str, number: int) -> None:
     name, colon, value = line.partition(":")
     if key is None:
         near = difflib.get_close_matches(name.strip(), _CMT_KEYS, n=1, cutoff=0.5)
         hint = f"did you mean {near[0] + ':'!r}?" if near else ""
-        raise InputError(
-            _CMT,
-            f"{line.strip()[:40]!r} is not understood",
-            f"keys: {', '.join(_CMT_KEYS)}",
-            hint,
-            file=path,
-            line=number,
-        )
+        got = f"{line.strip()[:40]!r} is not understood"
+        raise InputError(_CMT, got, f"keys: {', '.join(_CMT_KEYS)}", hint)
     if key in entries:
-        got = f"is already on line {entries[key][1]}"
-        raise InputError(
-            key,
-            got,
-            "each key may appear once per event; a header line starts the next event",
-            file=path,
-            line=number,
-        )
+        allowed = "each key may appear once per event; a header line starts the next event"
+        raise InputError(key, f"is already on line {entries[key][1]}", allowed)
     entries[key] = (value.strip(), number)
 
 
@@ -203,7 +184,7 @@ def _missing_cmt_keys(entries: Mapping[str, Entry]) -> list[str]:
     return [key for key in wanted if key not in entries]
 
 
-def _refuse_cut(lines: Sequence[str], entries: Mapping[str, Entry], path: Path) -> None:
+def _refuse_cut(lines: Sequence[str], entries: Mapping[str, Entry]) -> None:
     """Raise an error if the last number of a file is truncated, since the rest of 7.78e+23 may be a valid number.
 
     If the file does not end with a line end, the last component must have the same number of digits as the others,
@@ -215,34 +196,28 @@ def _refuse_cut(lines: Sequence[str], entries: Mapping[str, Entry], path: Path) 
     if last is not None and len(patterns) == 1 and digit_pattern(written[last][0]) not in patterns:
         text, line = written[last]
         got = f"the file ends within this line: {text!r} is not written as the other components"
-        raise InputError(last, got, hint="complete it, with a line end", file=path, line=line)
+        raise InputError(last, got, hint="complete it, with a line end", line=line)
 
 
-def _event(header: str, entries: Mapping[str, Entry], path: Path, start: int) -> SeismicEvent:
+def _event(header: str, entries: Mapping[str, Entry], start: int) -> SeismicEvent:
     missing = _missing_cmt_keys(entries)
     if missing:
         end = max((line for _, line in entries.values()), default=start)
         got = f"the event that begins on line {start} ends without {', '.join(missing)}"
-        raise InputError(_CMT, got, "check that the file is complete", file=path, line=end)
+        raise InputError(_CMT, got, "check that the file is complete", line=end)
     if any(key in entries for key in _CARTESIAN) and any(key in entries for key in _GEOGRAPHIC):
         line = next(entries[key][1] for key in _CARTESIAN if key in entries)
-        got = "has both geographic and Cartesian coordinates"
-        raise InputError(
-            _CMT,
-            got,
-            f"expected {' and '.join(_GEOGRAPHIC)}, or {' and '.join(_CARTESIAN)}",
-            file=path,
-            line=line,
-        )
+        allowed = f"expected {' and '.join(_GEOGRAPHIC)}, or {' and '.join(_CARTESIAN)}"
+        raise InputError(_CMT, "has both geographic and Cartesian coordinates", allowed, line=line)
     geographic = "latitude" in entries
     place = _GEOGRAPHIC if geographic else _CARTESIAN
-    values = {key: _number(entries[key], key, path) for key in (*_NUMBERS, *place)}
-    _check_ranges(values, entries, path)
+    values = {key: _number(*entries[key], key) for key in (*_NUMBERS, *place)}
+    _check_ranges(values, entries)
     north, east = (values[key] for key in place)
     rr, tt, pp, rt, rp, tp = (values[key] / _DYN_CM_PER_N_M for key in _COMPONENTS)
     return SeismicEvent(
         event_name=entries["event name"][0],
-        origin_time=_origin_time(header, geographic, path, start),
+        origin_time=_origin_time(header, geographic, start),
         time_shift=values["time shift"],
         half_duration=values["half duration"],
         geographic=geographic,
@@ -257,40 +232,30 @@ def _event(header: str, entries: Mapping[str, Entry], path: Path, start: int) ->
     )
 
 
-def _number(entry: Entry, key: str, path: Path) -> float:
-    text, line = entry
-    # Some files append the unit to the number.
+def _number(text: str, line: int, key: str) -> float:
+    """Return the number in a value, to which some files append the unit."""
     words = text.split()
     value = parse_number(words[0]) if words else None
     if value is None:
-        got = f"{text!r} is not a finite number" if text else "has no value"
-        raise InputError(key, got, file=path, line=line)
+        raise InputError(key, f"{text!r} is not a finite number" if text else "has no value", line=line)
     return value
 
 
-def _check_ranges(values: Mapping[str, float], entries: Mapping[str, Entry], path: Path) -> None:
+def _check_ranges(values: Mapping[str, float], entries: Mapping[str, Entry]) -> None:
     limits = {"latitude": 90.0, "longitude": 360.0}
     for key, limit in limits.items():
         if abs(values.get(key, 0.0)) > limit:
-            raise InputError(
-                key,
-                f"{values[key]:.12g} is not a {key} in degrees",
-                f"must be between {-limit:g} and {limit:g}",
-                "for Cartesian coordinates in m the keys are latorUTM (y) and longorUTM (x)",
-                file=path,
-                line=entries[key][1],
-            )
+            got, allowed = f"{values[key]:.12g} is not a {key} in degrees", f"must be between {-limit:g} and {limit:g}"
+            hint = "for Cartesian coordinates in m the keys are latorUTM (y) and longorUTM (x)"
+            raise InputError(key, got, allowed, hint, line=entries[key][1])
     if values["half duration"] < 0.0:
-        got = f"{values['half duration']:.12g} s is negative"
-        raise InputError(
-            "half duration", got, "must be 0 or more", file=path, line=entries["half duration"][1]
-        )
+        got, line = f"{values['half duration']:.12g} s is negative", entries["half duration"][1]
+        raise InputError("half duration", got, "must be 0 or more", line=line)
     if not any(values[key] for key in _COMPONENTS):
-        got = "all components of the moment tensor are zero"
-        raise InputError(_CMT, got, file=path, line=entries["Mrr"][1])
+        raise InputError(_CMT, "all components of the moment tensor are zero", line=entries["Mrr"][1])
 
 
-def _origin_time(header: str, geographic: bool, path: Path, line: int) -> str | None:
+def _origin_time(header: str, geographic: bool, line: int) -> str | None:
     """Return the time in the header as ISO text; a Cartesian file may have any header."""
     match = _ORIGIN.match(header)
     try:
@@ -306,7 +271,7 @@ def _origin_time(header: str, geographic: bool, path: Path, line: int) -> str | 
         if not geographic:
             return None
         allowed = "expected catalog, year, month, day, hour, minute, second: PDE 2008 7 29 18 42 15.00 ..."
-        raise InputError(_CMT, f"{header.strip()[:60]!r}: {error}", allowed, file=path, line=line) from None
+        raise InputError(_CMT, f"{header.strip()[:60]!r}: {error}", allowed, line=line) from None
     return utc_text(moment)
 
 
@@ -325,13 +290,8 @@ _FORCE_KEYS = {
 }
 _FORCE_SPELLINGS = {spelling: key for key, spellings in _FORCE_KEYS.items() for spelling in spellings}
 _OPTIONAL = ("source time function",)
-_MARK = re.compile(rb"^\s*(FORCE\b|factor force source\s*:)", re.IGNORECASE | re.MULTILINE)
+_FORCE_MARK = re.compile(rb"^\s*(FORCE\b|factor force source\s*:)", re.IGNORECASE | re.MULTILINE)
 _GAUSSIAN, _RICKER, _STEP = 0, 1, 2
-
-
-def is_forcesolution(start: bytes) -> bool:
-    """True if the first bytes of a file are those of a FORCESOLUTION file."""
-    return _MARK.search(start) is not None
 
 
 def read_forcesolutions(path: str | Path) -> list[SeismicEvent]:
@@ -354,39 +314,37 @@ def read_forcesolutions(path: str | Path) -> list[SeismicEvent]:
         if key is None and not colon and (not blocks or not _missing_force_keys(blocks[-1][1])):
             blocks.append((number, {}))
             continue
-        if key is None or not blocks:
-            allowed = f"a header line such as FORCE 001, then the keys {', '.join(_FORCE_KEYS)}"
-            raise InputError(_FORCES, f"{text[:40]!r} is not understood", allowed, file=path, line=number)
-        if key in blocks[-1][1]:
-            got = f"is already on line {blocks[-1][1][key][1]}"
-            raise InputError(key, got, "each key may appear once per force", file=path, line=number)
-        words = value.split()
-        parsed = parse_number(words[0]) if words else None
-        if parsed is None:
-            raise InputError(key, f"{value.strip()!r} is not a finite number", file=path, line=number)
-        blocks[-1][1][key] = (parsed, number)
-    return [_force(entries, path, start) for start, entries in blocks]
+        with located(path, number):
+            if key is None or not blocks:
+                allowed = f"a header line such as FORCE 001, then the keys {', '.join(_FORCE_KEYS)}"
+                raise InputError(_FORCES, f"{text[:40]!r} is not understood", allowed)
+            if key in blocks[-1][1]:
+                got = f"is already on line {blocks[-1][1][key][1]}"
+                raise InputError(key, got, "each key may appear once per force")
+            blocks[-1][1][key] = _number(value.strip(), number, key), number
+    with located(path):
+        return [_force(entries, start) for start, entries in blocks]
 
 
 def _missing_force_keys(entries: dict[str, tuple[float, int]]) -> list[str]:
     return [key for key in _FORCE_KEYS if key not in entries and key not in _OPTIONAL]
 
 
-def _force(entries: dict[str, tuple[float, int]], path: Path, start: int) -> SeismicEvent:
+def _force(entries: dict[str, tuple[float, int]], start: int) -> SeismicEvent:
     if missing := _missing_force_keys(entries):
         end = max((line for _, line in entries.values()), default=start)
         got = f"the force that begins on line {start} ends without {', '.join(missing)}"
-        raise InputError(_FORCES, got, "check that the file is complete", file=path, line=end)
+        raise InputError(_FORCES, got, "check that the file is complete", line=end)
     values = {key: value for key, (value, _) in entries.items()}
     direction = [values[f"component dir vect source {name}"] for name in ("E", "N", "Z_UP")]
     length, factor = math.hypot(*direction), values["factor force source"]
     if not length or not factor:
         key = "factor force source" if length else "component dir vect source E"
-        raise InputError(key, "the force is zero", "expected a force", file=path, line=entries[key][1])
+        raise InputError(key, "the force is zero", "expected a force", line=entries[key][1])
     duration = values["hdurorf0"]
     if duration < 0.0:
         got = f"{duration:.12g} is negative"
-        raise InputError("hdurorf0", got, "must be 0 or more", file=path, line=entries["hdurorf0"][1])
+        raise InputError("hdurorf0", got, "must be 0 or more", line=entries["hdurorf0"][1])
     kind = values.get("source time function")
     shape: dict[str, dict[str, float]] | None = None
     sigma = duration / (SPECFEM_DECAY * math.sqrt(2.0))
@@ -399,21 +357,10 @@ def _force(entries: dict[str, tuple[float, int]], path: Path, start: int) -> Sei
         shape = {"error_function": {"sigma": sigma}}
     east, north, up = (factor * component / length for component in direction)
     return SeismicEvent(
-        event_name=f"force on line {start}",
-        origin_time=None,
-        time_shift=values["time shift"],
-        half_duration=None,
-        geographic=False,
-        latitude=math.nan,
-        longitude=math.nan,
-        x=values["longorUTM"],
-        y=values["latorUTM"],
-        depth=1000.0 * values["depth"],
-        moment=None,
-        line_number=start,
-        force=(east, north, up),
-        shape=shape,
-    )
+        event_name=f"force on line {start}", origin_time=None, time_shift=values["time shift"], half_duration=None,
+        geographic=False, latitude=math.nan, longitude=math.nan, x=values["longorUTM"], y=values["latorUTM"],
+        depth=1000.0 * values["depth"], moment=None, line_number=start, force=(east, north, up), shape=shape,
+    )  # fmt: skip
 
 
 _QUAKEML = "QuakeML"
@@ -473,24 +420,18 @@ class _EventReader:
 
     def event(self) -> SeismicEvent:
         preferred = self._chosen("origin", "preferredOriginID")
-        mechanism = self._mechanism()
+        mechanism = self._chosen("focalMechanism", "preferredFocalMechanismID")
         centroid = self._referred(mechanism.first("momentTensor"), "derivedOriginID") or preferred
         origin = self._referred(mechanism, "triggeringOriginID") or preferred
         start = self._time(origin)
         return SeismicEvent(
-            event_name=self._name(),
-            origin_time=utc_text(start),
-            time_shift=(self._time(centroid) - start).total_seconds(),
-            half_duration=self._half_duration(mechanism),
-            geographic=True,
-            latitude=self._number(centroid, "latitude", "value", low=-90.0, high=90.0),
-            longitude=self._number(centroid, "longitude", "value", low=-360.0, high=360.0),
-            x=math.nan,
-            y=math.nan,
-            depth=self._number(centroid, "depth", "value", low=0.0, unit=" m"),
-            moment=self._moment(mechanism),
+            event_name=self._name(), origin_time=utc_text(start),
+            time_shift=(self._time(centroid) - start).total_seconds(), half_duration=self._half_duration(mechanism),
+            geographic=True, latitude=self._number(centroid, "latitude", "value", low=-90.0, high=90.0),
+            longitude=self._number(centroid, "longitude", "value", low=-360.0, high=360.0), x=math.nan, y=math.nan,
+            depth=self._number(centroid, "depth", "value", low=0.0, unit=" m"), moment=self._moment(mechanism),
             line_number=self.element.line,
-        )
+        )  # fmt: skip
 
     def _error(self, element: Element, key: str, got: str, allowed: str = "", hint: str = "") -> InputError:
         return InputError(f"{self.identifier}: {key}", got, allowed, hint, file=self.path, line=element.line)
@@ -517,9 +458,6 @@ class _EventReader:
         if chosen[0].content("evaluationStatus") == "rejected":
             raise self._error(chosen[0], name, "its evaluationStatus is 'rejected'", "", "choose another one")
         return chosen[0]
-
-    def _mechanism(self) -> Element:
-        return self._chosen("focalMechanism", "preferredFocalMechanismID")
 
     def _referred(self, element: Element | None, key: str) -> Element | None:
         """Return the origin of the document to which an element refers; None if there is none."""

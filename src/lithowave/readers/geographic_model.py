@@ -24,12 +24,12 @@ from lithowave.readers.array_files import ArrayEntry, ArrayFile, named_by_coordi
 from lithowave.readers.gridded_model import (
     GEOGRAPHIC,
     GriddedModel,
-    first_not_monotonic,
     quality_names,
     read_property,
+    require_monotonic,
     require_shear_quality,
     stated_units,
-    stored_values,
+    stored_axis,
 )
 from lithowave.readers.text import LENGTH, si_factor
 
@@ -61,7 +61,7 @@ _REMEDIES = {
 }
 
 
-def axis_roles(entries: Mapping[str, ArrayEntry], path: Path) -> dict[str, str]:
+def axis_roles(entries: Mapping[str, ArrayEntry]) -> dict[str, str]:
     """Return for each of ``longitude``, ``latitude`` and ``z`` the name of the dimension of the variables of the model.
 
     Raises
@@ -71,25 +71,25 @@ def axis_roles(entries: Mapping[str, ArrayEntry], path: Path) -> dict[str, str]:
     by_name = {name.lower(): entry for name, entry in entries.items()}
     found: dict[str, str] = {}
     for name in _candidates(entries):
-        role = axis_role(name, by_name.get(name), path)
+        role = axis_role(name, by_name.get(name))
         if role and role in found:
-            raise InputError(name, f"is a second axis of {role}, in addition to {found[role]}", file=path)
+            raise InputError(name, f"is a second axis of {role}, in addition to {found[role]}")
         if role:
             found[role] = name
     return found
 
 
-def is_geographic(entries: Mapping[str, ArrayEntry], path: Path) -> bool:
+def is_geographic(entries: Mapping[str, ArrayEntry]) -> bool:
     """True if the variables of a file are on longitude or latitude.
 
     Raises
     ------
     InputError : the variables are on the axes of a map projection, which lithowave does not place.
     """
-    roles = axis_roles(entries, path)
+    roles = axis_roles(entries)
     if "longitude" in roles or "latitude" in roles:
         return True
-    _refuse_map_axes(entries, path)
+    _refuse_map_axes(entries)
     return False
 
 
@@ -103,21 +103,21 @@ def read_geographic_model(entries: ArrayFile, path: Path) -> GriddedModel:
         units or directions, inconsistent shapes, axes that are not monotonic, a damaged file.
     """
     by_name = {name.lower(): entry for name, entry in entries.items()}
-    properties = _property_entries(by_name, path)
-    roles = axis_roles(entries, path)
+    properties = _property_entries(by_name)
+    roles = axis_roles(entries)
     if missing := [role for role in ("longitude", "latitude", "z") if role not in roles]:
         wanted = {"z": "a vertical axis such as depth"}.get(missing[0], f"an axis of {missing[0]}")
         has = ", ".join(_candidates(entries))
-        raise InputError("vp", f"has no {missing[0]}", f"expected {wanted}; it has {has}", file=path)
+        raise InputError("vp", f"has no {missing[0]}", f"expected {wanted}; it has {has}")
     notes: list[str] = []
     axes = {
-        roles[role]: read_geographic_axis(by_name, role, roles[role], entries.attributes, path, repeated=True)
+        roles[role]: read_geographic_axis(by_name, role, roles[role], entries.attributes, repeated=True)
         for role in AXIS_NAMES
     }
-    arrays = {name: read_property(entry, name, axes, path) for name, entry in properties.items()}
-    factors = quality_names(by_name, path)
-    quality = {name: read_property(by_name[name], name, axes, path) for name in factors}
-    require_shear_quality(quality, arrays["vs"], path)
+    arrays = {name: read_property(entry, name, axes) for name, entry in properties.items()}
+    factors = quality_names(by_name)
+    quality = {name: read_property(by_name[name], name, axes) for name in factors}
+    require_shear_quality(quality, arrays["vs"])
     notes += stated_extent(entries.attributes, roles, axes)
     flips = tuple(slice(None, None, -1 if axis[0] > axis[-1] else 1) for axis in axes.values())
     longitude, latitude, z = (axis[flip] for axis, flip in zip(axes.values(), flips, strict=True))
@@ -141,7 +141,7 @@ def _candidates(entries: Mapping[str, ArrayEntry]) -> list[str]:
     return [name for name, entry in by_name.items() if len(entry.shape) == 1]
 
 
-def axis_role(name: str, entry: ArrayEntry | None, path: Path) -> str:
+def axis_role(name: str, entry: ArrayEntry | None) -> str:
     """Return the role of an axis; empty if it is not known."""
     by_name = next((role for role, names in AXIS_NAMES.items() if name in names), "")
     if entry is None:
@@ -154,11 +154,11 @@ def axis_role(name: str, entry: ArrayEntry | None, path: Path) -> str:
     stated = {role for role in (by_name, standard, by_units) if role}
     if len(stated) > 1:
         details = f"standard_name = {entry.attributes.get('standard_name', '')!r}, units = {stated_units(entry)!r}"
-        raise InputError(name, f"name and attributes contradict each other ({details})", file=path)
+        raise InputError(name, f"name and attributes contradict each other ({details})")
     return stated.pop() if stated else ""
 
 
-def _refuse_map_axes(entries: Mapping[str, ArrayEntry], path: Path) -> None:
+def _refuse_map_axes(entries: Mapping[str, ArrayEntry]) -> None:
     """Refuse axes x and y on a map that is not that of the domain, such as UTM."""
     attributes = getattr(entries, "attributes", {})
     zone = next((name for name in attributes if name.lower() in ("utm_zone", "grid_mapping_name")), None)
@@ -173,7 +173,6 @@ def _refuse_map_axes(entries: Mapping[str, ArrayEntry], path: Path) -> None:
             f"the axes x and y are those of a map, not of the domain: {reason}",
             "expected the axes longitude, latitude and depth, or x and y in the local coordinates of the domain",
             "use the version of the model on longitude and latitude, or resample it",
-            file=path,
         )
     if zone is not None:
         raise InputError(
@@ -181,29 +180,28 @@ def _refuse_map_axes(entries: Mapping[str, ArrayEntry], path: Path) -> None:
             f"the axes are those of a map, {attributes[zone]!r}, not of the domain",
             "expected the axes longitude, latitude and depth, or x and y in the local coordinates of the domain",
             "use the version of the model on longitude and latitude, or resample it",
-            file=path,
         )
 
 
-def _property_entries(by_name: Mapping[str, ArrayEntry], path: Path) -> dict[str, ArrayEntry]:
+def _property_entries(by_name: Mapping[str, ArrayEntry]) -> dict[str, ArrayEntry]:
     """Return the variables of vp, vs and rho, absolute values all three."""
     found: dict[str, ArrayEntry] = {}
     for name in _PROPERTIES:
         there = [label for label in (name, *_ALIASES.get(name, ())) if label in by_name]
         if len(there) > 1:
-            raise InputError(name, f"has two variables, {' and '.join(there)}", "expected one of them", file=path)
+            raise InputError(name, f"has two variables, {' and '.join(there)}", "expected one of them")
         if there:
             found[name] = by_name[there[0]]
     for name in _PROPERTIES:
         if name in found:
             units = stated_units(found[name]).lower()
             if units in ("%", "percent", "per cent"):
-                raise _perturbation(name, f"the units {stated_units(found[name])!r}", path)
+                raise _perturbation(name, f"the units {stated_units(found[name])!r}")
             continue
         related = [label for label in by_name if name in label or label == f"d{name[-1]}"]
         perturbed = [label for label in related if _is_perturbation(label, name)]
         if perturbed:
-            raise _perturbation(perturbed[0], f"{name} is missing, and {perturbed[0]} is a perturbation", path)
+            raise _perturbation(perturbed[0], f"{name} is missing, and {perturbed[0]} is a perturbation")
         horizontal = [label for label in (f"{name}v", f"{name}h") if label in by_name]
         if horizontal:
             raise InputError(
@@ -211,16 +209,12 @@ def _property_entries(by_name: Mapping[str, ArrayEntry], path: Path) -> dict[str
                 f"the variable is missing; {' and '.join(horizontal)} are those of a radially anisotropic model",
                 "expected isotropic vp, vs and rho",
                 f"add an isotropic {name}, for example the Voigt average, to the file",
-                file=path,
             )
         there_are = ", ".join(label for label, entry in by_name.items() if len(entry.shape) == 3) or "none"
         raise InputError(
-            name,
-            "the variable is missing",
-            f"expected vp, vs and rho; three-dimensional variables in the file: {there_are}",
-            _REMEDIES[name],
-            file=path,
-        )
+            name, "the variable is missing",
+            f"expected vp, vs and rho; three-dimensional variables in the file: {there_are}", _REMEDIES[name],
+        )  # fmt: skip
     return found
 
 
@@ -228,42 +222,31 @@ def _is_perturbation(label: str, name: str) -> bool:
     return "pert" in label or "anom" in label or label in (f"d{name}", f"dln{name}", f"dlog{name}", f"{name}_ptb")
 
 
-def _perturbation(name: str, got: str, path: Path) -> InputError:
+def _perturbation(name: str, got: str) -> InputError:
     return InputError(
-        name,
-        f"contains relative values, not absolute ones: {got}",
-        "expected absolute values",
+        name, f"contains relative values, not absolute ones: {got}", "expected absolute values",
         "add the reference model to the perturbation, and store the result",
-        file=path,
-    )
+    )  # fmt: skip
 
 
 def read_geographic_axis(
-    by_name: Mapping[str, ArrayEntry], role: str, name: str, attributes: ReadEntries, path: Path,
+    by_name: Mapping[str, ArrayEntry], role: str, name: str, attributes: ReadEntries,
     repeated: bool = False,
 ) -> np.ndarray:  # fmt: skip
     """Return coordinates in the order of the file: degrees, or z in m, which may appear twice if ``repeated``."""
-    if name not in by_name:
-        raise InputError(name, "the axis has no coordinates", f"expected a variable {name}({name})", file=path)
-    entry = by_name[name]
-    if len(entry.shape) != 1 or entry.shape[0] < 2:
-        raise InputError(name, f"has the shape {entry.shape}", "expected one axis of two points or more", file=path)
-    values = stored_values(entry, name, path).astype(np.float64)
-    if not np.isfinite(values).all():
-        raise InputError(name, "has a coordinate without a value", "all must be finite", file=path)
+    values, entry = stored_axis(by_name, name), by_name[name]
     if role == "longitude":
         values = _unwrapped(values)
-    if (at := first_not_monotonic(values, repeated and role == "z")) is not None:
-        raise InputError(name, f"the coordinates are not monotonic: {values[at]:.12g} at index {at}", file=path)
+    require_monotonic(values, name, repeated and role == "z")
     if role == "z":
-        return _heights(entry, name, values, attributes, path)
+        return _heights(entry, name, values, attributes)
     units = stated_units(entry).lower().replace(" ", "_")
     if units and units not in _DEGREES[role] | _PLAIN_DEGREES:
-        raise InputError(name, f"has the units {stated_units(entry)!r}", "expected degrees", file=path)
+        raise InputError(name, f"has the units {stated_units(entry)!r}", "expected degrees")
     low, high = (-90.0, 90.0) if role == "latitude" else (-360.0, 540.0)
     if values.min() < low or values.max() > high or values.max() - values.min() > 360.0 + 1e-6:
         got = f"runs from {values.min():.12g} to {values.max():.12g} degrees"
-        raise InputError(name, got, f"a {role} is within {low:g} to {high:g}, over at most 360 degrees", file=path)
+        raise InputError(name, got, f"a {role} is within {low:g} to {high:g}, over at most 360 degrees")
     return values
 
 
@@ -278,49 +261,43 @@ def _unwrapped(longitude: np.ndarray) -> np.ndarray:
     return unwrapped
 
 
-def _heights(entry: ArrayEntry, name: str, values: np.ndarray, attributes: ReadEntries, path: Path) -> np.ndarray:
+def _heights(entry: ArrayEntry, name: str, values: np.ndarray, attributes: ReadEntries) -> np.ndarray:
     """Return z in m from a vertical axis."""
     units = stated_units(entry) or str(attributes.get("geospatial_vertical_units", "")).strip()
     if not units:
         hint = f'give {name} the attribute units = "km" or "m"'
-        raise InputError(
-            name, "has no units", "the unit of depth in models of the Earth may be m or km", hint, file=path
-        )
+        raise InputError(name, "has no units", "the unit of depth in models of the Earth may be m or km", hint)
     factor = si_factor(units, LENGTH)
     if factor is None:
-        raise InputError(name, f"has the units {units!r}", "expected a length such as m or km", file=path)
+        raise InputError(name, f"has the units {units!r}", "expected a length such as m or km")
     z = values * factor
-    z = -z + 0.0 if _points_down(entry, name, z, attributes, path) else z
+    z = -z + 0.0 if _points_down(entry, name, z, attributes) else z
     if np.abs(z).max() > _DEEPEST:
         got = f"reaches {values[np.abs(values).argmax()]:.12g} {units}, more than the radius of the Earth"
         hint = "Is the axis in m?" if factor > 1.0 and np.abs(values).max() <= _DEEPEST else ""
-        raise InputError(name, got, "", hint, file=path)
+        raise InputError(name, got, "", hint)
     return z
 
 
-def _points_down(entry: ArrayEntry, name: str, z: np.ndarray, attributes: ReadEntries, path: Path) -> bool:
+def _points_down(entry: ArrayEntry, name: str, z: np.ndarray, attributes: ReadEntries) -> bool:
     stated = entry.attributes.get("positive") or attributes.get("geospatial_vertical_positive") or ""
     positive = str(stated).strip().lower()
     if positive not in ("", "up", "down"):
-        raise InputError(name, f"has the attribute positive = {stated!r}", "expected up or down", file=path)
+        raise InputError(name, f"has the attribute positive = {stated!r}", "expected up or down")
     if positive:
         return positive == "down"
     standard = str(entry.attributes.get("standard_name", "")).lower()
     if name == "depth" or standard.startswith("depth"):
         if (z < 0).any() and not (z > 0).any():
             got = "has negative depths only, and does not state the positive direction"
-            raise InputError(name, got, "expected the attribute positive = down (or up, for heights)", file=path)
+            raise InputError(name, got, "expected the attribute positive = down (or up, for heights)")
         return True
     if name in ("elevation", "altitude", "height") or standard.startswith(("altitude", "height")):
         return False
-    raise InputError(
-        name, "does not state its positive direction", "expected the attribute positive = down or up", file=path
-    )
+    raise InputError(name, "does not state its positive direction", "expected the attribute positive = down or up")
 
 
-def stated_extent(
-    attributes: ReadEntries, roles: Mapping[str, str], axes: Mapping[str, np.ndarray]
-) -> list[str]:
+def stated_extent(attributes: ReadEntries, roles: Mapping[str, str], axes: Mapping[str, np.ndarray]) -> list[str]:
     """Return notes on file attributes that state another extent than the axes."""
     notes = []
     for role, short in (("longitude", "lon"), ("latitude", "lat")):
@@ -399,23 +376,21 @@ def read_perturbation_model(path: str | Path) -> PerturbationModel:
 
 def _model(entries: ArrayFile, path: Path) -> PerturbationModel:
     by_name = {name.lower(): entry for name, entry in entries.items()}
-    chosen = _variables(by_name, path)
-    roles = axis_roles(entries, path)
+    chosen = _variables(by_name)
+    roles = axis_roles(entries)
     if missing := [role for role in AXIS_NAMES if role not in roles]:
         wanted = {"z": "a vertical axis such as depth"}.get(missing[0], f"an axis of {missing[0]}")
-        raise InputError(next(iter(chosen.values())), f"has no {missing[0]}", f"expected {wanted}", file=path)
-    axes = {
-        roles[role]: read_geographic_axis(by_name, role, roles[role], entries.attributes, path) for role in AXIS_NAMES
-    }
+        raise InputError(next(iter(chosen.values())), f"has no {missing[0]}", f"expected {wanted}")
+    axes = {roles[role]: read_geographic_axis(by_name, role, roles[role], entries.attributes) for role in AXIS_NAMES}
     flips = tuple(slice(None, None, -1 if axis[0] > axis[-1] else 1) for axis in axes.values())
     relative, absolute = {}, {}
     for name, label in chosen.items():
-        scale = _relative_scale(label, name, by_name[label], path)
-        values = read_property(by_name[label], name if scale is None else f"relative {name}", axes, path)[flips]
+        scale = _relative_scale(label, name, by_name[label])
+        values = read_property(by_name[label], name if scale is None else f"relative {name}", axes)[flips]
         if scale is None:
-            absolute[name] = _checked(values, label, *_PLAUSIBLE[name], path)
+            absolute[name] = _checked(values, label, *_PLAUSIBLE[name])
         else:
-            relative[name] = _checked(scale * values, label, -_LARGEST, _LARGEST, path)
+            relative[name] = _checked(scale * values, label, -_LARGEST, _LARGEST)
     longitude, latitude, z = (axis[flip] for axis, flip in zip(axes.values(), flips, strict=True))
     longitude, relative, absolute = _closed(longitude, relative, absolute)
     used = [by_name[label] for label in (*chosen.values(), *roles.values())]
@@ -423,21 +398,21 @@ def _model(entries: ArrayFile, path: Path) -> PerturbationModel:
     return PerturbationModel(path, longitude, latitude, z, relative, absolute, unused_names(entries, used), notes)
 
 
-def _variables(by_name: Mapping[str, ArrayEntry], path: Path) -> dict[str, str]:
+def _variables(by_name: Mapping[str, ArrayEntry]) -> dict[str, str]:
     """Return the name of the variable of each property in a file."""
     found: dict[str, str] = {}
     for label in by_name:
         name = _property(label)
         if name in found:
             got = f"{name} has two variables, {found[name]} and {label}"
-            raise InputError(label, got, "expected one of them", "remove one from the file", file=path)
+            raise InputError(label, got, "expected one of them", "remove one from the file")
         if name:
             found[name] = label
     if not found:
         there = ", ".join(label for label, entry in by_name.items() if len(entry.shape) == 3) or "none"
         raise InputError(
             "variables", "the file has neither absolute nor relative values of vp, vs or rho",
-            f"expected names such as dvs or vs; three-dimensional variables in the file: {there}", file=path,
+            f"expected names such as dvs or vs; three-dimensional variables in the file: {there}",
         )  # fmt: skip
     return found
 
@@ -459,7 +434,7 @@ def _base(label: str) -> str:
     return name if name in PROPERTIES else ""
 
 
-def _relative_scale(label: str, name: str, entry: ArrayEntry, path: Path) -> float | None:
+def _relative_scale(label: str, name: str, entry: ArrayEntry) -> float | None:
     """Return the factor from the values of a variable to fractions; None for absolute values."""
     units = stated_units(entry).lower()
     if units in _PERCENT:
@@ -470,18 +445,18 @@ def _relative_scale(label: str, name: str, entry: ArrayEntry, path: Path) -> flo
         return 1.0
     got = f"has the units {stated_units(entry)!r}" if units else "has no units"
     hint = f'give {label} the attribute units = "%" or "1"'
-    raise InputError(label, got, "expected % or 1 for relative values", hint, file=path)
+    raise InputError(label, got, "expected % or 1 for relative values", hint)
 
 
-def _checked(values: np.ndarray, label: str, low: float, high: float, path: Path) -> np.ndarray:
+def _checked(values: np.ndarray, label: str, low: float, high: float) -> np.ndarray:
     """Return values that are NaN or between two ends, as float64."""
     known = values[np.isfinite(values)].astype(float)
     if not known.size:
-        raise InputError(label, "has no values", "expected values in a part of the grid", file=path)
+        raise InputError(label, "has no values", "expected values in a part of the grid")
     if known.min() < low or known.max() > high:
         got = f"runs from {known.min():.6g} to {known.max():.6g}"
         hint = "check the attribute units; points without a value need the attribute _FillValue"
-        raise InputError(label, got, f"allowed: {low:g} to {high:g} (SI, or fractions)", hint, file=path)
+        raise InputError(label, got, f"allowed: {low:g} to {high:g} (SI, or fractions)", hint)
     return values.astype(np.float64)
 
 

@@ -136,7 +136,9 @@ def gmsh_header(section: Section) -> tuple[str, bool, int]:
 def physical_names(section: Section | None) -> dict[int, dict[int, str]]:
     """Return the names of the physical groups by dimension and number."""
     names: dict[int, dict[int, str]] = {dimension: {} for dimension in range(4)}
-    rows = section.body.decode("utf-8", "replace").strip().splitlines() if section else ["0"]
+    if section is None:
+        return names
+    rows = section.body.decode("utf-8", "replace").strip().splitlines()
     if not rows or not rows[0].strip().isdigit() or int(rows[0]) != len(rows) - 1:
         raise ValueError("the section $PhysicalNames does not contain the number of names in its first line")
     for number, row in enumerate(rows[1:], 1):
@@ -316,12 +318,11 @@ def _one_group(
 class CellBlock:
     """Cells of one kind: VTK name, IDs in the file (k,), nodes (k, n), and index (k,) of the group.
 
-    IDs are None if the file has none. Nodes are numbered from 0; -1 is a node that the file does not contain. Group 0
-    means no group.
+    Nodes are numbered from 0; -1 is a node that the file does not contain. Group 0 means no group.
     """
 
     kind: str
-    ids: np.ndarray | None
+    ids: np.ndarray
     nodes: np.ndarray
     tags: np.ndarray
 

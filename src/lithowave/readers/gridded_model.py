@@ -199,89 +199,80 @@ def local_model(entries: Mapping[str, ArrayEntry], path: Path) -> GriddedModel:
         axes that are not monotonic, points without a value, a damaged file.
     """
     by_name = {name.lower(): entry for name, entry in entries.items()}
-    _refuse_geographic(by_name, path)
+    _refuse_geographic(by_name)
     missing = [name for name in _PROPERTIES if name not in by_name]
     if missing:
         there = f"it has: {', '.join(entries) or 'nothing'}"
-        raise InputError(
-            missing[0], "the variable is missing", f"expected vp, vs and rho; {there}", file=path
-        )
+        raise InputError(missing[0], "the variable is missing", f"expected vp, vs and rho; {there}")
     for name in _PROPERTIES:
-        _require_dimensions(by_name[name], name, path)
-    vertical = _vertical_axis(by_name, path)
-    axes = {name: _read_axis(by_name, name, path) for name in ("x", "y", vertical)}
-    arrays = {name: read_property(by_name[name], name, axes, path) for name in _PROPERTIES}
-    quality = {name: read_property(by_name[name], name, axes, path) for name in quality_names(by_name, path)}
-    require_shear_quality(quality, arrays["vs"], path)
+        _require_dimensions(by_name[name], name)
+    vertical = _vertical_axis(by_name)
+    axes = {name: _read_axis(by_name, name) for name in ("x", "y", vertical)}
+    arrays = {name: read_property(by_name[name], name, axes) for name in _PROPERTIES}
+    quality = {name: read_property(by_name[name], name, axes) for name in quality_names(by_name)}
+    require_shear_quality(quality, arrays["vs"])
     units = {name: text for name in _PROPERTIES if (text := stated_units(by_name[name]))}
     unused = unused_names(entries, [by_name[name] for name in (*axes, *_PROPERTIES, *quality)])
     unstated = not any(stated_units(by_name[name]) for name in ("x", "y"))
     return replace(_ascending(path, axes, arrays, quality), units=units, unused=unused, unstated=unstated)
 
 
-def quality_names(entries: Mapping[str, ArrayEntry], path: Path) -> tuple[str, ...]:
+def quality_names(entries: Mapping[str, ArrayEntry]) -> tuple[str, ...]:
     """Return the names of the quality factors in a file, of waves or of moduli."""
     given = [tuple(name for name in pair if name in entries) for pair in _QUALITY]
     if all(given):
         got = f"the file has {', '.join((*given[0], *given[1]))}"
-        raise InputError(given[1][0], got, "give either qp and qs, or qkappa and qmu", file=path)
+        raise InputError(given[1][0], got, "give either qp and qs, or qkappa and qmu")
     names = given[0] or given[1]
     for name in names:
         if (units := stated_units(entries[name])).lower() not in _PLAIN_UNITS:
-            raise InputError(name, f"has the units {units!r}", "a quality factor has no unit", file=path)
+            raise InputError(name, f"has the units {units!r}", "a quality factor has no unit")
     for bulk, shear in _QUALITY:
         if names == (shear,):
-            raise InputError(bulk, f"the variable is missing, while {shear} is given", "give both or none", file=path)
+            raise InputError(bulk, f"the variable is missing, while {shear} is given", "give both or none")
     return names
 
 
-def require_shear_quality(quality: Mapping[str, np.ndarray], vs: np.ndarray, path: Path) -> None:
+def require_shear_quality(quality: Mapping[str, np.ndarray], vs: np.ndarray) -> None:
     for bulk, shear in _QUALITY:
         if bulk in quality and shear not in quality and (vs > 0.0).any():
             allowed = "solids have both; fluids (vs = 0) have the first one only"
-            raise InputError(shear, f"the variable is missing, while {bulk} is given", allowed, file=path)
+            raise InputError(shear, f"the variable is missing, while {bulk} is given", allowed)
 
 
-def _refuse_geographic(entries: Mapping[str, ArrayEntry], path: Path) -> None:
-    used = {
-        name.lower() for prop in _PROPERTIES if prop in entries for name in entries[prop].dimensions or ()
-    }
+def _refuse_geographic(entries: Mapping[str, ArrayEntry]) -> None:
+    used = {name.lower() for prop in _PROPERTIES if prop in entries for name in entries[prop].dimensions or ()}
     degrees = {name for name in ("x", "y") if name in entries and "degree" in stated_units(entries[name]).lower()}
     named = _GEOGRAPHIC & (used or set(entries))
     for name in sorted(named | degrees):
         raise InputError(
-            name,
-            "the model is on longitudes and latitudes",
-            "axes must be x (East) and y (North) in meters",
+            name, "the model is on longitudes and latitudes", "axes must be x (East) and y (North) in meters",
             "resample it on the local coordinates of the domain (domain.to_geographic converts them)",
-            file=path,
-        )
+        )  # fmt: skip
 
 
-def _require_dimensions(entry: ArrayEntry, name: str, path: Path) -> None:
+def _require_dimensions(entry: ArrayEntry, name: str) -> None:
     """Raise an error for a variable without x or y, such as that of a two-dimensional model."""
     expected = "expected the dimensions x, y and one of z and depth"
     if not entry.dimensions:
         if len(entry.shape) != 3:
-            raise InputError(name, f"has the shape {entry.shape}, not three dimensions", expected, file=path)
+            raise InputError(name, f"has the shape {entry.shape}, not three dimensions", expected)
         return
     dimensions = [axis.lower() for axis in entry.dimensions]
     missing = [axis for axis in ("x", "y") if axis not in dimensions]
     if missing:
         got = f"has the dimensions {', '.join(dimensions)}, without {' and '.join(missing)}"
         hint = f"repeat the values at two coordinates {missing[0]} that enclose the domain" if len(missing) == 1 else ""
-        raise InputError(name, got, expected, hint, file=path)
+        raise InputError(name, got, expected, hint)
 
 
-def _vertical_axis(entries: Mapping[str, ArrayEntry], path: Path) -> str:
+def _vertical_axis(entries: Mapping[str, ArrayEntry]) -> str:
     dimensions = entries["vp"].dimensions
     names = [name.lower() for name in dimensions] if dimensions else list(entries)
     found = [name for name in ("z", "depth") if name in names]
     if len(found) != 1:
         got = "has both z and depth" if found else "has no vertical axis"
-        raise InputError(
-            "vp", got, f"expected the axes x, y and one of z and depth; it has {', '.join(names)}", file=path
-        )
+        raise InputError("vp", got, f"expected the axes x, y and one of z and depth; it has {', '.join(names)}")
     return found[0]
 
 
@@ -289,40 +280,46 @@ def stated_units(entry: ArrayEntry) -> str:
     return str(entry.attributes.get("units", "")).strip()
 
 
-def unit_factor(entry: ArrayEntry, name: str, exponents: Exponents, path: Path) -> float:
+def unit_factor(entry: ArrayEntry, name: str, exponents: Exponents) -> float:
     text = stated_units(entry)
     factor = si_factor(text, exponents) if text else 1.0
     if factor is None:
-        raise InputError(name, f"has the units {text!r}", f"expected {_EXAMPLES[exponents]}", file=path)
+        hint = "domain.to_geographic converts degrees" if "degree" in text.lower() else ""
+        raise InputError(name, f"has the units {text!r}", f"expected {_EXAMPLES[exponents]}", hint)
     return factor
 
 
-def stored_values(entry: ArrayEntry, name: str, path: Path) -> np.ndarray:
+def stored_values(entry: ArrayEntry, name: str) -> np.ndarray:
     try:
         return entry.values()
     except DAMAGE as error:
-        raise InputError(name, f"cannot be read: {error}", hint="check that the file is complete", file=path) from None
+        raise InputError(name, f"cannot be read: {error}", hint="check that the file is complete") from None
 
 
-def _read_axis(entries: Mapping[str, ArrayEntry], name: str, path: Path) -> np.ndarray:
-    """Return coordinates in meters in the order of the file; of a vertical axis, positive upwards."""
+def stored_axis(entries: Mapping[str, ArrayEntry], name: str) -> np.ndarray:
+    """Return the coordinates of an axis as stored, two finite ones or more."""
     if name not in entries:
-        raise InputError(
-            name, "the axis has no coordinates", f"expected a variable {name}({name})", file=path
-        )
+        raise InputError(name, "the axis has no coordinates", f"expected a variable {name}({name})")
     entry = entries[name]
     if len(entry.shape) != 1 or entry.shape[0] < 2:
-        raise InputError(
-            name, f"has the shape {entry.shape}", "expected one axis of two points or more", file=path
-        )
-    values = stored_values(entry, name, path).astype(np.float64) * unit_factor(entry, name, LENGTH, path)
+        raise InputError(name, f"has the shape {entry.shape}", "expected one axis of two points or more")
+    values = stored_values(entry, name).astype(np.float64)
     if not np.isfinite(values).all():
-        raise InputError(name, "has a coordinate without a value", "all must be finite", file=path)
-    if (at := first_not_monotonic(values, name in ("z", "depth"))) is not None:
-        raise InputError(
-            name, f"the coordinates are not monotonic: {values[at]:z.12g} m at index {at}", file=path
-        )
-    return 0.0 - values if name in ("z", "depth") and _points_down(entry, name, values, path) else values
+        raise InputError(name, "has a coordinate without a value", "all must be finite")
+    return values
+
+
+def _read_axis(entries: Mapping[str, ArrayEntry], name: str) -> np.ndarray:
+    """Return coordinates in meters in the order of the file; of a vertical axis, positive upwards."""
+    values = stored_axis(entries, name) * unit_factor(entries[name], name, LENGTH)
+    require_monotonic(values, name, name in ("z", "depth"), " m")
+    return 0.0 - values if name in ("z", "depth") and _points_down(entries[name], name, values) else values
+
+
+def require_monotonic(values: np.ndarray, name: str, repeated: bool = False, unit: str = "") -> None:
+    """InputError: the coordinates of an axis are not monotonic; see `first_not_monotonic`."""
+    if (at := first_not_monotonic(values, repeated)) is not None:
+        raise InputError(name, f"the coordinates are not monotonic: {values[at]:z.12g}{unit} at index {at}")
 
 
 def first_not_monotonic(values: np.ndarray, repeated: bool) -> int | None:
@@ -350,25 +347,24 @@ def blocks_of(model: GriddedModel) -> tuple[GriddedModel, ...]:
     )
 
 
-def _points_down(entry: ArrayEntry, name: str, values: np.ndarray, path: Path) -> bool:
+def _points_down(entry: ArrayEntry, name: str, values: np.ndarray) -> bool:
     positive = str(entry.attributes.get("positive", "")).strip().lower()
     if positive not in ("", "up", "down"):
-        raise InputError(name, f"has the attribute positive = {positive!r}", "expected up or down", file=path)
+        raise InputError(name, f"has the attribute positive = {positive!r}", "expected up or down")
     if name == "depth" and not positive and (values < 0).any():
         raise InputError(
             name,
             f"has the negative depth {values.min():.12g} m, and does not state the positive direction",
             "expected the attribute positive = down (or up, for heights)",
-            file=path,
         )
     return positive == "down" or (name == "depth" and not positive)
 
 
-def read_property(entry: ArrayEntry, name: str, axes: Mapping[str, np.ndarray], path: Path) -> np.ndarray:
+def read_property(entry: ArrayEntry, name: str, axes: Mapping[str, np.ndarray]) -> np.ndarray:
     """Return the values in SI with axes in the order of ``axes``."""
-    dimensions = dimension_names(entry, name, {axis: values.size for axis, values in axes.items()}, path)
-    values = stored_values(entry, name, path)
-    factor = unit_factor(entry, name, _PROPERTIES[name], path) if name in _PROPERTIES else 1.0
+    dimensions = dimension_names(entry, name, {axis: values.size for axis, values in axes.items()})
+    values = stored_values(entry, name)
+    factor = unit_factor(entry, name, _PROPERTIES[name]) if name in _PROPERTIES else 1.0
     if factor != 1.0:
         values *= values.dtype.type(factor)
     return values.transpose([dimensions.index(axis) for axis in axes])
@@ -386,7 +382,7 @@ def _ascending(
         if lacking.any():
             place = model.place(np.unravel_index(int(lacking.argmax()), lacking.shape))
             count = f"{int(lacking.sum())} of {lacking.size} points"
-            raise InputError(name, f"has no value at {place} ({count})", "every point needs one", file=path)
+            raise InputError(name, f"has no value at {place} ({count})", "every point needs one")
     return model
 
 
@@ -412,18 +408,18 @@ def read_text_model(path: Path) -> ArrayFile:
         twice, or points that are missing in the lattice.
     """
     if path.stat().st_size > _LARGEST:
-        raise InputError("file", f"has {path.stat().st_size} bytes", "expected a NetCDF or HDF5 file", file=path)
+        raise InputError("file", f"has {path.stat().st_size} bytes", "expected a NetCDF or HDF5 file")
     lines = read_lines(path, "file")
-    names, units, start = _tomography_columns(lines, path) or _columns(lines, path)
-    table = _table(lines, start, names, path)
+    names, units, start = _tomography_columns(lines) or _columns(lines)
+    table = _table(lines, start, names)
     horizontal = next((pair for pair in _HORIZONTAL if all(name in names for name in pair)), None)
     vertical = [name for name in _VERTICAL if name in names]
     if horizontal is None or len(vertical) != 1:
         allowed = "expected longitude and latitude or x and y, and one of depth, z and elevation"
-        raise InputError("columns", f"the columns are {', '.join(names)}", allowed, file=path, line=start)
+        raise InputError("columns", f"the columns are {', '.join(names)}", allowed, line=start)
     axes = (*horizontal, vertical[0])
     entries: dict[str, ArrayEntry] = {}
-    order, shape = _lattice(table, names, axes, entries, path)
+    order, shape = _lattice(table, names, axes, entries)
     for name in names:
         if name not in axes:
             values = table[order, names.index(name)].reshape(shape)
@@ -437,7 +433,7 @@ def _entry(values: np.ndarray, dimensions: tuple[str, ...]) -> ArrayEntry:
     return ArrayEntry(values.shape, dimensions, lambda: values)
 
 
-def _columns(lines: list[str], path: Path) -> tuple[list[str], Mapping[str, str], int]:
+def _columns(lines: list[str]) -> tuple[list[str], Mapping[str, str], int]:
     """Return the names of the columns, their units, and the number of the line with the names."""
     found: tuple[list[str], dict[str, str], int] | None = None
     for number, line in enumerate(lines, start=1):
@@ -455,15 +451,15 @@ def _columns(lines: list[str], path: Path) -> tuple[list[str], Mapping[str, str]
     if found is None:
         raise InputError(
             "columns", "the columns have no names", "expected a first line such as `# lon lat depth vp vs rho`",
-            "the order of columns differs between programs, so it cannot be assumed", file=path, line=1,
+            "the order of columns differs between programs, so it cannot be assumed", line=1,
         )  # fmt: skip
     names = found[0]
     if twice := sorted({name for name in names if names.count(name) > 1}):
-        raise InputError("columns", f"the column {twice[0]} is there twice", "", file=path, line=found[2])
+        raise InputError("columns", f"the column {twice[0]} is there twice", "", line=found[2])
     return found
 
 
-def _tomography_columns(lines: list[str], path: Path) -> tuple[list[str], Mapping[str, str], int] | None:
+def _tomography_columns(lines: list[str]) -> tuple[list[str], Mapping[str, str], int] | None:
     """Return names, units and the last line of the header of a SPECFEM tomography file; None for other files.
 
     The header has four lines: the ends of the axes (6 numbers), the spacings (3), the numbers of points (3) and the
@@ -482,7 +478,7 @@ def _tomography_columns(lines: list[str], path: Path) -> tuple[list[str], Mappin
     if counts[4:] not in ([6], [8]):
         got = "the points after the header of a SPECFEM tomography file have another number of columns"
         allowed = "expected x y z vp vs rho, or x y z vp vs rho qp qs"
-        raise InputError("columns", got, allowed, file=path, line=header[-1][0])
+        raise InputError("columns", got, allowed, line=header[-1][0])
     names = ["x", "y", "z", "vp", "vs", "rho", "qp", "qs"][: counts[4]]
     return names, {}, header[3][0]
 
@@ -498,7 +494,7 @@ def _unit(word: str) -> str:
     return match.group(1).strip() if match else ""
 
 
-def _table(lines: list[str], start: int, names: list[str], path: Path) -> np.ndarray:
+def _table(lines: list[str], start: int, names: list[str]) -> np.ndarray:
     """Return the numbers, (n_points, n_columns)."""
     rows = []
     for number, line in enumerate(lines[start:], start=start + 1):
@@ -508,30 +504,28 @@ def _table(lines: list[str], start: int, names: list[str], path: Path) -> np.nda
         words = [word for word in re.split(r"[\s,;]+", text) if word]
         if len(words) != len(names):
             allowed = f"expected {len(names)}: {', '.join(names)}"
-            raise InputError("columns", f"has {len(words)} columns", allowed, file=path, line=number)
+            raise InputError("columns", f"has {len(words)} columns", allowed, line=number)
         try:
             rows.append([float(word) for word in words])
         except ValueError:
-            raise InputError(
-                "columns", f"{text[:60]!r} contains text", "expected numbers", file=path, line=number
-            ) from None
+            raise InputError("columns", f"{text[:60]!r} contains text", "expected numbers", line=number) from None
     if len(rows) < 8:
-        raise InputError("points", f"the file has {len(rows)} points", "expected 8 or more", file=path)
+        raise InputError("points", f"the file has {len(rows)} points", "expected 8 or more")
     return np.array(rows)
 
 
 def _lattice(
-    table: np.ndarray, names: list[str], axes: tuple[str, ...], entries: dict[str, ArrayEntry], path: Path
+    table: np.ndarray, names: list[str], axes: tuple[str, ...], entries: dict[str, ArrayEntry]
 ) -> tuple[np.ndarray, tuple[int, ...]]:
     """Add the axes to the entries; return the rows in the order of the lattice, and its shape."""
     indices, coordinates = [], []
     for name in axes:
         column = table[:, names.index(name)]
         if not np.isfinite(column).all():
-            raise InputError(name, "has a coordinate without a value", "all must be finite", file=path)
+            raise InputError(name, "has a coordinate without a value", "all must be finite")
         values, index = np.unique(column, return_inverse=True)
         if values.size < 2:
-            raise InputError(name, f"is {values[0]:g} at all points", "expected two values or more", file=path)
+            raise InputError(name, f"is {values[0]:g} at all points", "expected two values or more")
         indices.append(index)
         coordinates.append(values)
         entries[name] = _entry(values, (name,))
@@ -539,7 +533,7 @@ def _lattice(
     size = int(np.prod([float(count) for count in shape]))
     if size > 100 * len(table):
         got = f"its {len(table)} points have {' x '.join(map(str, shape))} different coordinates"
-        raise InputError("points", got, "expected a complete lattice", file=path)
+        raise InputError("points", got, "expected a complete lattice")
     place = np.ravel_multi_index(tuple(indices), shape)
     order = np.argsort(place, kind="stable")
     counts = np.bincount(place, minlength=size)
@@ -551,5 +545,5 @@ def _lattice(
             )
             size_text = " x ".join(map(str, shape))
             got = f"the point {point} {what} ({int(wrong.sum())} such points; the lattice has {size_text})"
-            raise InputError("points", got, "expected each point of a lattice once", file=path)
+            raise InputError("points", got, "expected each point of a lattice once")
     return order, shape

@@ -19,7 +19,7 @@ from lithowave.readers.foreign_formats import naming_foreign
 from lithowave.readers.geographic_model import is_geographic, read_geographic_model
 from lithowave.readers.gridded_model import GriddedModel, blocks_of, local_model, read_text_model
 from lithowave.readers.sw4 import is_rfile, is_sfile, read_rfile, read_sfile
-from lithowave.readers.text import is_text
+from lithowave.readers.text import is_text, located
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -40,9 +40,10 @@ def read_model(path: str | Path) -> Models:
     with suppress(OSError), path.open("rb") as file:  # `open_arrays` reports the error
         head = file.read(512)
         if is_rfile(head[:12]):
-            return read_rfile(path)
+            with located(path):
+                return read_rfile(path)
         if is_text(head):
-            with naming_foreign(path, "gridded model"):
+            with naming_foreign(path, "gridded model"), located(path):
                 return models_of(read_text_model(path), path)
     with open_arrays(path) as entries:
         return models_of(entries, path)
@@ -53,7 +54,7 @@ def models_of(entries: ArrayFile, path: Path) -> Models:
     if is_sfile(entries):
         return read_sfile(entries, path)
     entries = named_by_coordinates(entries)
-    if is_geographic(entries, path):
+    if is_geographic(entries):
         return blocks_of(read_geographic_model(entries, path))
     return blocks_of(local_model(entries, path))
 
@@ -77,7 +78,8 @@ class ArrayModel:
         ------
         InputError : as `lithowave.readers.model_files.read_model`, with `LABEL` as file name.
         """
-        self.models: Models = models_of(_entries(value), LABEL)
+        with located(LABEL):
+            self.models: Models = models_of(_entries(value), LABEL)
 
 
 def is_dataset(value: object) -> TypeGuard[xarray.Dataset]:
@@ -106,4 +108,4 @@ def _entries(value: xarray.Dataset | Mapping[str, npt.ArrayLike]) -> ArrayFile:
         return ArrayFile(found, {str(key): entry for key, entry in value.attrs.items()})
     arrays = {str(name): np.asarray(array) for name, array in value.items()}
     entries = {name: ArrayEntry(array.shape, None, lambda array=array: array) for name, array in arrays.items()}
-    return ArrayFile(name_dimensions(entries, LABEL))
+    return ArrayFile(name_dimensions(entries))

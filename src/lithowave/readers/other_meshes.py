@@ -241,7 +241,8 @@ def _boundary_head(head: bytes, line: int) -> tuple[str, int, int, int]:
     for title, rest in (text.strip().partition(" ")[::2], (text[:32], text[32:])):
         words = rest.split()
         if title.strip() and len(words) >= 3 and all(word.isdigit() for word in words):
-            return title.strip(), *(int(word) for word in words[:3])
+            kind, entries, values = (int(word) for word in words[:3])
+            return title.strip(), kind, entries, values
     raise ValueError(f"line {line}: expected name, type, count of entries and of values of a boundary")
 
 
@@ -272,8 +273,7 @@ _SURFACES = {"quad", "quad8", "quad9", "triangle", "triangle6"}
 def read_exodus(path: Path) -> CellFile:
     """Return the contents of a file; nodes of hexahedra are in Gmsh's order.
 
-    InputError: the file is damaged or has entries of unexpected shapes. IndexError, TypeError, AttributeError: its
-    entries do not match.
+    InputError: the file is damaged or has entries of unexpected shapes. ValueError: its entries do not match.
     """
     try:
         with open_arrays(path) as entries:
@@ -282,6 +282,8 @@ def read_exodus(path: Path) -> CellFile:
         if error.where == _WHAT:
             raise
         raise InputError(_WHAT, error.got, error.allowed, error.hint, file=path) from None
+    except (IndexError, TypeError, AttributeError) as error:
+        raise ValueError(str(error)) from None
 
 
 def _contents(entries: Mapping[str, ArrayEntry]) -> CellFile:
@@ -291,7 +293,8 @@ def _contents(entries: Mapping[str, ArrayEntry]) -> CellFile:
     else:
         positions = np.stack([entries[name].values() for name in ("coordx", "coordy", "coordz")], axis=-1)
     cells: list[CellBlock] = []
-    volume_names, surface_names = {}, {}
+    volume_names: dict[int, str] = {}
+    surface_names: dict[int, str] = {}
     blocks = [name for name in entries if name.startswith("connect") and name[7:].isdigit()]
     labels = _labels(entries, "eb", len(blocks))
     ids = entries["elem_num_map"].load().astype(np.int64) if "elem_num_map" in entries else None
@@ -301,9 +304,10 @@ def _contents(entries: Mapping[str, ArrayEntry]) -> CellFile:
         tag, nodes = int(name[7:]), entries[name].load().astype(np.int64) - 1
         kind = _exodus_kind(str(entries[name].attributes.get("elem_type", "")), nodes.shape[1])
         nodes = nodes[:, FROM_EXODUS] if kind == "hexahedron27" else nodes
-        own_ids = None if ids is None else ids[count : count + len(nodes)]
-        cells.append(CellBlock(kind, own_ids, nodes, np.full(len(nodes), tag)))
-        count += len(nodes)
+        end = count + len(nodes)
+        block_ids = np.arange(count, end) + 1 if ids is None or len(ids) < end else ids[count:end]
+        cells.append(CellBlock(kind, block_ids, nodes, np.full(len(nodes), tag)))
+        count = end
         (surface_names if kind in _SURFACES else volume_names)[tag] = labels[tag - 1]
         corners.append(_with_corners(kind, nodes))
     sets = [name for name in entries if name.startswith("elem_ss") and name[7:].isdigit()]

@@ -26,7 +26,7 @@ import numpy as np
 from lithowave.earth.radial_model import COLUMNS, RADIUS, RadialModel
 from lithowave.earth.reference_models import table_model
 from lithowave.errors import InputError
-from lithowave.readers.text import DENSITY, LENGTH, SPEED, decoded, is_text, require_lines, si_factor
+from lithowave.readers.text import DENSITY, LENGTH, SPEED, decoded, is_text, located, require_lines, si_factor
 from lithowave.rheology import inverse_bulk_quality
 
 _SAME_RADIUS = 1e-3  # m, within which rows have the same radius
@@ -48,7 +48,6 @@ _LONGEST = 100_000  # rows
 class _Table:
     """Rows of a file: names of the columns, their factors to SI, and the numbers with their lines."""
 
-    path: Path
     names: list[str]
     factors: list[float]
     rows: list[list[float]] = field(default_factory=list)
@@ -60,14 +59,14 @@ class _Table:
         if len(words) != len(self.names):
             allowed = f"expected {len(self.names)}: {', '.join(self.names)}"
             self.refuse("columns", f"has {len(words)} columns", allowed, line=line)
-        self.rows.append([_number(word, self.path, line) for word in words])
+        self.rows.append([_number(word, line) for word in words])
         self.lines.append(line)
         if len(self.rows) > _LONGEST:
             self.refuse("rows", f"the file has more than {_LONGEST} rows", "expected a radial model", line=line)
 
     def refuse(self, where: str, got: str, allowed: str = "", hint: str = "", line: int | None = None) -> NoReturn:
         """Raise the error of this file."""
-        raise InputError(where, got, allowed, hint, file=self.path, line=line)
+        raise InputError(where, got, allowed, hint, line=line)
 
 
 def read_radial_model(path: str | Path) -> RadialModel:
@@ -88,7 +87,8 @@ def read_radial_model(path: str | Path) -> RadialModel:
     lines = list(_lines(text))
     if not lines:
         raise InputError("file", "is empty", f"expected {_FORMATS}", file=path)
-    return _model(_table(path, text, lines))
+    with located(path):
+        return _model(_table(path.suffix.lower(), text, lines), path)
 
 
 def _lines(text: str) -> Iterator[tuple[int, list[str]]]:
@@ -99,14 +99,14 @@ def _lines(text: str) -> Iterator[tuple[int, list[str]]]:
             yield number, words
 
 
-def _number(word: str, path: Path, line: int) -> float:
+def _number(word: str, line: int) -> float:
     """Return a number, also with the exponent d of Fortran."""
     try:
         value = float(re.sub(r"(?<=[\d.])[dD](?=[-+\d])", "e", word))
     except ValueError:
-        raise InputError("row", f"{word!r} is not a number", "expected numbers", file=path, line=line) from None
+        raise InputError("row", f"{word!r} is not a number", "expected numbers", line=line) from None
     if not np.isfinite(value):
-        raise InputError("row", f"{word!r} is not finite", "expected numbers", file=path, line=line)
+        raise InputError("row", f"{word!r} is not finite", "expected numbers", line=line)
     return value
 
 
@@ -114,34 +114,33 @@ def _is_number(word: str) -> bool:
     return re.fullmatch(r"[-+]?(\d+\.?\d*|\.\d+)([eEdD][-+]?\d+)?", word) is not None
 
 
-def _table(path: Path, text: str, lines: list[tuple[int, list[str]]]) -> _Table:
+def _table(suffix: str, text: str, lines: list[tuple[int, list[str]]]) -> _Table:
     """Return the rows of a file of any format."""
-    suffix = path.suffix.lower()
     if any(words[0].upper() == "COLUMNS" for _, words in lines):
-        return _axisem(path, lines)
+        return _axisem(lines)
     if suffix in (".nd", ".tvel"):
-        return _taup(path, lines if suffix == ".nd" else [entry for entry in lines if entry[0] > 2])
+        return _taup(lines if suffix == ".nd" else [entry for entry in lines if entry[0] > 2])
     cards = [(number, line.split()) for number, line in enumerate(text.splitlines(), start=1)]
     counts = [len(words) for _, words in cards[1:4] if all(map(_is_number, words))]
     if len(counts) == 3 and counts[0] == 3 and 3 <= counts[1] <= 5 and counts[2] == 9:
-        return _deck(path, [card for card in cards if card[1]])
-    names = _column_names(path, text)
+        return _deck([card for card in cards if card[1]])
+    names = _column_names(text)
     if names is not None:
         return names
-    raise InputError("file", "has no known format", f"expected {_FORMATS}", file=path, line=lines[0][0])
+    raise InputError("file", "has no known format", f"expected {_FORMATS}", line=lines[0][0])
 
 
-def _taup(path: Path, lines: list[tuple[int, list[str]]]) -> _Table:
+def _taup(lines: list[tuple[int, list[str]]]) -> _Table:
     """Return the rows of .nd and .tvel files: km, km/s and g/cm^3."""
     columns = ["depth", "vp", "vs", "rho", "qp", "qs"]
     rows = [entry for entry in lines if not (len(entry[1]) == 1 and re.fullmatch(r"[A-Za-z][\w-]*", entry[1][0]))]
     if not rows:
-        raise InputError("rows", "the file has no rows", "expected depth, vp, vs and density", file=path)
+        raise InputError("rows", "the file has no rows", "expected depth, vp, vs and density")
     count = len(rows[0][1])
     if count not in (4, 6):
         allowed = "expected depth, vp, vs and density, or these and Qp and Qs"
-        raise InputError("columns", f"has {count} columns", allowed, file=path, line=rows[0][0])
-    table = _Table(path, columns[:count], [1000.0] * 4 + [1.0] * (count - 4))
+        raise InputError("columns", f"has {count} columns", allowed, line=rows[0][0])
+    table = _Table(columns[:count], [1000.0] * 4 + [1.0] * (count - 4))
     for line, words in rows:
         table.add(words, line)
     return table
@@ -151,7 +150,7 @@ _Headers = dict[str, tuple[int, list[str]]]
 """Line and words of each header."""
 
 
-def _axisem(path: Path, lines: list[tuple[int, list[str]]]) -> _Table:
+def _axisem(lines: list[tuple[int, list[str]]]) -> _Table:
     """Return the rows of a file with the headers of AxiSEM."""
     table: _Table | None = None
     headers: _Headers = {}
@@ -159,79 +158,79 @@ def _axisem(path: Path, lines: list[tuple[int, list[str]]]) -> _Table:
         key = words[0].upper()
         if _is_number(words[0]):
             if table is None:
-                table = _axisem_table(path, headers, line)
+                table = _axisem_table(headers, line)
             table.add(words, line)
         elif table is not None:
             table.refuse("row", f"{words[0]!r} is not a number", "expected rows after the headers", line=line)
         elif key in headers:
-            raise InputError(key, "appears twice", "expected once", file=path, line=line)
+            raise InputError(key, "appears twice", "expected once", line=line)
         elif key not in _HEADERS:
-            raise InputError(key, "is not a header of AxiSEM", f"expected {', '.join(_HEADERS)}", file=path, line=line)
+            raise InputError(key, "is not a header of AxiSEM", f"expected {', '.join(_HEADERS)}", line=line)
         else:
             headers[key] = line, words[1:]
     if table is None:
-        raise InputError("rows", "the file has no rows", "expected rows after the line COLUMNS", file=path)
+        raise InputError("rows", "the file has no rows", "expected rows after the line COLUMNS")
     return table
 
 
-def _axisem_table(path: Path, headers: _Headers, line: int) -> _Table:
+def _axisem_table(headers: _Headers, line: int) -> _Table:
     """Return the empty table that the headers describe. line : of the first row."""
     for key in ("COLUMNS", "UNITS"):
         if key not in headers or not headers[key][1]:
-            raise InputError(key, "is missing before the first row", "expected this header", file=path, line=line)
+            raise InputError(key, "is missing before the first row", "expected this header", line=line)
     (unit_line, units), (name_line, words) = headers["UNITS"], headers["COLUMNS"]
     if units[0].lower() not in ("m", "km"):
         allowed = "expected m (with m/s and kg/m^3) or km"
-        raise InputError("UNITS", f"is {units[0]!r}", allowed, file=path, line=unit_line)
-    names = [_name(word, path, name_line) for word in words]
+        raise InputError("UNITS", f"is {units[0]!r}", allowed, line=unit_line)
+    names = [_name(word, name_line) for word in words]
     for key, needed in (("ANELASTIC", {"qkappa", "qmu"}), ("ANISOTROPIC", {"vph", "vsh", "eta"})):
         if key not in headers:
             continue
-        stated, missing = _flag(key, *headers[key], path), sorted(needed - set(names))
+        stated, missing = _flag(key, *headers[key]), sorted(needed - set(names))
         if stated and missing:
             got = f"lacks {', '.join(missing)}"
-            raise InputError("COLUMNS", got, f"expected them, since {key} is T", file=path, line=name_line)
+            raise InputError("COLUMNS", got, f"expected them, since {key} is T", line=name_line)
         if not stated and len(missing) < len(needed):
             got = "is F, but its columns are given"
-            raise InputError(key, got, "expected T", file=path, line=headers[key][0])
+            raise InputError(key, got, "expected T", line=headers[key][0])
     scale = 1000.0 if units[0].lower() == "km" else 1.0
     factors = [1.0 if name == "eta" or name[0] == "q" else scale for name in names]
     frequency = 1.0
     if "REFERENCE_FREQUENCY" in headers:
         frequency_line, value = headers["REFERENCE_FREQUENCY"]
-        frequency = _number(" ".join(value), path, frequency_line)
-    return _checked(_Table(path, names, factors, frequency=frequency), name_line)
+        frequency = _number(" ".join(value), frequency_line)
+    return _checked(_Table(names, factors, frequency=frequency), name_line)
 
 
-def _flag(key: str, line: int, words: list[str], path: Path) -> bool:
+def _flag(key: str, line: int, words: list[str]) -> bool:
     text = " ".join(words).strip(".").upper()
     if text not in ("T", "F", "TRUE", "FALSE"):
-        raise InputError(key, f"is {' '.join(words)!r}", "expected T or F", file=path, line=line)
+        raise InputError(key, f"is {' '.join(words)!r}", "expected T or F", line=line)
     return text[0] == "T"
 
 
-def _deck(path: Path, lines: list[tuple[int, list[str]]]) -> _Table:
+def _deck(lines: list[tuple[int, list[str]]]) -> _Table:
     """Return the rows of a card deck: SI, from the center upwards. lines : the title may be empty."""
     first = next(number for number, entry in enumerate(lines) if entry[0] == 2)
     (line, flags), (_, counts), rows = lines[first], lines[first + 1], lines[first + 2 :]
-    anisotropic, period, deck = (_number(word, path, line) for word in flags)
+    anisotropic, period, deck = (_number(word, line) for word in flags)
     if deck != 1.0:
-        raise InputError("header", f"ifdeck is {deck:g}", "expected 1: rows of values", file=path, line=line)
+        raise InputError("header", f"ifdeck is {deck:g}", "expected 1: rows of values", line=line)
     names = ["radius", "rho", "vpv", "vsv", "qkappa", "qmu", "vph", "vsh", "eta"]
-    table = _Table(path, names, [1.0] * 9, frequency=1.0 / period if period > 0.0 else None)
+    table = _Table(names, [1.0] * 9, frequency=1.0 / period if period > 0.0 else None)
     for number, words in rows:
         table.add(words, number)
         _, _, vpv, vsv, _, _, vph, vsh, eta = table.rows[-1]
         if anisotropic == 0.0 and (vpv, vsv, 1.0) != (vph, vsh, eta):
             got = f"ifanis is 0, and line {number} has other values of vph, vsh or eta than an isotropic layer"
             table.refuse("header", got, "expected 1, or vph = vpv, vsh = vsv and eta = 1", line=line)
-    stated = _number(counts[0], path, line + 1)
+    stated = _number(counts[0], line + 1)
     if stated != len(rows):
         table.refuse("header", f"states {stated:g} rows, and the file has {len(rows)}", line=line + 1)
     return table
 
 
-def _column_names(path: Path, text: str) -> _Table | None:
+def _column_names(text: str) -> _Table | None:
     """Return the table whose first line or last comment before the first row names the columns; None without one."""
     header, rows = None, []
     for line, content in enumerate(text.splitlines(), start=1):
@@ -247,23 +246,23 @@ def _column_names(path: Path, text: str) -> _Table | None:
             header = line, words
     if header is None or not rows:
         return None
-    names = [_name(re.sub(r"[\[(].*", "", word), path, header[0]) for word in header[1]]
-    factors = [_factor(name, word, path, header[0]) for name, word in zip(names, header[1], strict=True)]
-    table = _checked(_Table(path, names, factors), header[0])
+    names = [_name(re.sub(r"[\[(].*", "", word), header[0]) for word in header[1]]
+    factors = [_factor(name, word, header[0]) for name, word in zip(names, header[1], strict=True)]
+    table = _checked(_Table(names, factors), header[0])
     for line, words in rows:
         table.add(words, line)
     return table
 
 
-def _name(word: str, path: Path, line: int) -> str:
+def _name(word: str, line: int) -> str:
     name = _NAMES.get(word.lower())
     if name is None:
         allowed = f"expected {', '.join(sorted(set(_NAMES.values())))}"
-        raise InputError("columns", f"{word!r} is not a known column", allowed, file=path, line=line)
+        raise InputError("columns", f"{word!r} is not a known column", allowed, line=line)
     return name
 
 
-def _factor(name: str, word: str, path: Path, line: int) -> float:
+def _factor(name: str, word: str, line: int) -> float:
     """Return the factor from the unit in a column name to SI."""
     if name == "eta" or name[0] == "q":
         return 1.0
@@ -274,7 +273,7 @@ def _factor(name: str, word: str, path: Path, line: int) -> float:
         example = {LENGTH: "(km) or (m)", SPEED: "(km/s) or (m/s)", DENSITY: "(g/cm^3) or (kg/m^3)"}[dimension]
         got = f"{word!r} states no known unit" if match else f"{word!r} has no unit"
         allowed = f"expected a unit after the name, such as {name}{example}"
-        raise InputError("columns", got, allowed, file=path, line=line)
+        raise InputError("columns", got, allowed, line=line)
     return factor
 
 
@@ -299,8 +298,8 @@ def _checked(table: _Table, line: int) -> _Table:
     return table
 
 
-def _model(table: _Table) -> RadialModel:
-    """Return the model of a table."""
+def _model(table: _Table, path: Path) -> RadialModel:
+    """Return the model of the table of a file."""
     if len(table.rows) < 2:
         table.refuse("rows", f"the file has {len(table.rows)} row", "expected two or more")
     numbers = np.array(table.rows).T * np.array(table.factors)[:, None]
@@ -317,10 +316,10 @@ def _model(table: _Table) -> RadialModel:
     columns.setdefault("vsh", columns["vsv"])
     columns.setdefault("eta", np.ones_like(radius))
     _check_values(columns, radius, lines, table)
-    bulk, shear, notes = _losses(columns, radius, lines, table)
+    bulk, shear, notes = _losses(columns, radius, lines, table, path)
     columns |= {"inverse_qkappa": bulk, "inverse_qmu": shear}
     values = np.stack([columns[name] for name in COLUMNS])
-    return table_model(str(table.path), radius, values, table.frequency, notes)
+    return table_model(str(path), radius, values, table.frequency, notes)
 
 
 def _ordered(radius: np.ndarray, lines: np.ndarray, table: _Table) -> np.ndarray:
@@ -379,7 +378,7 @@ def _check_values(columns: dict[str, np.ndarray], radius: np.ndarray, lines: np.
 
 
 def _losses(
-    columns: dict[str, np.ndarray], radius: np.ndarray, lines: np.ndarray, table: _Table
+    columns: dict[str, np.ndarray], radius: np.ndarray, lines: np.ndarray, table: _Table, path: Path
 ) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
     """Return 1/Qkappa, 1/Qmu and notes.
 
@@ -406,7 +405,7 @@ def _losses(
     if not negative.size:
         return bulk, shear, ()
     note = (
-        f"{table.path}:{lines[negative[0]]}: qp is larger than possible with this qs in {negative.size} rows, where "
+        f"{path}:{lines[negative[0]]}: qp is larger than possible with this qs in {negative.size} rows, where "
         "Qkappa is taken as infinite"
     )
     return np.maximum(bulk, 0.0), shear, (note,)

@@ -31,7 +31,6 @@ of a meter.
 
 from __future__ import annotations
 
-import csv
 import math
 import warnings
 from collections.abc import Iterator
@@ -39,16 +38,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lithowave.errors import InputError, MissingPackageError
+from lithowave.errors import InputError, require_package
 from lithowave.readers.array_files import DAMAGE
 from lithowave.readers.stations import ReceiverRecord, ReceiverTable
-from lithowave.readers.text import parse_number, read_lines
+from lithowave.readers.text import finite_number, located, read_table
 
 if TYPE_CHECKING:
     from segyio import SegyFile
@@ -75,14 +73,27 @@ def byte_order(path: Path) -> str:
 
 
 @contextmanager
-def open_segy(path: Path) -> Iterator[SegyFile]:
-    """Open a file for reading, without an assumption about its geometry; errors as those of segyio."""
+def open_segy(path: Path, what: str) -> Iterator[SegyFile]:
+    """Open a file for reading, without an assumption about its geometry.
+
+    what : the purpose of the file, for messages.
+
+    Raises
+    ------
+    InputError : the file is damaged. MissingPackageError : segyio is not installed.
+    """
+    require_package("segyio", "Reading SEG-Y", "formats")
     import segyio
 
-    with warnings.catch_warnings():  # segyio's remarks on unused headers
-        warnings.simplefilter("ignore")
-        with segyio.open(str(path), ignore_geometry=True, endian=byte_order(path)) as file:
-            yield file
+    try:
+        with warnings.catch_warnings():  # segyio's remarks on unused headers
+            warnings.simplefilter("ignore")
+            with segyio.open(str(path), ignore_geometry=True, endian=byte_order(path)) as file:
+                yield file
+    except (*DAMAGE, IndexError) as error:  # IndexError: a file without traces
+        reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+        hint = "check that the file is complete"
+        raise InputError(what, f"cannot be read as SEG-Y: {reason}", hint=hint, file=path) from None
 
 
 _GEOMETRY = "SEG-Y geometry"
@@ -157,7 +168,8 @@ def read_segy_geometry(path: str | Path) -> SegyGeometry:
         stamp = path.stat()
     except OSError as error:
         raise InputError(_GEOMETRY, f"cannot be read: {error.strerror or error}", file=path) from None
-    return _read(path, stamp.st_mtime_ns, stamp.st_size)
+    with located(path):
+        return _read(path, stamp.st_mtime_ns, stamp.st_size)
 
 
 @lru_cache(maxsize=4)
@@ -166,9 +178,9 @@ def _read(path: Path, changed: int, size: int) -> SegyGeometry:
     kept = ~np.isin(headers["TraceIdentificationCode"], list(_AUXILIARY))
     traces = np.flatnonzero(kept) + 1
     if not traces.size:
-        raise InputError(_GEOMETRY, "all traces are auxiliary", "codes 3 to 10 of bytes 29-30", file=path)
+        raise InputError(_GEOMETRY, "all traces are auxiliary", "codes 3 to 10 of bytes 29-30")
     headers = {name: values[kept].astype(float) for name, values in headers.items()}
-    unit = _coordinate_unit(headers["CoordinateUnits"], traces, path)
+    unit = _coordinate_unit(headers["CoordinateUnits"], traces)
     length = _METERS_PER_FOOT if system == _FEET else 1.0
     horizontal = {_LENGTH: length, _ARC_SECONDS: 1.0 / 3600.0, _DEGREES: 1.0}[unit]
     across = coordinate_factors(headers["SourceGroupScalar"]) * horizontal
@@ -200,9 +212,7 @@ def segy_receivers(path: str | Path) -> ReceiverTable:
         ReceiverRecord(
             "", name, "", (float(x), float(y)), f"{geometry.path.name}, trace {trace}", z=float(z), elevation=float(z)
         )
-        for name, (x, y, z), trace in zip(
-            _names(number), geometry.groups[first], geometry.traces[first], strict=True
-        )
+        for name, (x, y, z), trace in zip(_names(number), geometry.groups[first], geometry.traces[first], strict=True)
     )
     return ReceiverTable(records, geometry.geographic, notes=geometry.notes, unstated=geometry.unstated)
 
@@ -232,38 +242,24 @@ def segy_shots(path: str | Path) -> tuple[list[SegyShot], SegyGeometry]:
     spreads = np.split(groups[order], np.flatnonzero(np.diff(number[order])) + 1)
     shots = [
         SegyShot(
-            str(geometry.field_records[index] or ""), tuple(map(float, geometry.sources[index, :2])),
-            float(geometry.sources[index, 2]), float(geometry.depths[index]), int(geometry.traces[index]),
-            frozenset(names[np.unique(spread)].tolist()),
+            str(geometry.field_records[index] or ""), (x, y), z, float(geometry.depths[index]),
+            int(geometry.traces[index]), frozenset(names[np.unique(spread)].tolist()),
         )
-        for index, spread in zip(first, spreads, strict=True)
+        for index, (x, y, z), spread in zip(first, geometry.sources[first].tolist(), spreads, strict=True)
     ]  # fmt: skip
     return shots, geometry
 
 
 def _headers(path: Path) -> tuple[dict[str, np.ndarray], int]:
     """Return the entries of all trace headers, and the measurement system of the binary header."""
-    if find_spec("segyio") is None:
-        raise MissingPackageError("segyio", "Reading SEG-Y", "formats")
-    import segyio
+    with open_segy(path, _GEOMETRY) as file:
+        from segyio import BinField, TraceField
 
-    try:
-        with open_segy(path) as file:
-            names = {name: file.attributes(getattr(segyio.TraceField, name))[:] for name in _FIELDS}
-            return {name: np.asarray(values) for name, values in names.items()}, _system(file)
-    except (*DAMAGE, IndexError) as error:  # IndexError: a file without traces
-        reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
-        hint = "check that the file is complete"
-        raise InputError(_GEOMETRY, f"cannot be read as SEG-Y: {reason}", hint=hint, file=path) from None
+        names = {name: np.asarray(file.attributes(getattr(TraceField, name))[:]) for name in _FIELDS}
+        return names, int(file.bin[BinField.MeasurementSystem])
 
 
-def _system(file: SegyFile) -> int:
-    import segyio
-
-    return int(file.bin[segyio.BinField.MeasurementSystem])
-
-
-def _coordinate_unit(values: np.ndarray, traces: np.ndarray, path: Path) -> int:
+def _coordinate_unit(values: np.ndarray, traces: np.ndarray) -> int:
     """Return the unit of the coordinates of all traces; 0, which is not set, counts as length."""
     units = np.where(values == 0, _LENGTH, values).astype(int)
     wrong = np.flatnonzero(~np.isin(units, (_LENGTH, _ARC_SECONDS, _DEGREES)) | (units != units[0]))
@@ -272,7 +268,7 @@ def _coordinate_unit(values: np.ndarray, traces: np.ndarray, path: Path) -> int:
         if units[wrong[0]] in (_LENGTH, _ARC_SECONDS, _DEGREES):
             got += f", that of trace {traces[0]} is {units[0]}"
         allowed = "allowed: 1 (length), 2 (seconds of arc) or 3 (degrees), the same in all traces"
-        raise InputError(_GEOMETRY, got, allowed, file=path)
+        raise InputError(_GEOMETRY, got, allowed)
     return int(units[0])
 
 
@@ -317,13 +313,13 @@ def _missing(geometry: SegyGeometry, kind: str, bytes_: str) -> InputError:
 
 def _checked_notes(geometry: SegyGeometry, headers: dict[str, np.ndarray], auxiliary: int, system: int) -> list[str]:
     """Return notes on the geometry; refuse coordinates that are probably wrong."""
-    path, traces = geometry.path, geometry.traces
+    traces = geometry.traces
     notes = [f"{auxiliary} auxiliary traces were omitted"] if auxiliary else []
     unscaled = np.flatnonzero(headers["SourceGroupScalar"] == 0.0)
     if unscaled.size and not _confirmed(geometry):
         got = f"trace {traces[unscaled[0]]}: the scalar of coordinates (bytes 71-72) is 0"
         allowed = "0 means 1, which is accepted only if offsets (bytes 37-40) agree with the positions"
-        raise InputError(_GEOMETRY, got, allowed, "write the scalar, 1 or -100 for example", file=path)
+        raise InputError(_GEOMETRY, got, allowed, "write the scalar, 1 or -100 for example")
     given = geometry.offsets != 0.0
     wrong = np.flatnonzero(given & ~_offsets_agree(geometry))
     if wrong.size:
@@ -333,7 +329,7 @@ def _checked_notes(geometry: SegyGeometry, headers: dict[str, np.ndarray], auxil
         ratio = np.median(distances[given] / np.abs(geometry.offsets[given]))
         if not 0.5 < ratio < 2.0:
             hint = "check the scalar (bytes 71-72) and the unit (bytes 89-90) of the coordinates"
-            raise InputError(_GEOMETRY, f"trace {traces[index]}: {text}", "both must agree", hint, file=path)
+            raise InputError(_GEOMETRY, f"trace {traces[index]}: {text}", "both must agree", hint)
         count = f"{wrong.size} of {len(traces)} offsets"
         notes.append(f"{count} disagree with the positions: trace {traces[index]}, {text}")
     if system not in (1, _FEET):
@@ -361,8 +357,9 @@ def interval_problem(interval: float, sample_count: int) -> tuple[str, str, str]
     """Return the reason (got, allowed, hint) why traces with an interval in s cannot be written, or None."""
     whole = microseconds(interval)
     if whole is None:
-        allowed = "SEG-Y requires integer microseconds between samples"
-        return f"{interval:.9g} s is not an integer number of microseconds", allowed, f"use {_nearest(interval):.6f}"
+        nearest = max(1, round(interval * 1e6)) * 1e-6
+        got = f"{interval:.9g} s is not an integer number of microseconds"
+        return got, "SEG-Y requires integer microseconds between samples", f"use {nearest:.6f}"
     if whole > LARGEST:
         allowed = f"SEG-Y permits at most {LARGEST} microseconds between samples"
         return f"{interval:.9g} s is too long for SEG-Y", allowed, "use miniseed or sac, which support any interval"
@@ -393,10 +390,6 @@ def default_interval(preferred: float, longest: float, duration: float) -> float
     return float(Fraction(max(below) if below else min(candidates), 10**6))
 
 
-def _nearest(interval: float) -> float:
-    return max(1, round(interval * 1e6)) * 1e-6
-
-
 @dataclass(frozen=True, eq=False)
 class SegySection:
     """Contents of a section.
@@ -424,23 +417,16 @@ def read_segy_section(path: str | Path) -> SegySection:
     MissingPackageError: segyio is not installed.
     """
     path = Path(path)
-    if find_spec("segyio") is None:
-        raise MissingPackageError("segyio", "Reading SEG-Y", "formats")
-    import segyio
+    with open_segy(path, "section") as file:
+        from segyio import BinField
+        from segyio import TraceField as Field
 
-    field = segyio.TraceField
-    try:
-        with open_segy(path) as file:
-            values = np.asarray(file.trace.raw[:], dtype=np.float32)
-            scalars, x, y = (
-                np.asarray(file.attributes(key)[:], dtype=np.float64)
-                for key in (field.SourceGroupScalar, field.CDP_X, field.CDP_Y)
-            )
-            interval = int(file.bin[segyio.BinField.Interval])
-    except (*DAMAGE, IndexError) as error:  # IndexError: a file without traces
-        reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
-        hint = "check that the file is complete"
-        raise InputError("section", f"cannot be read as SEG-Y: {reason}", hint=hint, file=path) from None
+        values = np.asarray(file.trace.raw[:], dtype=np.float32)
+        scalars, x, y = (
+            np.asarray(file.attributes(key)[:], dtype=np.float64)
+            for key in (Field.SourceGroupScalar, Field.CDP_X, Field.CDP_Y)
+        )
+        interval = int(file.bin[BinField.Interval])
     lacking = ~np.isfinite(values)
     if lacking.any():
         trace, sample = (int(index) for index in np.unravel_index(int(lacking.argmax()), values.shape))
@@ -460,9 +446,8 @@ def coordinate_factors(scalars: np.ndarray) -> np.ndarray:
 _SHOTS = "shots"
 _COLUMNS = ("x", "y", "z", "longitude", "latitude", "depth", "name", "scale")
 _PLACES = (
-    ("x", "y", "z"), ("x", "y"), ("x", "y", "depth"), ("longitude", "latitude"), ("longitude", "latitude", "depth"),
-)  # fmt: skip
-_MOST_PROBLEMS = 20
+    ("x", "y", "z"), ("x", "y"), ("x", "y", "depth"), ("longitude", "latitude"), ("longitude", "latitude", "depth")
+)
 
 
 @dataclass(frozen=True)
@@ -485,63 +470,34 @@ def read_shots(path: str | Path) -> list[ShotRecord]:
         for columns that are unknown or do not define a position, and with the line for every invalid line.
     """
     path = Path(path)
-    lines = [(number, line) for number, line in enumerate(read_lines(path, _SHOTS), start=1)]
-    rows = [(number, _cells(line)) for number, line in lines if line.strip() and not line.lstrip().startswith("#")]
-    if not rows:
-        raise InputError(_SHOTS, "the file has no shot", f"expected columns from: {', '.join(_COLUMNS)}", file=path)
-    (first_line, names), *rows = rows
-    columns = _columns([name.lower() for name in names], path, first_line)
-    records: list[ShotRecord] = []
-    problems: list[InputError] = []
-    for number, cells in rows:
-        try:
-            records.append(_record(columns, cells, path, number))
-        except InputError as error:
-            problems.append(error)
-    if problems:
-        first, *others = problems[:_MOST_PROBLEMS]
-        raise InputError(first.where, first.got, first.allowed, first.hint, file=path, line=first.line, others=others)
-    if not records:
-        raise InputError(_SHOTS, "the file has no shot", "a line for each follows that of the columns", file=path)
-    return records
+    return read_table(path, _SHOTS, f"expected columns from: {', '.join(_COLUMNS)}", _columns, _record)[1]
 
 
-def _cells(line: str) -> list[str]:
-    return [cell.strip() for cell in next(csv.reader([line], skipinitialspace=True))]
-
-
-def _columns(names: list[str], path: Path, line: int) -> list[str]:
+def _columns(titles: list[str]) -> list[str]:
+    names = [title.lower() for title in titles]
     unknown = [name for name in names if name not in _COLUMNS]
     twice = [name for name in names if names.count(name) > 1]
     if unknown or twice:
         got = f"{unknown[0]!r} is not a column" if unknown else f"the column {twice[0]!r} appears twice"
         allowed = f"the first line must name columns from: {', '.join(_COLUMNS)}"
-        raise InputError(_SHOTS, got, allowed, file=path, line=line)
+        raise InputError(_SHOTS, got, allowed)
     place = tuple(name for name in _COLUMNS if name in names and name not in ("name", "scale"))
     if place not in _PLACES:
         expected = "; ".join(", ".join(columns) for columns in _PLACES)
         got = f"the columns {', '.join(place)} do not define a position" if place else "no column defines a position"
-        raise InputError(_SHOTS, got, f"expected one of: {expected}", file=path, line=line)
+        raise InputError(_SHOTS, got, f"expected one of: {expected}")
     return names
 
 
-def _record(columns: list[str], cells: list[str], path: Path, line: int) -> ShotRecord:
-    if len(cells) != len(columns):
-        got = f"the line has {len(cells)} columns, the first line {len(columns)}"
-        raise InputError(_SHOTS, got, file=path, line=line)
+def _record(columns: list[str], cells: list[str], _line: int) -> ShotRecord:
     texts = dict(zip(columns, cells, strict=True))
     name = texts.pop("name", "")
-    values: dict[str, float] = {}
-    for column, text in texts.items():
-        value = parse_number(text)
-        if value is None:
-            raise InputError(column, f"{text!r} is not a finite number", file=path, line=line)
-        values[column] = value
+    values = {column: finite_number(text, column) for column, text in texts.items()}
     scale = values.pop("scale", 1.0)
     if scale <= 0.0:
-        raise InputError("scale", f"{scale:.12g} is out of range", "must be greater than 0", file=path, line=line)
+        raise InputError("scale", f"{scale:.12g} is out of range", "must be greater than 0")
     if abs(values.get("latitude", 0.0)) > 90.0 or abs(values.get("longitude", 0.0)) > 360.0:
         allowed = "latitude is -90 to 90, longitude -360 to 360"
-        raise InputError(_SHOTS, "these are not degrees", allowed, file=path, line=line)
+        raise InputError(_SHOTS, "these are not degrees", allowed)
     place = tuple(values[name] for name in ("x", "y", "z", "longitude", "latitude") if name in values)
     return ShotRecord(name, place, "latitude" in values, values.get("depth", 0.0), scale)

@@ -43,7 +43,7 @@ from lithowave.faults.subfaults import (
 )
 from lithowave.readers.budget import DIGITS, LINE_BYTES, ExpandedSize
 from lithowave.readers.foreign_formats import is_hdf5, naming_foreign, open_hdf5, read_dataset
-from lithowave.readers.text import UTF8_MARK, digit_pattern, parse_number
+from lithowave.readers.text import UTF8_MARK, digit_pattern, located, parse_number
 
 if TYPE_CHECKING:
     import h5py
@@ -70,7 +70,7 @@ def read_srf(path: str | Path) -> FiniteFault:
         out of range, numbers of samples or subfaults that do not match.
     """
     path = Path(path)
-    with naming_foreign(path, WHAT):
+    with naming_foreign(path, WHAT), located(path):
         return _read(path)
 
 
@@ -78,7 +78,7 @@ def _read(path: Path) -> FiniteFault:
     try:
         tables = read_hdf5_tables(path) if is_hdf5(path) else _read_text(path)
     except OSError as error:
-        raise InputError(WHAT, f"cannot be read: {error.strerror or error}", file=path) from None
+        raise InputError(WHAT, f"cannot be read: {error.strerror or error}") from None
     return fault_of(tables)
 
 
@@ -103,10 +103,10 @@ class _TextReader:
         """Yield the lines with words; an error if the last number of the file may be truncated."""
         for number, line in enumerate(iter(lambda: file.readline(LINE_BYTES), b""), start=1):
             if len(line) >= LINE_BYTES:
-                raise InputError(WHAT, f"the line has {LINE_BYTES} characters or more", file=self.path, line=number)
+                raise InputError(WHAT, f"the line has {LINE_BYTES} characters or more", line=number)
             text = line.removeprefix(UTF8_MARK) if number == 1 else line
             if b"\0" in text:
-                raise InputError(WHAT, "the file is neither text nor HDF5", file=self.path, line=number)
+                raise InputError(WHAT, "the file is neither text nor HDF5", line=number)
             if b"#" in text:
                 text = text.partition(b"#")[0] + b"\n"
             words = text.split()
@@ -115,7 +115,7 @@ class _TextReader:
                     self._refuse_cut(words, number)
                 if b"_" in text:  # float() accepts 1_000
                     word = next(word for word in words if b"_" in word)
-                    raise InputError(WHAT, f"{_text(word)} is not a finite number", file=self.path, line=number)
+                    raise InputError(WHAT, f"{_text(word)} is not a finite number", line=number)
                 yield number, text, words
 
     def _refuse_cut(self, words: list[bytes], number: int) -> None:
@@ -126,7 +126,7 @@ class _TextReader:
             raise self._error(WHAT, got, hint="complete it, with a line end", line=number)
 
     def _error(self, where: str, got: str, allowed: str = "", hint: str = "", line: int | None = None) -> InputError:
-        return InputError(where, got, allowed, hint, file=self.path, line=self.last[0] if line is None else line)
+        return InputError(where, got, allowed, hint, line=self.last[0] if line is None else line)
 
     def _next(self, expected: str) -> list[bytes]:
         self.last = next(self.lines, None) or self._end(expected)
@@ -215,7 +215,7 @@ class _TextReader:
                 self._count(words[names.index(name)], name, least=1)
             values += self._numbers(words, names)
         where = f"PLANE {len(self.planes) + 1}"
-        self.planes.append(plane_of(dict(zip(PLANE_FIELDS, values, strict=True)), self.path, where, start))
+        self.planes.append(plane_of(dict(zip(PLANE_FIELDS, values, strict=True)), where, start))
 
     def _point(self, version: str, index: int, count: int) -> None:
         names = POINT_FIELDS[version]
@@ -333,13 +333,13 @@ def read_hdf5_tables(path: Path) -> SrfTables:
     size = ExpandedSize(path)
     try:
         with open_hdf5(path) as file:
-            version = _version(file, path)
-            points = _table(file, "POINTS", (*POINT_FIELDS[version], *SLIP_FIELDS), path, size)
-            planes = _table(file.attrs, "PLANE", PLANE_FIELDS, path, size) if "PLANE" in file.attrs else {}
-            counts = _counts(points, path)
-            samples = [_samples(file, component, counts[:, component], path, size) for component in range(3)]
+            version = _version(file)
+            points = _table(file, "POINTS", (*POINT_FIELDS[version], *SLIP_FIELDS), size)
+            planes = _table(file.attrs, "PLANE", PLANE_FIELDS, size) if "PLANE" in file.attrs else {}
+            counts = _counts(points)
+            samples = [_samples(file, component, counts[:, component], size) for component in range(3)]
     except (OSError, RuntimeError, KeyError, TypeError, ValueError) as error:
-        raise InputError(WHAT, f"the HDF5 file cannot be read: {error}", file=path) from None
+        raise InputError(WHAT, f"the HDF5 file cannot be read: {error}") from None
     rows = zip(*(planes[name] for name in PLANE_FIELDS), strict=True) if planes else ()
     offsets = np.concatenate([[0], np.cumsum(counts.ravel())])
     return SrfTables(
@@ -348,70 +348,67 @@ def read_hdf5_tables(path: Path) -> SrfTables:
         rates=_interleaved(samples, counts),
         offsets=offsets,
         planes=tuple(
-            plane_of(dict(zip(PLANE_FIELDS, row, strict=True)), path, f"PLANE[{index}]")
-            for index, row in enumerate(rows)
+            plane_of(dict(zip(PLANE_FIELDS, row, strict=True)), f"PLANE[{index}]") for index, row in enumerate(rows)
         ),
         locate=lambda field, subfault: (f"POINTS[{subfault}].{field}", None),
     )
 
 
-def _version(file: h5py.File, path: Path) -> str:
+def _version(file: h5py.File) -> str:
     value = file.attrs.get("VERSION")
     if value is None:
-        raise InputError("VERSION", "the attribute is missing", f"expected {' or '.join(POINT_FIELDS)}", file=path)
+        raise InputError("VERSION", "the attribute is missing", f"expected {' or '.join(POINT_FIELDS)}")
     text = value.decode() if isinstance(value, bytes) else str(np.asarray(value).ravel()[0] if np.size(value) else "")
     try:
         return next(name for name in POINT_FIELDS if float(name) == float(text))
     except (ValueError, StopIteration):
-        raise InputError("VERSION", f"{text!r}", f"available: {' and '.join(POINT_FIELDS)}", file=path) from None
+        raise InputError("VERSION", f"{text!r}", f"available: {' and '.join(POINT_FIELDS)}") from None
 
 
-def _table(
-    container: h5py.Group, key: str, names: tuple[str, ...], path: Path, size: ExpandedSize
-) -> dict[str, np.ndarray]:
+def _table(container: h5py.Group, key: str, names: tuple[str, ...], size: ExpandedSize) -> dict[str, np.ndarray]:
     """Return the fields of a compound dataset or attribute."""
     if key not in container:
-        raise InputError(key, "is missing", "expected a table with one element per subfault", file=path)
+        raise InputError(key, "is missing", "expected a table with one element per subfault")
     item = container[key]
     data = np.atleast_1d(np.asarray(read_dataset(item, size) if hasattr(item, "id") else item)).ravel()
     if data.dtype.names is None:
-        raise InputError(key, f"has the type {data.dtype}", f"expected a compound type: {', '.join(names)}", file=path)
+        raise InputError(key, f"has the type {data.dtype}", f"expected a compound type: {', '.join(names)}")
     columns = {}
     for name in names:
         spelling = name if name in data.dtype.names else _OTHER_NAMES.get(name, name)
         if spelling not in data.dtype.names:
-            raise InputError(key, f"has no field {name}", f"expected {', '.join(names)}", file=path)
+            raise InputError(key, f"has no field {name}", f"expected {', '.join(names)}")
         if data.dtype[spelling].kind not in "fiu":
-            raise InputError(f"{key}.{spelling}", f"has the type {data.dtype[spelling]}", "expected numbers", file=path)
+            raise InputError(f"{key}.{spelling}", f"has the type {data.dtype[spelling]}", "expected numbers")
         columns[name] = data[spelling]
     if data.size == 0:
-        raise InputError(key, "has no elements", "expected at least one", file=path)
+        raise InputError(key, "has no elements", "expected at least one")
     return columns
 
 
-def _counts(points: dict[str, np.ndarray], path: Path) -> np.ndarray:
+def _counts(points: dict[str, np.ndarray]) -> np.ndarray:
     """Return the numbers of samples, shape (n, 3)."""
     counts = np.stack([points[f"NT{component}"] for component in (1, 2, 3)], axis=-1)
     if (invalid := ~np.isfinite(counts) | (counts < 0) | (counts != np.floor(counts))).any():
         index, component = (int(value) for value in np.argwhere(invalid)[0])
         got = f"{counts[index, component]} is not a number of samples"
-        raise InputError(f"POINTS[{index}].NT{component + 1}", got, "must be an integer of at least 0", file=path)
+        raise InputError(f"POINTS[{index}].NT{component + 1}", got, "must be an integer of at least 0")
     return counts.astype(np.int64)
 
 
-def _samples(file: h5py.File, component: int, counts: np.ndarray, path: Path, size: ExpandedSize) -> np.ndarray:
+def _samples(file: h5py.File, component: int, counts: np.ndarray, size: ExpandedSize) -> np.ndarray:
     name, expected = f"SR{component + 1}", int(counts.sum())
     if name not in file:
         if expected == 0:
             return np.empty(0, dtype=np.float32)
         got = f"is missing, while NT{component + 1} of the subfaults add up to {expected} samples"
-        raise InputError(name, got, "the file must contain the samples of all components with slip", file=path)
+        raise InputError(name, got, "the file must contain the samples of all components with slip")
     data = file[name]
     if not hasattr(data, "dtype") or data.dtype.kind != "f":
-        raise InputError(name, "is not a dataset of real numbers", file=path)
+        raise InputError(name, "is not a dataset of real numbers")
     if data.size != expected:
         got = f"has {data.size} samples, while NT{component + 1} of the subfaults add up to {expected}"
-        raise InputError(name, got, "the numbers must agree", "check that the file is complete", file=path)
+        raise InputError(name, got, "the numbers must agree", "check that the file is complete")
     return read_dataset(data, size).ravel()
 
 
@@ -485,7 +482,7 @@ class SrfTables:
         return InputError(where, got, allowed, hint, file=self.path, line=line)
 
 
-def plane_of(values: Mapping[str, float], path: Path, where: str, line: int | None = None) -> FaultPlane:
+def plane_of(values: Mapping[str, float], where: str, line: int | None = None) -> FaultPlane:
     """Return a plane in SI units; an error if its values are out of range.
 
     A segment without the hypocenter has SHYP = DHYP = -999.9 in some files; these are not checked.
@@ -502,14 +499,15 @@ def plane_of(values: Mapping[str, float], path: Path, where: str, line: int | No
     )
     for name, valid, allowed in checks:
         if not valid:
-            raise InputError(f"{where}.{name}", f"{values[name]:.12g}", allowed, file=path, line=line)
+            raise InputError(f"{where}.{name}", f"{values[name]:.12g}", allowed, line=line)
     for name in PLANE_FIELDS:
         if not np.isfinite(values[name]):
-            raise InputError(f"{where}.{name}", f"{values[name]} is not a finite number", file=path, line=line)
-    lengths = (1e3 * values[name] for name in ("LEN", "WID"))
-    depths = (1e3 * values[name] for name in ("DTOP", "SHYP", "DHYP"))
-    counts = (int(values["NSTK"]), int(values["NDIP"]))
-    return FaultPlane(values["ELON"], values["ELAT"], *counts, *lengths, values["STK"], values["DIP"], *depths)
+            raise InputError(f"{where}.{name}", f"{values[name]} is not a finite number", line=line)
+    length, width, top, along, down = (1e3 * values[name] for name in ("LEN", "WID", "DTOP", "SHYP", "DHYP"))
+    return FaultPlane(
+        values["ELON"], values["ELAT"], int(values["NSTK"]), int(values["NDIP"]), length, width, values["STK"],
+        values["DIP"], top, along, down,
+    )  # fmt: skip
 
 
 def _finite_values(tables: SrfTables) -> dict[str, np.ndarray]:
@@ -567,13 +565,7 @@ def fault_of(tables: SrfTables) -> FiniteFault:
         _match_slip(tables, rates, offsets, slip, si["interval"])
     try:
         fault = FiniteFault(
-            geographic=True,
-            horizontal=horizontal,
-            slip=slip,
-            rates=rates,
-            offsets=offsets,
-            planes=tables.planes,
-            **si,
+            geographic=True, horizontal=horizontal, slip=slip, rates=rates, offsets=offsets, planes=tables.planes, **si
         )
     except SubfaultError as error:
         name, _, unit = _FIELDS[error.field]
@@ -670,7 +662,7 @@ def _match_slip(
         raise tables.error(name, subfault, got, allowed, f"correct {name}, the samples or DT")
     factors = np.ones(stated.size)
     factors[differs] = stated[differs] / released[differs]
-    for segment in np.flatnonzero(differs):
+    for segment in np.flatnonzero(differs).tolist():
         rates[offsets[segment] : offsets[segment + 1]] *= rates.dtype.type(factors[segment])
     worst = int(np.argmax(np.where(differs, np.abs(np.log(factors)), 0.0)))
     where, line = tables.locate(f"SLIP{worst % 3 + 1}", worst // 3)
@@ -690,12 +682,10 @@ def _check_planes(tables: SrfTables, fault: FiniteFault) -> None:
     expected = sum(plane.count_strike * plane.count_dip for plane in tables.planes)
     if expected != fault.count:
         raise InputError(
-            "POINTS",
-            f"the file has {fault.count} subfaults, while NSTK x NDIP of its planes add up to {expected}",
-            "the numbers must agree",
-            "check that the file is complete, or remove the PLANE blocks, which are optional",
+            "POINTS", f"the file has {fault.count} subfaults, while NSTK x NDIP of its planes add up to {expected}",
+            "the numbers must agree", "check that the file is complete, or remove the PLANE blocks, which are optional",
             file=tables.path,
-        )
+        )  # fmt: skip
     planes, subfaults = sum(plane.length * plane.width for plane in tables.planes), float(fault.area.sum())
     if abs(subfaults - planes) > _AREA_TOLERANCE * planes:
         issue_warning(

@@ -38,22 +38,34 @@ depth of a channel is that of its sensor below the surface, m. Instrument respon
 
 from __future__ import annotations
 
-import csv
 import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from pathlib import Path
 
 from lithowave.errors import InputError
+from lithowave.labels import first_names
 from lithowave.readers.foreign_formats import naming_foreign
-from lithowave.readers.text import LENGTH, Element, digit_pattern, parse_number, read_lines, read_xml, si_factor
+from lithowave.readers.text import (
+    LENGTH,
+    Element,
+    LineErrors,
+    digit_pattern,
+    finite_number,
+    located,
+    parse_number,
+    read_lines,
+    read_table,
+    read_xml,
+    si_factor,
+)
 
 _STATIONS = "stations"
 _COLUMNS = ("name", "network", "latitude (or y)", "longitude (or x)", "elevation", "burial")
-_MOST_PROBLEMS = 20
+
 
 
 @dataclass(frozen=True)
@@ -95,96 +107,60 @@ def read_stations(path: str | Path) -> list[StationRecord]:
 def _read(path: Path) -> list[StationRecord]:
     lines = read_lines(path, _STATIONS)
     records: list[StationRecord] = []
-    problems: list[InputError] = []
-    seen: dict[tuple[str, str], int] = {}
+    errors = LineErrors(path)
+    seen: dict[tuple[str, ...], int] = {}
     for number, line in enumerate(lines, start=1):
-        words = line.partition("#")[0].partition("!")[0].split()
-        if not words:
-            continue
-        try:
-            record = _parse_record(words, path, number)
-            _refuse_second(record, seen, path)
-            records.append(record)
-        except InputError as error:
-            problems.append(error)
-    if not problems and records and lines[-1].strip():
-        problems.extend(_cut_last_line(lines, records, path))
-    if problems:
-        first, *others = problems[:_MOST_PROBLEMS]
-        raise InputError(
-            first.where, first.got, first.allowed, first.hint, file=path, line=first.line, others=others
-        )
+        words = _words(line)
+        if words:
+            with errors.at(number):
+                record = _parse_record(words, number)
+                _refuse_second((record.network, record.name), seen, number, _STATIONS)
+                records.append(record)
+    if not errors.errors and records and lines[-1].strip():
+        with errors.at(len(lines)):
+            _refuse_cut(lines, records)
+    errors.raise_any()
     if not records:
-        raise InputError(
-            _STATIONS, "the file has no station", f"expected lines of {' '.join(_COLUMNS)}", file=path
-        )
+        raise InputError(_STATIONS, "the file has no station", f"expected lines of {' '.join(_COLUMNS)}", file=path)
     return records
 
 
-def _parse_record(words: list[str], path: Path, line: int) -> StationRecord:
+def _words(line: str) -> list[str]:
+    """Return the words of a line without its comment."""
+    return line.partition("#")[0].partition("!")[0].split()
+
+
+def _parse_record(words: list[str], line: int) -> StationRecord:
     if len(words) < len(_COLUMNS):
         missing = ", ".join(_COLUMNS[len(words) :])
-        raise InputError(
-            _STATIONS,
-            f"the line ends after {len(words)} of {len(_COLUMNS)} columns: no {missing}",
-            f"expected {' '.join(_COLUMNS)}",
-            file=path,
-            line=line,
-        )
+        got = f"the line ends after {len(words)} of {len(_COLUMNS)} columns: no {missing}"
+        raise InputError(_STATIONS, got, f"expected {' '.join(_COLUMNS)}")
     if len(words) > len(_COLUMNS):
-        raise InputError(
-            _STATIONS,
-            f"the line has {len(words)} columns",
-            f"expected {len(_COLUMNS)}: {' '.join(_COLUMNS)}",
-            "begin a comment with #",
-            file=path,
-            line=line,
-        )
-    numbers = [parse_number(word) for word in words[2:]]
-    for column, word, value in zip(_COLUMNS[2:], words[2:], numbers, strict=True):
-        if value is None:
-            raise InputError(column, f"{word!r} is not a finite number", file=path, line=line)
-    first, second, elevation, burial = (value for value in numbers if value is not None)
+        allowed = f"expected {len(_COLUMNS)}: {' '.join(_COLUMNS)}"
+        raise InputError(_STATIONS, f"the line has {len(words)} columns", allowed, "begin a comment with #")
+    first, second, elevation, burial = map(finite_number, words[2:], _COLUMNS[2:])
     if burial < 0.0:
         hint = "burial is the depth below the surface; the height of the surface is the elevation"
-        raise InputError(
-            "burial", f"{burial:.12g} m is negative", "must be 0 or more", hint, file=path, line=line
-        )
+        raise InputError("burial", f"{burial:.12g} m is negative", "must be 0 or more", hint)
     return StationRecord(words[0], words[1], first, second, elevation, burial, line)
 
 
-def _refuse_second(record: StationRecord, seen: dict[tuple[str, str], int], path: Path) -> None:
-    key = (record.network, record.name)
-    if key in seen:
-        raise InputError(
-            _STATIONS,
-            f"the station {record.network}.{record.name} is already on line {seen[key]}",
-            "each station may appear once",
-            file=path,
-            line=record.line_number,
-        )
-    seen[key] = record.line_number
+def _refuse_second(codes: tuple[str, ...], seen: dict[tuple[str, ...], int], line: int, what: str) -> None:
+    """Refuse codes that are on an earlier line."""
+    if codes in seen:
+        got = f"the {what.removesuffix('s')} {'.'.join(filter(None, codes))} is already on line {seen[codes]}"
+        raise InputError(what, got, "names must differ")
+    seen[codes] = line
 
 
-def _cut_last_line(lines: list[str], records: list[StationRecord], path: Path) -> list[InputError]:
-    """Return an error if the last line has no line end and its last number has fewer decimals than the one before."""
-    last = records[-1]
-    if last.line_number != len(lines) or len(records) < 2:
-        return []
-    burial, before = (
-        lines[record.line_number - 1].partition("#")[0].partition("!")[0].split()[5]
-        for record in (last, records[-2])
-    )
-    if digit_pattern(burial)[0] >= digit_pattern(before)[0]:
-        return []
-    got = (
-        f"the file ends within the last line: the burial {burial!r} is shorter than {before!r} a line before"
-    )
-    return [InputError(_STATIONS, got, hint="complete it, with a line end", file=path, line=last.line_number)]
-
-
-MOST_PROBLEMS = 20
-"""Number of problems of one file that are listed."""
+def _refuse_cut(lines: list[str], records: list[StationRecord]) -> None:
+    """Refuse a last line that has no line end and whose last number has fewer decimals than the one before."""
+    if records[-1].line_number != len(lines) or len(records) < 2:
+        return
+    burial, before = (_words(lines[record.line_number - 1])[5] for record in (records[-1], records[-2]))
+    if digit_pattern(burial)[0] < digit_pattern(before)[0]:
+        got = f"the file ends within the last line: the burial {burial!r} is shorter than {before!r} a line before"
+        raise InputError(_STATIONS, got, hint="complete it, with a line end")
 
 
 @dataclass(frozen=True)
@@ -231,13 +207,6 @@ class ReceiverTable:
     unstated: bool = False
 
 
-def raise_together(problems: list[InputError], path: Path) -> None:
-    """Raise the problems of a file as one error; do nothing without any."""
-    if problems:
-        first, *others = problems[:MOST_PROBLEMS]
-        raise InputError(first.where, first.got, first.allowed, first.hint, file=path, line=first.line, others=others)
-
-
 def place_of(path: Path, line: int) -> str:
     """Return a line of a file as text: ``stations.csv:12``."""
     return f"{path.name}:{line}"
@@ -250,7 +219,6 @@ SAME_PLACE = 1.0
 """Distance, m, up to which sensors of a station count as one receiver."""
 
 _METERS_PER_DEGREE = 111_195.0
-_MOST_LISTED = 3
 
 
 @dataclass(frozen=True)
@@ -386,14 +354,9 @@ def _receivers(epochs: Sequence[StationEpoch], sensors: Sequence[Channel], what:
         location = min({sensor.location for sensor in place}) if len(places) > 1 else ""
         first = place[0]
         yield ReceiverRecord(
-            station.network,
-            station.station,
-            location,
-            (first.longitude, first.latitude),
-            first.place,
-            burial=first.depth,
-            elevation=station.elevation,
-        )
+            station.network, station.station, location, (first.longitude, first.latitude), first.place,
+            burial=first.depth, elevation=station.elevation,
+        )  # fmt: skip
 
 
 def _require_own_codes(station: StationEpoch, places: Sequence[Sequence[Channel]], what: str) -> None:
@@ -439,21 +402,17 @@ def _notes(
         yield f"{_count(unmatched)} have no channel that matches and were omitted"
     channels = [channel for station in stations for channel in station.channels]
     if not patterns and (others := sorted({c.code for c in channels if c.code[1:2] not in INSTRUMENTS})):
-        yield f"channels of other instruments were ignored: {_listed(others)}"
+        yield f"channels of other instruments were ignored: {first_names(others)}"
     if any(channel.oriented for channel in channels):
         yield "azimuth and dip of the channels are not used: receivers record East, North and Up"
 
 
 def _count(names: list[str]) -> str:
-    return f"{len(names)} stations ({_listed(names)})"
-
-
-def _listed(names: Iterable[str]) -> str:
-    names = list(names)
-    return ", ".join(names[:_MOST_LISTED]) + (" ..." if len(names) > _MOST_LISTED else "")
+    return f"{len(names)} stations ({first_names(names)})"
 
 
 _TABLE = "receivers"
+_EXPECTED = "expected a line of columns: station, longitude and latitude (or x and y), and others"
 _NAMES = {
     "station": ("name", "sta"), "network": ("net",), "location": ("loc",), "longitude": ("lon",), "latitude": ("lat",),
     "x": ("easting",), "y": ("northing",), "z": (), "depth": ("burial",), "elevation": ("elev",),
@@ -461,8 +420,9 @@ _NAMES = {
 _TABLE_COLUMNS = {spelling: name for name, others in _NAMES.items() for spelling in (name, *others)}
 _TEXTS = ("station", "network", "location")
 _DEGREES = ("longitude", "latitude")
+_IN_METERS = "for coordinates in m name the columns x and y"
 _DEGREE_UNITS = ("deg", "degree", "degrees", "°")
-_TABLE_LIMITS = {"longitude": 360.0, "latitude": 90.0}
+_LIMITS = {"longitude": 360.0, "latitude": 90.0}
 _HEADER = re.compile(r"(.*?)\s*(?:\[(.*)\]|\((.*)\))?")
 _CODE = re.compile(r"[A-Za-z0-9_-]+")
 
@@ -485,30 +445,14 @@ def read_station_table(path: str | Path) -> ReceiverTable:
     InputError : columns that do not define a position, and with the line every invalid line or repeated name.
     """
     path = Path(path)
-    lines = [(number, line) for number, line in enumerate(read_lines(path, _TABLE), start=1)]
-    lines = [(number, line) for number, line in lines if line.strip() and not line.lstrip().startswith("#")]
-    if not lines:
-        raise InputError(_TABLE, "the file has no receiver", _expected(), file=path)
-    (head, titles), *rows = lines
-    delimiter = max(",;\t", key=titles.count)
-    columns = _columns(_cells(titles, delimiter, path, head), path, head)
-    records: list[ReceiverRecord] = []
-    problems: list[InputError] = []
-    seen: dict[tuple[str, str, str], int] = {}
-    for number, line in rows:
-        try:
-            record = _record(columns, _cells(line, delimiter, path, number), path, number)
-            key = (record.network, record.station, record.location)
-            if key in seen:
-                got = f"the receiver {'.'.join(part for part in key if part)} is already on line {seen[key]}"
-                raise InputError(_TABLE, got, "names must differ", file=path, line=number)
-            seen[key] = number
-            records.append(record)
-        except InputError as error:
-            problems.append(error)
-    raise_together(problems, path)
-    if not records:
-        raise InputError(_TABLE, "the file has no receiver", "a line for each follows that of the columns", file=path)
+    seen: dict[tuple[str, ...], int] = {}
+
+    def record_of(columns: list[_Column], cells: list[str], line: int) -> ReceiverRecord:
+        record = _record(columns, cells, place_of(path, line))
+        _refuse_second((record.network, record.station, record.location), seen, line, _TABLE)
+        return record
+
+    columns, records = read_table(path, _TABLE, _EXPECTED, _columns, record_of)
     unknown = [column.title for column in columns if column.name is None]
     notes = (f"columns that are not used: {', '.join(unknown)}",) if unknown else ()
     horizontal = [column for column in columns if column.name in ("x", "y")]
@@ -516,24 +460,12 @@ def read_station_table(path: str | Path) -> ReceiverTable:
     return ReceiverTable(tuple(records), not horizontal, native, notes, unstated=bool(horizontal) and native)
 
 
-def _expected() -> str:
-    return "expected a line of columns: station, longitude and latitude (or x and y), and others"
-
-
-def _cells(line: str, delimiter: str, path: Path, number: int) -> list[str]:
-    try:
-        reader = csv.reader([line], delimiter=delimiter, skipinitialspace=True, strict=True)
-        return [cell.strip() for cell in next(reader)]
-    except csv.Error as error:
-        raise InputError(_TABLE, f"the line cannot be split into columns: {error}", file=path, line=number) from None
-
-
-def _columns(titles: list[str], path: Path, line: int) -> list[_Column]:
-    columns = [_column(title, path, line) for title in titles]
+def _columns(titles: list[str]) -> list[_Column]:
+    columns = [_column(title) for title in titles]
     names = [column.name for column in columns if column.name]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice:
-        raise InputError(_TABLE, f"the column {twice} appears twice", file=path, line=line)
+        raise InputError(_TABLE, f"the column {twice} appears twice")
     places = [pair for pair in (("longitude", "latitude"), ("x", "y")) if set(pair) & set(names)]
     got = ""
     if "station" not in names:
@@ -545,14 +477,14 @@ def _columns(titles: list[str], path: Path, line: int) -> list[_Column]:
     elif {"z", "depth"} <= set(names):
         got = "z and depth are both given"
     if got:
-        raise InputError(_TABLE, got, _expected(), f"found: {', '.join(titles)}", file=path, line=line)
+        raise InputError(_TABLE, got, _EXPECTED, f"found: {', '.join(titles)}")
     units = {column.unit for column in columns if column.name in ("x", "y")}
     if len(units) == 2:
-        raise InputError(_TABLE, "only one of x and y has a unit", "both, or none", file=path, line=line)
+        raise InputError(_TABLE, "only one of x and y has a unit", "both, or none")
     return columns
 
 
-def _column(title: str, path: Path, line: int) -> _Column:
+def _column(title: str) -> _Column:
     match = _HEADER.fullmatch(title)
     assert match is not None
     name = _TABLE_COLUMNS.get(match[1].lower())
@@ -565,53 +497,46 @@ def _column(title: str, path: Path, line: int) -> _Column:
     if factor is None:
         allowed = "degrees" if name in _DEGREES else "none" if name in _TEXTS else "m, km, ft and other lengths"
         got = f"the column {title!r} has the unit {unit!r}"
-        raise InputError(_TABLE, got, f"allowed: {allowed}", file=path, line=line)
+        raise InputError(_TABLE, got, f"allowed: {allowed}")
     return _Column(name, title, factor, True)
 
 
-def _record(columns: list[_Column], cells: list[str], path: Path, line: int) -> ReceiverRecord:
-    if len(cells) != len(columns):
-        got = f"the line has {len(cells)} columns, the first line {len(columns)}"
-        raise InputError(_TABLE, got, file=path, line=line)
+def _record(columns: list[_Column], cells: list[str], place: str) -> ReceiverRecord:
     texts = {"network": "", "location": ""}
     values: dict[str, float] = {}
     for column, cell in zip(columns, cells, strict=True):
         if column.name in _TEXTS:
-            texts[column.name] = _checked_code(column.name, cell, path, line)
+            texts[column.name] = _checked_code(column.name, cell)
         elif column.name is not None:
-            values[column.name] = _value(column, cell, path, line)
+            values[column.name] = _value(column.name, cell, _IN_METERS) * column.factor
     first, second = ("x", "y") if "x" in values else ("longitude", "latitude")
     burial = values.get("depth", 0.0)
     if burial < 0.0:
-        raise InputError("depth", f"{burial:.12g} m is negative", "0 or more, below the surface", file=path, line=line)
+        raise InputError("depth", f"{burial:.12g} m is negative", "0 or more, below the surface")
     return ReceiverRecord(
-        **texts,
-        horizontal=(values[first], values[second]),
-        place=place_of(path, line),
-        burial=burial,
-        z=values.get("z"),
+        **texts, horizontal=(values[first], values[second]), place=place, burial=burial, z=values.get("z"),
         elevation=values.get("elevation", 0.0),
-    )
+    )  # fmt: skip
 
 
-def _checked_code(name: str, cell: str, path: Path, line: int) -> str:
+def _checked_code(name: str, cell: str) -> str:
     if (cell or name == "station") and _CODE.fullmatch(cell) is None:
         got = f"{cell!r} is not a valid {name} code" if cell else f"the {name} is empty"
-        raise InputError(name, got, "use letters, digits, '-' and '_' only", file=path, line=line)
+        raise InputError(name, got, "use letters, digits, '-' and '_' only")
     return cell
 
 
-def _value(column: _Column, cell: str, path: Path, line: int) -> float:
-    value, name = parse_number(cell), str(column.name)
+def _value(name: str, cell: str, remedy: str = "") -> float:
+    """Return the number in a column, in degrees within its limits."""
+    value = parse_number(cell)
     if value is None:
         hint = "decimals are separated by a point" if "," in cell else ""
-        raise InputError(name, f"{cell!r} is not a finite number", "", hint, file=path, line=line)
-    limit = _TABLE_LIMITS.get(name)
+        raise InputError(name, f"{cell!r} is not a finite number", "", hint)
+    limit = _LIMITS.get(name)
     if limit is not None and abs(value) > limit:
-        hint = "for coordinates in m name the columns x and y"
-        got = f"{value:.12g} degrees is out of range"
-        raise InputError(name, got, f"allowed: {-limit:g} to {limit:g}", hint, file=path, line=line)
-    return value * column.factor
+        got, allowed = f"{value:.12g} degrees is out of range", f"allowed: {-limit:g} to {limit:g}"
+        raise InputError(name, got, allowed, remedy)
+    return value
 
 
 _TEXT = "FDSN text"
@@ -621,7 +546,6 @@ _CHANNELS = (
     *("sensordescription", "scale", "scalefreq", "scaleunits", "samplerate", "starttime", "endtime"),
 )
 _REQUIRED = ("network", "station", "latitude", "longitude")
-_LIMITS = {"latitude": 90.0, "longitude": 360.0}
 
 
 def is_fdsn_text(start: bytes) -> bool:
@@ -640,7 +564,7 @@ def read_fdsn_text(path: str | Path, time: datetime | None = None, channels: Seq
     path = Path(path)
     names: Sequence[str] = ()
     stations: dict[tuple[object, ...], StationEpoch] = {}
-    problems: list[InputError] = []
+    errors = LineErrors(path)
     for number, line in enumerate(read_lines(path, _TEXT), start=1):
         cells = [cell.strip() for cell in line.strip().lstrip("#").split("|")]
         header = "network" in (cell.lower() for cell in cells)
@@ -652,36 +576,34 @@ def read_fdsn_text(path: str | Path, time: datetime | None = None, channels: Seq
         if not line.strip() or line.lstrip().startswith("#"):
             continue
         names = names or {len(_NEEDED): _NEEDED, len(_CHANNELS): _CHANNELS}.get(len(cells), ())
-        try:
+        with errors.at(number):
             if len(cells) != len(names):
-                got = f"the line has {len(cells)} columns"
                 allowed = f"expected {len(names) or '8 (stations) or 17 (channels)'}"
-                raise InputError(_TEXT, got, allowed, file=path, line=number)
-            _add(stations, dict(zip(names, cells, strict=True)), path, number)
-        except InputError as error:
-            problems.append(error)
-    raise_together(problems, path)
+                raise InputError(_TEXT, f"the line has {len(cells)} columns", allowed)
+            _add(stations, dict(zip(names, cells, strict=True)), place_of(path, number), number)
+    errors.raise_any()
     if not stations:
         raise InputError(_TEXT, "the file has no station", f"expected columns {' | '.join(_NEEDED)}", file=path)
-    try:
-        records, notes = sensor_places(list(stations.values()), _TEXT, time, channels)
-    except InputError as error:
-        raise_together([error, *error.others], path)
-        raise
+    return _receivers_of(path, list(stations.values()), _TEXT, time, channels)
+
+
+def _receivers_of(
+    path: Path, stations: list[StationEpoch], what: str, time: datetime | None, channels: Sequence[str]
+) -> ReceiverTable:
+    """Return the receivers of the stations of a file; see `sensor_places`."""
+    with located(path):
+        records, notes = sensor_places(stations, what, time, channels)
     return ReceiverTable(tuple(records), True, notes=tuple(notes))
 
 
-def _add(stations: dict[tuple[object, ...], StationEpoch], cells: dict[str, str], path: Path, line: int) -> None:
+def _add(stations: dict[tuple[object, ...], StationEpoch], cells: dict[str, str], place: str, line: int) -> None:
     """Add a station, or the channel of a line to its station."""
     for name in ("network", "station"):
         if not cells[name]:
-            raise InputError(name, "is empty", "expected a code", file=path, line=line)
-    longitude, latitude = (_fdsn_number(cells, name, path, line) for name in ("longitude", "latitude"))
-    elevation, depth = (
-        _fdsn_number(cells, name, path, line) if cells.get(name) else 0.0 for name in ("elevation", "depth")
-    )
-    epoch = Epoch(*(_time(cells.get(name, ""), name, path, line) for name in ("starttime", "endtime")))
-    place = place_of(path, line)
+            raise InputError(name, "is empty", "expected a code")
+    longitude, latitude = (_value(name, cells[name]) for name in ("longitude", "latitude"))
+    elevation, depth = (_value(name, cells[name]) if cells.get(name) else 0.0 for name in ("elevation", "depth"))
+    epoch = Epoch(*(_time(cells.get(name, ""), name) for name in ("starttime", "endtime")))
     station = StationEpoch(cells["network"], cells["station"], longitude, latitude, elevation, epoch, (), place, line)
     if "channel" not in cells:
         stations[line,] = station
@@ -689,45 +611,31 @@ def _add(stations: dict[tuple[object, ...], StationEpoch], cells: dict[str, str]
     key = cells["network"], cells["station"]
     location = cells.get("location", "").removeprefix("--")
     oriented = bool(cells.get("azimuth") or cells.get("dip"))
-    channel = Channel(
-        cells["channel"], location, longitude, latitude, depth, elevation, epoch, oriented, place
-    )
+    channel = Channel(cells["channel"], location, longitude, latitude, depth, elevation, epoch, oriented, place)
     known = stations.get(key, replace(station, epoch=Epoch()))  # the epochs are those of the channels
     stations[key] = replace(known, channels=(*known.channels, channel))
 
 
-def _fdsn_number(cells: dict[str, str], name: str, path: Path, line: int) -> float:
-    value = parse_number(cells[name])
-    if value is None:
-        raise InputError(name, f"{cells[name]!r} is not a finite number", file=path, line=line)
-    limit = _LIMITS.get(name)
-    if limit is not None and abs(value) > limit:
-        got = f"{value:.12g} degrees is out of range"
-        raise InputError(name, got, f"allowed: {-limit:g} to {limit:g}", file=path, line=line)
-    return value
-
-
-def _time(text: str, name: str, path: Path, line: int) -> datetime | None:
+def _time(text: str, where: str, prefix: str = "") -> datetime | None:
+    """Return a time; None for an empty text. prefix : of the problem in the error."""
     try:
         return utc(datetime.fromisoformat(text)) if text else None
     except (ValueError, OverflowError):
-        got, allowed = f"{text!r} is not a time", "expected for example 2008-07-29T18:42:15"
-        raise InputError(name, got, allowed, file=path, line=line) from None
+        got, allowed = f"{prefix}{text!r} is not a time", "expected for example 2008-07-29T18:42:15"
+        raise InputError(where, got, allowed) from None
 
 
 NAMESPACE = "http://www.fdsn.org/xml/station/1"
 VERSIONS = ("1.0", "1.1", "1.2")
 _XML = "StationXML"
 _SKIPPED = ("Response", "Comment", "Equipment", "Sensor", "DataLogger", "PreAmplifier")
+_PLACE = ("Longitude", "Latitude", "Elevation")
 _UNITS = {
     "Latitude": ("DEGREES",), "Longitude": ("DEGREES",), "Elevation": ("METERS", "m"), "Depth": ("METERS", "m"),
 }  # fmt: skip
-_RANGES = {"Latitude": 90.0, "Longitude": 360.0}
 
 
-def read_stationxml(
-    path: str | Path, time: datetime | None = None, channels: Sequence[str] = ()
-) -> ReceiverTable:
+def read_stationxml(path: str | Path, time: datetime | None = None, channels: Sequence[str] = ()) -> ReceiverTable:
     """Read the receivers of a StationXML file, see `stations`.
 
     Parameters
@@ -742,114 +650,86 @@ def read_stationxml(
     """
     path = Path(path)
     root = read_xml(path, _XML, _SKIPPED)
-    _check_root(root, path)
     stations: list[StationEpoch] = []
-    problems: list[InputError] = []
+    errors = LineErrors(path)
+    with located(path):
+        _check_root(root)
     for network in root.all("Network"):
         for station in network.all("Station"):
-            try:
+            with errors.at(0):
                 stations.append(_station(network, station, path))
-            except InputError as error:
-                problems.append(error)
-    raise_together(problems, path)
+    errors.raise_any()
     if not stations:
         raise InputError(_XML, "the file has no station", "expected Network elements with Station elements", file=path)
-    try:
-        records, notes = sensor_places(stations, _XML, time, channels)
-    except InputError as error:
-        raise_together([error, *error.others], path)
-        raise
-    return ReceiverTable(tuple(records), True, notes=tuple(notes))
+    return _receivers_of(path, stations, _XML, time, channels)
 
 
-def _check_root(root: Element, path: Path) -> None:
+def _check_root(root: Element) -> None:
     if root.name != "FDSNStationXML":
-        raise InputError(
-            _XML, f"the root element is {root.name}", "expected FDSNStationXML", file=path, line=root.line
-        )
+        raise root.error(_XML, f"the root element is {root.name}", "expected FDSNStationXML")
     if root.namespace != NAMESPACE:
-        got = f"the namespace is {root.namespace!r}"
-        raise InputError(_XML, got, f"expected {NAMESPACE!r}", file=path, line=root.line)
+        raise root.error(_XML, f"the namespace is {root.namespace!r}", f"expected {NAMESPACE!r}")
     version = root.attributes.get("schemaVersion", "")
     if version not in VERSIONS:
         got = f"schemaVersion is {version!r}" if version else "schemaVersion is missing"
-        raise InputError(_XML, got, f"readable versions: {', '.join(VERSIONS)}", file=path, line=root.line)
+        raise root.error(_XML, got, f"readable versions: {', '.join(VERSIONS)}")
 
 
 def _station(network: Element, station: Element, path: Path) -> StationEpoch:
-    codes = _code(network, path), _code(station, path)
+    codes = _code(network), _code(station)
     name = ".".join(codes)
+    longitude, latitude, elevation = (_number(station, key, name) for key in _PLACE)
     return StationEpoch(
-        *codes,
-        longitude=_number(station, "Longitude", name, path),
-        latitude=_number(station, "Latitude", name, path),
-        elevation=_number(station, "Elevation", name, path),
-        epoch=_epoch(station, name, path),
-        channels=tuple(_channels(station, name, path)),
-        place=place_of(path, station.line),
-        line=station.line,
-    )
+        *codes, longitude, latitude, elevation, _epoch(station, name), tuple(_channels(station, name, path)),
+        place_of(path, station.line), station.line,
+    )  # fmt: skip
 
 
 def _channels(station: Element, name: str, path: Path) -> Iterator[Channel]:
     for element in station.all("Channel"):
-        code, location = _code(element, path), element.attributes.get("locationCode", "").strip()
+        code, location = _code(element), element.attributes.get("locationCode", "").strip()
         if location and _CODE.fullmatch(location) is None:
             got = f"the location code {location!r} of {name} is not valid"
-            raise InputError(_XML, got, "letters, digits, '-' and '_'", file=path, line=element.line)
+            raise element.error(_XML, got, "letters, digits, '-' and '_'")
         where = f"{name}.{location}.{code}"
-        depth = _number(element, "Depth", where, path)
+        depth = _number(element, "Depth", where)
         if depth < 0.0:
-            got, line = f"the depth of {where}, {depth:.12g} m, is negative", element.line
-            raise InputError(_XML, got, "must be 0 or more, below the surface", file=path, line=line)
+            got = f"the depth of {where}, {depth:.12g} m, is negative"
+            raise element.error(_XML, got, "must be 0 or more, below the surface")
+        longitude, latitude, elevation = (_number(element, key, where) for key in _PLACE)
+        oriented = element.first("Azimuth") is not None or element.first("Dip") is not None
         yield Channel(
-            code,
-            "" if location == "--" else location,
-            longitude=_number(element, "Longitude", where, path),
-            latitude=_number(element, "Latitude", where, path),
-            depth=depth,
-            elevation=_number(element, "Elevation", where, path),
-            epoch=_epoch(element, where, path),
-            oriented=element.first("Azimuth") is not None or element.first("Dip") is not None,
-            place=place_of(path, element.line),
-        )
+            code, "" if location == "--" else location, longitude, latitude, depth, elevation, _epoch(element, where),
+            oriented, place_of(path, element.line),
+        )  # fmt: skip
 
 
-def _code(element: Element, path: Path) -> str:
+def _code(element: Element) -> str:
     code = element.attributes.get("code", "").strip()
     if _CODE.fullmatch(code) is None:
         got = f"the code {code!r} of a {element.name} is not valid" if code else f"a {element.name} has no code"
-        allowed = "expected the attribute code with letters, digits, '-' and '_'"
-        raise InputError(_XML, got, allowed, file=path, line=element.line)
+        raise element.error(_XML, got, "expected the attribute code with letters, digits, '-' and '_'")
     return code
 
 
-def _number(element: Element, key: str, name: str, path: Path) -> float:
+def _number(element: Element, key: str, name: str) -> float:
     child = element.first(key)
     if child is None:
-        raise InputError(_XML, f"{name} has no {key}", "it is required", file=path, line=element.line)
+        raise element.error(_XML, f"{name} has no {key}", "it is required")
     text = child.text.strip()
     value = parse_number(text)
     if value is None:
-        raise InputError(_XML, f"{key} of {name} is {text!r}", "expected a finite number", file=path, line=child.line)
+        raise child.error(_XML, f"{key} of {name} is {text!r}", "expected a finite number")
     unit = child.attributes.get("unit")
     if unit is not None and unit not in _UNITS[key]:
-        got = f"{key} of {name} has the unit {unit!r}"
-        raise InputError(_XML, got, f"expected {_UNITS[key][0]}", file=path, line=child.line)
-    limit = _RANGES.get(key)
+        raise child.error(_XML, f"{key} of {name} has the unit {unit!r}", f"expected {_UNITS[key][0]}")
+    limit = _LIMITS.get(key.lower())
     if limit is not None and abs(value) > limit:
-        got = f"{key} of {name} is {value:.12g} degrees"
-        raise InputError(_XML, got, f"allowed: {-limit:g} to {limit:g}", file=path, line=child.line)
+        raise child.error(_XML, f"{key} of {name} is {value:.12g} degrees", f"allowed: {-limit:g} to {limit:g}")
     return value
 
 
-def _epoch(element: Element, name: str, path: Path) -> Epoch:
-    times: list[datetime | None] = []
-    for key in ("startDate", "endDate"):
-        text = element.attributes.get(key, "").strip()
-        try:
-            times.append(utc(datetime.fromisoformat(text)) if text else None)
-        except (ValueError, OverflowError):
-            got, allowed = f"{key} of {name} is {text!r}", "expected a time such as 2008-07-29T18:42:15"
-            raise InputError(_XML, got, allowed, file=path, line=element.line) from None
-    return Epoch(*times)
+def _epoch(element: Element, name: str) -> Epoch:
+    with located(None, element.line):
+        times = {key: element.attributes.get(key, "").strip() for key in ("startDate", "endDate")}
+        return Epoch(*(_time(text, _XML, f"{key} of {name}: ") for key, text in times.items()))

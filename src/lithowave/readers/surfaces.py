@@ -22,7 +22,6 @@ from numpy.typing import ArrayLike
 
 from lithowave.errors import InputError
 from lithowave.readers.array_files import (
-    DAMAGE,
     ArrayEntry,
     ArrayFile,
     dimension_names,
@@ -32,7 +31,8 @@ from lithowave.readers.array_files import (
     unused_names,
 )
 from lithowave.readers.geographic_model import axis_role
-from lithowave.readers.text import LENGTH, si_factor
+from lithowave.readers.gridded_model import require_monotonic, stated_units, stored_axis, stored_values, unit_factor
+from lithowave.readers.text import LENGTH
 
 _OLD = ("x_range", "y_range", "dimension", "z")
 _HEIGHTS = ("elevation", "z", "topography", "topo", "altitude", "height", "bathymetry", "depth")
@@ -63,28 +63,30 @@ def find_grid(entries: ArrayFile, path: Path) -> Grid | None:
     """
     by_name = {name.lower(): entry for name, entry in entries.items()}
     if all(name in by_name for name in _OLD):
-        return _old_grid(entries, by_name, path)
-    name = _height_name(by_name, path)
+        return _old_grid(entries, by_name)
+    name = _height_name(by_name)
     if name is None:
         return None
     entry = by_name[name]
     lines = [each for each, other in by_name.items() if len(other.shape) == 1]
     candidates = [each.lower() for each in entry.dimensions or lines]
-    roles = {role: each for each in candidates if (role := _role(each, by_name.get(each), path))}
+    roles = {role: each for each in candidates if (role := _role(each, by_name.get(each)))}
     if name == "elevation" and set(roles) <= {"x", "y"}:
         return None
     for pair in (("longitude", "latitude"), ("x", "y")):
         if all(role in roles for role in pair):
-            axes = {roles[role]: _axis(by_name, roles[role], entries, path, pair[0] == "longitude") for role in pair}
-            values = _heights(entry, name, axes, path)
+            degrees = "longitude" in pair
+            axes = {roles[role]: _axis(by_name, roles[role], entries, degrees) for role in pair}
+            values = _heights(entry, name, axes)
             used = [entry, *(by_name[each] for each in axes)]
-            grid = _ascending(*axes.values(), values, pair[0] == "longitude", unused_names(entries, used))
-            return replace(grid, unstated=pair[0] == "x" and not any(_stated(by_name[each]) for each in axes))
+            first, second = axes.values()
+            grid = _ascending(first, second, values, degrees, unused_names(entries, used))
+            return replace(grid, unstated=not degrees and not any(_stated(by_name[each]) for each in axes))
     there = ", ".join(candidates)
-    raise InputError(name, f"has the axes {there}", "expected longitude and latitude, or x and y", file=path)
+    raise InputError(name, f"has the axes {there}", "expected longitude and latitude, or x and y")
 
 
-def _height_name(by_name: Mapping[str, ArrayEntry], path: Path) -> str | None:
+def _height_name(by_name: Mapping[str, ArrayEntry]) -> str | None:
     """Return the name of the variable with the elevations; None without any."""
     grids = [name for name, entry in by_name.items() if len(entry.shape) == 2]
     known = [name for name in _HEIGHTS if name in grids]
@@ -92,70 +94,48 @@ def _height_name(by_name: Mapping[str, ArrayEntry], path: Path) -> str | None:
         return known[0]
     if len(grids) > 1:
         got = f"the file has several grids: {', '.join(grids)}"
-        raise InputError("elevation", got, "expected one, or one of the name elevation or z", file=path)
+        raise InputError("elevation", got, "expected one, or one of the name elevation or z")
     return grids[0] if grids else None
 
 
-def _role(name: str, entry: ArrayEntry | None, path: Path) -> str:
-    role = axis_role(name, entry, path)
+def _role(name: str, entry: ArrayEntry | None) -> str:
+    role = axis_role(name, entry)
     return role if role in ("longitude", "latitude") else name if name in ("x", "y") else ""
 
 
-def _axis(by_name: Mapping[str, ArrayEntry], name: str, entries: ArrayFile, path: Path, in_degrees: bool) -> np.ndarray:
+def _axis(by_name: Mapping[str, ArrayEntry], name: str, entries: ArrayFile, in_degrees: bool) -> np.ndarray:
     """Return the coordinates of an axis in the order of the file, in degrees or m."""
-    if name not in by_name:
-        raise InputError(name, "the axis has no coordinates", f"expected a variable {name}({name})", file=path)
-    entry = by_name[name]
-    if len(entry.shape) != 1 or entry.shape[0] < 2:
-        raise InputError(name, f"has the shape {entry.shape}", "expected one axis of two points or more", file=path)
-    values = _grid_values(entry, name, path)
-    if not np.isfinite(values).all():
-        raise InputError(name, "has a coordinate without a value", "all must be finite", file=path)
+    values, entry = stored_axis(by_name, name), by_name[name]
+    require_monotonic(values, name)
     steps = np.diff(values)
-    if not ((steps > 0).all() or (steps < 0).all()):
-        at = int(np.flatnonzero(steps * np.sign(steps[0]) <= 0)[0]) + 1 if steps[0] else 1
-        raise InputError(name, f"the coordinates are not monotonic: {values[at]:.12g} at index {at}", file=path)
     pixels = int(np.atleast_1d(entries.attributes.get("node_offset", 0))[0]) == 1
     edges = np.sort(np.atleast_1d(np.asarray(entry.attributes.get("actual_range", []), dtype=float)))
     ends, tolerance = [values.min(), values.max()], 1e-3 * float(np.abs(steps).min())
     if pixels and edges.size == 2 and np.allclose(edges, ends, rtol=0.0, atol=tolerance):
         got = "node_offset = 1 (pixel registration), but the coordinates are the ends of the region (actual_range)"
-        raise InputError(name, got, "expected the centers of the cells", file=path)
-    return values if in_degrees else values * _factor(entry, name, path)
+        raise InputError(name, got, "expected the centers of the cells")
+    return values if in_degrees else values * _factor(entry, name)
 
 
-def _heights(entry: ArrayEntry, name: str, axes: Mapping[str, np.ndarray], path: Path) -> np.ndarray:
+def _heights(entry: ArrayEntry, name: str, axes: Mapping[str, np.ndarray]) -> np.ndarray:
     """Return elevations in m, (second axis, first axis)."""
-    dimensions = dimension_names(entry, name, {axis: values.size for axis, values in axes.items()}, path)
-    values = _grid_values(entry, name, path) * _factor(entry, name, path)
+    dimensions = dimension_names(entry, name, {axis: values.size for axis, values in axes.items()})
+    values = stored_values(entry, name).astype(np.float64) * _factor(entry, name)
     stated = str(entry.attributes.get("positive", "down" if name == "depth" else "up")).strip().lower()
     if stated not in ("up", "down"):
-        raise InputError(name, f"has positive = {stated!r}", "expected up or down", file=path)
+        raise InputError(name, f"has positive = {stated!r}", "expected up or down")
     first, second = axes
     ordered = values.transpose([dimensions.index(second), dimensions.index(first)])
     return 0.0 - ordered if stated == "down" else ordered
 
 
-def _grid_values(entry: ArrayEntry, name: str, path: Path) -> np.ndarray:
-    try:
-        return entry.values().astype(np.float64)
-    except DAMAGE as error:
-        raise InputError(name, f"cannot be read: {error}", hint="check that the file is complete", file=path) from None
-
-
 def _stated(entry: ArrayEntry) -> bool:
     """True if an axis has a unit."""
-    return str(entry.attributes.get("units", "")).strip().lower() not in _NO_UNITS
+    return stated_units(entry).lower() not in _NO_UNITS
 
 
-def _factor(entry: ArrayEntry, name: str, path: Path) -> float:
-    units = str(entry.attributes.get("units", "")).strip()
-    if units.lower() in _NO_UNITS:
-        return 1.0
-    factor = si_factor(units, LENGTH)
-    if factor is None:
-        raise InputError(name, f"has the units {units!r}", "expected a length such as m or km", file=path)
-    return factor
+def _factor(entry: ArrayEntry, name: str) -> float:
+    return unit_factor(entry, name, LENGTH) if _stated(entry) else 1.0
 
 
 def _ascending(
@@ -165,32 +145,30 @@ def _ascending(
     return Grid(first[along], second[across], np.ascontiguousarray(values[across, along]), is_geographic, unused)
 
 
-def _old_grid(entries: ArrayFile, by_name: Mapping[str, ArrayEntry], path: Path) -> Grid:
+def _old_grid(entries: ArrayFile, by_name: Mapping[str, ArrayEntry]) -> Grid:
     """Return the grid of the format of GMT 3."""
-    counts = _grid_values(by_name["dimension"], "dimension", path)
+    counts = stored_values(by_name["dimension"], "dimension").astype(np.float64)
     if counts.shape != (2,) or (counts < 2).any() or (counts != counts.round()).any():
-        raise InputError(
-            "dimension", f"is {counts.tolist()}", "expected the numbers of points along x and y", file=path
-        )
+        raise InputError("dimension", f"is {counts.tolist()}", "expected the numbers of points along x and y")
     nx, ny = (int(count) for count in counts)
     z = by_name["z"]
     if z.shape != (nx * ny,):
-        raise InputError("z", f"has the shape {z.shape}", f"expected {nx} x {ny} = {nx * ny} values", file=path)
+        raise InputError("z", f"has the shape {z.shape}", f"expected {nx} x {ny} = {nx * ny} values")
     offset = int(np.atleast_1d(z.attributes.get("node_offset", entries.attributes.get("node_offset", 0)))[0])
     if offset not in (0, 1):
-        raise InputError("z", f"has node_offset = {offset}", "expected 0 (nodes) or 1 (pixels)", file=path)
+        raise InputError("z", f"has node_offset = {offset}", "expected 0 (nodes) or 1 (pixels)")
     axes, geographic = [], []
     for name, count in (("x_range", nx), ("y_range", ny)):
-        ends, entry = _grid_values(by_name[name], name, path), by_name[name]
+        ends, entry = stored_values(by_name[name], name).astype(np.float64), by_name[name]
         if ends.shape != (2,) or not np.isfinite(ends).all() or ends[0] >= ends[1]:
-            raise InputError(name, f"is {ends.tolist()}", "expected [minimum, maximum]", file=path)
+            raise InputError(name, f"is {ends.tolist()}", "expected [minimum, maximum]")
         geographic.append("degree" in str(entry.attributes.get("units", "")).lower())
-        ends = ends if geographic[-1] else ends * _factor(entry, name, path)
+        ends = ends if geographic[-1] else ends * _factor(entry, name)
         step = (ends[1] - ends[0]) / (count if offset else count - 1)
         axes.append(ends[0] + step * (np.arange(count) + 0.5 * offset))
     if len(set(geographic)) > 1:
-        raise InputError("y_range", "only one of x_range and y_range is in degrees", file=path)
-    values = (_grid_values(z, "z", path) * _factor(z, "z", path)).reshape(ny, nx)[::-1]
+        raise InputError("y_range", "only one of x_range and y_range is in degrees")
+    values = (stored_values(z, "z").astype(np.float64) * _factor(z, "z")).reshape(ny, nx)[::-1]
     used = [by_name[name] for name in (*_OLD, "z_range", "spacing") if name in by_name]
     unstated = not any(_stated(by_name[name]) for name in ("x_range", "y_range"))
     return Grid(axes[0], axes[1], np.ascontiguousarray(values), geographic[0], unused_names(entries, used), unstated)
@@ -262,9 +240,7 @@ class Surface:
         pairs = zip((self.x, self.y), (x, y), strict=True)
         return all(bool(axis[0] <= low and axis[-1] >= high) for axis, (low, high) in pairs)
 
-    def is_in_degrees(
-        self, x: tuple[float, float], y: tuple[float, float], to_geographic: ToGeographic
-    ) -> bool:
+    def is_in_degrees(self, x: tuple[float, float], y: tuple[float, float], to_geographic: ToGeographic) -> bool:
         """True if axes without a unit cover the center of a rectangle, in degrees, but not the rectangle in m.
 
         x, y : ends of the rectangle in m.
@@ -293,9 +269,7 @@ class Surface:
 
     def range_in(self, x: tuple[float, float], y: tuple[float, float]) -> tuple[float, float]:
         """Return the lowest and highest elevation in a rectangle with these ends (m), on its rim and at file points."""
-        parts = tuple(
-            slice(*np.searchsorted(axis, ends, side="left")) for axis, ends in ((self.y, y), (self.x, x))
-        )
+        parts = tuple(slice(*np.searchsorted(axis, ends, side="left")) for axis, ends in ((self.y, y), (self.x, x)))
         along_x = np.unique(np.append(self.x[parts[1]], x))
         along_y = np.unique(np.append(self.y[parts[0]], y))[:, None]
         heights = [self.elevation[parts].ravel()]
@@ -319,9 +293,7 @@ class GeographicSurface(Surface):
     to_geographic: ToGeographic | None = None
     center: float = 0.0
 
-    def placed(
-        self, to_geographic: ToGeographic, x: tuple[float, float], y: tuple[float, float]
-    ) -> GeographicSurface:
+    def placed(self, to_geographic: ToGeographic, x: tuple[float, float], y: tuple[float, float]) -> GeographicSurface:
         """Return the surface for a rectangle of local coordinates with these ends, m.
 
         Raises
@@ -338,11 +310,9 @@ class GeographicSurface(Surface):
             tolerance = 1e-6 * (high - low)
             if axis[0] > low + tolerance or axis[-1] < high - tolerance:
                 raise InputError(
-                    name,
-                    f"the grid covers {name} = {axis[0]:.8g} to {axis[-1]:.8g} degrees",
-                    f"it must cover the domain, {low:.8g} to {high:.8g} degrees",
-                    file=self.path,
-                )
+                    name, f"the grid covers {name} = {axis[0]:.8g} to {axis[-1]:.8g} degrees",
+                    f"it must cover the domain, {low:.8g} to {high:.8g} degrees", file=self.path,
+                )  # fmt: skip
             # The cubic through a point depends on two grid points on each side.
             first = max(int(np.searchsorted(axis, low, side="right")) - 2, 0)
             parts.append(slice(first, int(np.searchsorted(axis, high, side="left")) + 2))
@@ -378,12 +348,9 @@ class GeographicSurface(Surface):
         """Return longitude and latitude of points in m, of their broadcast shape."""
         if self.to_geographic is None:
             raise InputError(
-                "elevation",
-                "the surface is on longitudes and latitudes",
-                "the domain needs a geographic origin",
-                "give domain: crs: {longitude: ..., latitude: ...}, the point at x = y = 0",
-                file=self.path,
-            )
+                "elevation", "the surface is on longitudes and latitudes", "the domain needs a geographic origin",
+                "give domain: crs: {longitude: ..., latitude: ...}, the point at x = y = 0", file=self.path,
+            )  # fmt: skip
         shape = np.broadcast_shapes(np.shape(x), np.shape(y))
         points = (np.array(np.broadcast_to(np.asarray(each, dtype=float), shape), ndmin=1) for each in (x, y))
         longitude, latitude = (np.asarray(each).reshape(shape) for each in self.to_geographic(*points))
@@ -468,72 +435,48 @@ def read_surface(path: str | Path) -> Surface:
         for name in _NAMES:
             if name not in by_name:
                 there = f"it has: {', '.join(entries) or 'nothing'}"
-                raise InputError(
-                    name, "the variable is missing", f"expected x, y and elevation; {there}", file=path
-                )
-        x, y = (_read_axis(by_name[name], name, path) for name in ("x", "y"))
-        elevation = _read_elevation(by_name["elevation"], {"x": x, "y": y}, path)
+                raise InputError(name, "the variable is missing", f"expected x, y and elevation; {there}")
+        x, y = (_read_axis(by_name, name) for name in ("x", "y"))
+        elevation = _read_elevation(by_name["elevation"], {"x": x, "y": y})
         unused = unused_names(entries, [by_name[name] for name in _NAMES])
-        unstated = not any(str(by_name[name].attributes.get("units", "")).strip() for name in ("x", "y"))
+        unstated = not any(stated_units(by_name[name]) for name in ("x", "y"))
     return Surface(path, x, y, elevation, unused, unstated)
 
 
-def _values(entry: ArrayEntry, name: str, path: Path) -> np.ndarray:
-    """Return the values in meters."""
-    units = str(entry.attributes.get("units", "")).strip()
-    factor = si_factor(units, LENGTH) if units else 1.0
-    if factor is None:
-        hint = "domain.to_geographic converts degrees" if "degree" in units.lower() else ""
-        raise InputError(
-            name, f"has the units {units!r}", "expected a length such as m or km", hint, file=path
-        )
-    try:
-        return entry.values().astype(np.float64) * factor
-    except DAMAGE as error:
-        raise InputError(name, f"cannot be read: {error}", hint="check that the file is complete", file=path) from None
-
-
-def _read_axis(entry: ArrayEntry, name: str, path: Path) -> np.ndarray:
-    if len(entry.shape) != 1 or entry.shape[0] < 2:
-        raise InputError(
-            name, f"has the shape {entry.shape}", "expected one axis of two points or more", file=path
-        )
-    values = _values(entry, name, path)
-    if not np.isfinite(values).all():
-        raise InputError(name, "has a coordinate without a value", "all must be finite", file=path)
+def _read_axis(by_name: Mapping[str, ArrayEntry], name: str) -> np.ndarray:
+    """Return ascending coordinates in meters."""
+    values = stored_axis(by_name, name) * unit_factor(by_name[name], name, LENGTH)
     steps = np.diff(values)
     if not (steps > 0.0).all():
         at = int(np.flatnonzero(steps <= 0.0)[0]) + 1
         hint = "reverse the axis and the elevations" if (steps < 0.0).all() else ""
         got = f"the coordinates do not increase: {values[at - 1]:z.12g} m, then {values[at]:z.12g} m at index {at}"
-        raise InputError(name, got, "each must be greater than the one before", hint, file=path)
+        raise InputError(name, got, "each must be greater than the one before", hint)
     return values
 
 
-def _read_elevation(entry: ArrayEntry, axes: Mapping[str, np.ndarray], path: Path) -> np.ndarray:
+def _read_elevation(entry: ArrayEntry, axes: Mapping[str, np.ndarray]) -> np.ndarray:
     """Return elevations in meters of shape (ny, nx)."""
-    dimensions = dimension_names(entry, "elevation", {name: axes[name].size for name in _SHAPE}, path)
+    dimensions = dimension_names(entry, "elevation", {name: axes[name].size for name in _SHAPE})
     if str(entry.attributes.get("positive", "up")).strip().lower() != "up":
-        raise InputError(
-            "elevation", f"has positive = {entry.attributes['positive']!r}", "heights are positive up", file=path
-        )
-    values = _values(entry, "elevation", path)
+        raise InputError("elevation", f"has positive = {entry.attributes['positive']!r}", "heights are positive up")
+    values = stored_values(entry, "elevation").astype(np.float64) * unit_factor(entry, "elevation", LENGTH)
     heights = values.transpose([dimensions.index(name) for name in _SHAPE])
-    _require_complete(heights, axes, path)
+    _require_complete(heights, axes)
     return np.ascontiguousarray(heights)
 
 
 def _surface_of(grid: Grid, path: Path) -> Surface:
     if grid.is_geographic:
         return GeographicSurface(path, grid.first, grid.second, grid.elevation, grid.unused)
-    _require_complete(grid.elevation, {"x": grid.first, "y": grid.second}, path)
+    _require_complete(grid.elevation, {"x": grid.first, "y": grid.second})
     return Surface(path, grid.first, grid.second, grid.elevation, grid.unused, grid.unstated)
 
 
-def _require_complete(heights: np.ndarray, axes: Mapping[str, np.ndarray], path: Path) -> None:
+def _require_complete(heights: np.ndarray, axes: Mapping[str, np.ndarray]) -> None:
     lacking = ~np.isfinite(heights)
     if lacking.any():
         j, i = np.unravel_index(int(lacking.argmax()), heights.shape)
         place = f"x = {axes['x'][i]:z.12g} m, y = {axes['y'][j]:z.12g} m"
         got = f"has no value at {place} ({int(lacking.sum())} of {lacking.size} points)"
-        raise InputError("elevation", got, "every point needs one", file=path)
+        raise InputError("elevation", got, "every point needs one")

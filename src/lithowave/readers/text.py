@@ -11,12 +11,15 @@ the formats of seismology do not use them.
 
 from __future__ import annotations
 
+import csv
 import math
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
+from typing import Self, TypeVar
 from xml.parsers import expat
 
 import numpy as np
@@ -24,10 +27,29 @@ import numpy as np
 from lithowave.errors import InputError
 from lithowave.readers.budget import LINE_BYTES
 
+C = TypeVar("C")
+R = TypeVar("R")
+
 UTF8_MARK = b"\xef\xbb\xbf"
 """Bytes with which some programs begin files of UTF-8."""
 
+_MAX_ERRORS = 20
+"""Number of errors of one file that are listed."""
+
 _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eEdD][-+]?\d+)?")
+
+
+def read_bytes(path: Path, what: str) -> bytes:
+    """Return the content of a file.
+
+    Raises
+    ------
+    InputError : the file cannot be read; ``what`` is the purpose of the file.
+    """
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise InputError(what, f"cannot be read: {error.strerror or error}", file=path) from None
 
 
 def read_lines(path: Path, what: str) -> list[str]:
@@ -38,16 +60,56 @@ def read_lines(path: Path, what: str) -> list[str]:
     InputError
         if the file cannot be opened, is empty or is not text; ``what`` is the purpose of the file.
     """
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise InputError(what, f"cannot be read: {error.strerror or error}", file=path) from None
+    data = read_bytes(path, what)
     if not data.strip():
         raise InputError(what, "the file is empty", file=path)
     if b"\0" in data:
         raise InputError(what, "the file is not text", file=path)
     require_lines(data, what, path)
     return re.split(r"\r\n|\n|\r", decoded(data))
+
+
+@contextmanager
+def located(path: Path | None, line: int | None = None) -> Iterator[None]:
+    """Add the file, and the line unless it is known, to an InputError without a file that is raised in this context."""
+    try:
+        yield
+    except InputError as error:
+        raise with_file(error, path, line) from None
+
+
+def with_file(error: InputError, path: Path | None, line: int | None = None) -> InputError:
+    """Return the error with a file, and a line unless it is known, if it has no file."""
+    return error if error.file is not None else error.located(path, error.line or line)
+
+
+class LineErrors:
+    """The errors in the lines of a file, which are raised together: a context for each line records its error."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.line = path, 0
+        self.errors: list[InputError] = []
+
+    def at(self, line: int) -> Self:
+        """Return the context for a line; 0 for the lines that the errors state."""
+        self.line = line
+        return self
+
+    def __enter__(self) -> None:
+        """Begin a line."""
+
+    def __exit__(self, kind: type | None, error: object, trace: object) -> bool:
+        if isinstance(error, InputError):
+            self.errors.append(with_file(error, self.path, self.line))
+        return isinstance(error, InputError)
+
+    def raise_any(self) -> None:
+        """Raise the errors, up to `_MAX_ERRORS`, as one; do nothing without any."""
+        if self.errors:
+            first, *others = self.errors[:_MAX_ERRORS]
+            raise InputError(
+                first.where, first.got, first.allowed, first.hint, file=self.path, line=first.line, others=others
+            )
 
 
 def decoded(data: bytes) -> str:
@@ -80,6 +142,67 @@ def parse_number(text: str) -> float | None:
         return None
     value = float(text.lower().replace("d", "e"))
     return value if math.isfinite(value) else None
+
+
+def read_table(
+    path: Path,
+    what: str,
+    expected: str,
+    columns_of: Callable[[list[str]], C],
+    record_of: Callable[[C, list[str], int], R],
+) -> tuple[C, list[R]]:
+    """Return the columns and the records of a table of text, whose cells are separated by commas, semicolons or tabs.
+
+    Blank lines, and lines that begin with ``#``, are ignored.
+
+    Parameters
+    ----------
+    what : the records, a plural. expected : what a file without any line should have.
+    columns_of : function of the cells of the first line. record_of : function of the columns, the cells of another
+        line, of which there are as many, and its number.
+
+    Raises
+    ------
+    InputError : the table has no record, or with the line an error of these functions.
+    """
+    lines = [(number, line) for number, line in enumerate(read_lines(path, what), start=1)]
+    lines = [(number, line) for number, line in lines if line.strip() and not line.lstrip().startswith("#")]
+    nothing = f"the file has no {what.removesuffix('s')}"
+    if not lines:
+        raise InputError(what, nothing, expected, file=path)
+    (head, titles), *rows = lines
+    delimiter = max(",;\t", key=titles.count)
+    with located(path, head):
+        names = _cells(titles, delimiter, what)
+        columns = columns_of(names)
+    records: list[R] = []
+    errors = LineErrors(path)
+    for number, line in rows:
+        with errors.at(number):
+            cells = _cells(line, delimiter, what)
+            if len(cells) != len(names):
+                raise InputError(what, f"the line has {len(cells)} columns, the first line {len(names)}")
+            records.append(record_of(columns, cells, number))
+    errors.raise_any()
+    if not records:
+        raise InputError(what, nothing, "a line for each follows that of the columns", file=path)
+    return columns, records
+
+
+def _cells(line: str, delimiter: str, what: str) -> list[str]:
+    try:
+        reader = csv.reader([line], delimiter=delimiter, skipinitialspace=True, strict=True)
+        return [cell.strip() for cell in next(reader)]
+    except csv.Error as error:
+        raise InputError(what, f"the line cannot be split into columns: {error}") from None
+
+
+def finite_number(text: str, where: str) -> float:
+    """Return the value of a number. InputError: it is not a finite number."""
+    value = parse_number(text)
+    if value is None:
+        raise InputError(where, f"{text!r} is not a finite number")
+    return value
 
 
 def digit_pattern(text: str) -> tuple[int, int]:
@@ -145,9 +268,7 @@ def si_factor(text: str, exponents: Exponents) -> float | None:
 
     A unit is a product of terms, each a name with an optional power; the term after ``/`` or ``per`` is inverted.
     """
-    normal = re.sub(
-        r"\bper\b", "/", text.replace("³", "3").replace("⁻", "-").replace("¹", "1").replace("**", "^")
-    )
+    normal = re.sub(r"\bper\b", "/", text.replace("³", "3").replace("⁻", "-").replace("¹", "1").replace("**", "^"))
     # A point or star between terms is a product; all other text between matches must be blank.
     normal = re.sub(r"[.·*()]", " ", normal)
     if re.sub(_TERM, "", normal).strip() or not normal.strip():
@@ -197,6 +318,10 @@ class Element:
             element = next(iter(element.all(name)), None) if element is not None else None
         return element
 
+    def error(self, where: str, got: str, allowed: str = "") -> InputError:
+        """Return an error with the line of this element."""
+        return InputError(where, got, allowed, line=self.line)
+
     def content(self, *names: str) -> str:
         """Return the text at a path of names; empty without such an element."""
         element = self.first(*names)
@@ -206,11 +331,7 @@ class Element:
 def read_xml(path: str | Path, what: str, skipped: Collection[str] = ()) -> Element:
     """Return the root element of an XML file; see `parse_xml`."""
     path = Path(path)
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise InputError(what, f"cannot be read: {error.strerror or error}", file=path) from None
-    return parse_xml(data, what, path, skipped)
+    return parse_xml(read_bytes(path, what), what, path, skipped)
 
 
 def parse_xml(data: bytes, what: str, path: Path | None = None, skipped: Collection[str] = ()) -> Element:
@@ -321,59 +442,30 @@ def read_samples(path: str | Path) -> SampleTable:
     path = Path(path)
     rows: list[tuple[int, list[float]]] = []
     for number, line in enumerate(read_lines(path, _WHAT), start=1):
-        words = _without_comment(line).replace(",", " ").split()
+        words = re.split("[#!%]", line, maxsplit=1)[0].replace(",", " ").split()
         if words:
-            rows.append((number, _parse_row(words, path, number)))
+            with located(path, number):
+                rows.append((number, _parse_row(words)))
     if len(rows) < 2:
         count = "1 sample" if rows else "no samples"
         raise InputError(_WHAT, f"the file has {count}", "at least 2 are needed", file=path)
     width = len(rows[0][1])
     for number, row in rows:
         if len(row) != width:
-            raise InputError(
-                _WHAT,
-                f"{_counted(len(row))} on this line",
-                f"the first line has {width}",
-                file=path,
-                line=number,
-            )
+            got = f"{len(row)} number{'' if len(row) == 1 else 's'} on this line"
+            raise InputError(_WHAT, got, f"the first line has {width}", file=path, line=number)
     table = np.array([row for _, row in rows])
     if width == 1:
         return SampleTable(table[:, 0], None)
     backward = np.flatnonzero(np.diff(table[:, 0]) <= 0)
     if backward.size:
-        line, row = rows[int(backward[0]) + 1]
-        raise InputError(
-            _WHAT,
-            f"the time {row[0]:.12g} s does not follow the one before it",
-            "times must increase",
-            file=path,
-            line=line,
-        )
+        number, row = rows[int(backward[0]) + 1]
+        got = f"the time {row[0]:.12g} s does not follow the one before it"
+        raise InputError(_WHAT, got, "times must increase", file=path, line=number)
     return SampleTable(table[:, 1], table[:, 0])
 
 
-def _without_comment(line: str) -> str:
-    for mark in "#!%":
-        line = line.partition(mark)[0]
-    return line
-
-
-def _parse_row(words: list[str], path: Path, line: int) -> list[float]:
+def _parse_row(words: list[str]) -> list[float]:
     if len(words) > 2:
-        raise InputError(
-            _WHAT,
-            f"{len(words)} columns",
-            "expected one (value) or two (time in s, value)",
-            file=path,
-            line=line,
-        )
-    values = [parse_number(word) for word in words]
-    for word, value in zip(words, values, strict=True):
-        if value is None:
-            raise InputError(_WHAT, f"{word!r} is not a finite number", file=path, line=line)
-    return [value for value in values if value is not None]
-
-
-def _counted(count: int) -> str:
-    return f"{count} number" + ("" if count == 1 else "s")
+        raise InputError(_WHAT, f"{len(words)} columns", "expected one (value) or two (time in s, value)")
+    return [finite_number(word, _WHAT) for word in words]

@@ -7,6 +7,7 @@ shots, with their states and links to their reports.
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,9 +17,9 @@ from urllib.parse import quote
 
 import numpy as np
 
+from lithowave.compare.results import RunMisfits
 from lithowave.description.text import read_document
-from lithowave.figures import style
-from lithowave.figures.comparisons import ComparedRuns
+from lithowave.figures.comparisons import comparison_figure
 from lithowave.figures.style import chunk_of, domain_of
 from lithowave.globe_coordinates import ChunkMap
 from lithowave.output.seismograms import FILE_NAME as SEISMOGRAMS
@@ -27,25 +28,27 @@ from lithowave.report.page import (
     FILE_NAME,
     Html,
     Page,
-    base64_floats,
+    axis,
     data_table,
     facts_table,
+    folded,
+    input_files,
     media,
     packed,
     paragraph,
     plot_element,
+    receivers_that_fit,
     require_plotly,
     selection,
     text,
+    wave_entries,
 )
 
 if TYPE_CHECKING:
     from lithowave.json_types import Entries, ReadEntries
 
-MAX_VALUES, MAX_RECEIVERS = 800_000, 90
 
-
-def report_comparison(comparison: ComparedRuns, path: str | Path) -> Path:
+def report_comparison(comparison: RunMisfits, path: str | Path) -> Path:
     """Write an HTML file about a comparison of two runs, and return its path.
 
     Raises
@@ -76,30 +79,22 @@ def report_comparison(comparison: ComparedRuns, path: str | Path) -> Path:
     ]  # fmt: skip
     page.add("Misfits", data_table(header, rows, "Misfits relative to the reference"))
     with TemporaryDirectory() as folder:
-        picture = comparison.figure(Path(folder) / "comparison.png")
+        picture = comparison_figure(comparison, Path(folder) / "comparison.png")
         page.add("Figure", media(picture, "Traces with the largest, median and smallest misfit, and all misfits."))
     return page.write(path)
 
 
-def _add_traces(page: Page, comparison: ComparedRuns) -> None:
+def _add_traces(page: Page, comparison: RunMisfits) -> None:
     """Add the plot of both traces at a receiver; the receiver with the largest misfit is first."""
     order = np.argsort(-comparison.relative_l2, kind="stable")
-    room = int(np.clip(MAX_VALUES // (6 * len(comparison.time)), 1, MAX_RECEIVERS))
-    chosen = order[style.spread(len(order), room)]
-    peak = max(float(np.abs(data).max(initial=0.0)) for data in (comparison.data_a, comparison.data_b))
-    factor, unit = style.readable_unit(peak, comparison.units)
+    chosen = receivers_that_fit(order, 6 * len(comparison.time))
+    receivers = [{"name": comparison.names[index], "offset": 0.0, "azimuth": 0.0} for index in chosen]
     runs = [
-        {"label": label, "components": {name: base64_floats(data[chosen, n]) for n, name in enumerate("ENZ")}}
+        (label, {name: data[chosen, n] for n, name in enumerate("ENZ")})
         for label, data in ((comparison.label_a, comparison.data_a), (comparison.label_b, comparison.data_b))
-    ]  # fmt: skip
-    page.waves = {
-        "start": comparison.time[0], "interval": comparison.time[1] - comparison.time[0], "count": len(comparison.time),
-        "receivers": [{"name": comparison.names[index], "offset": 0.0, "azimuth": 0.0} for index in chosen],
-        "components": [
-            {"key": name, "label": style.COMPONENT_NAMES[name], "factor": factor, "unit": unit} for name in "ENZ"
-        ],
-        "runs": runs, "arrivals": [], "offset_label": "",
-    }  # fmt: skip
+    ]
+    interval = comparison.time[1] - comparison.time[0]
+    page.waves = wave_entries(comparison.time, interval, receivers, runs, dict.fromkeys("ENZ", comparison.units))
     names = (
         (row, f"{comparison.names[index]}, {comparison.relative_l2[index]:.3%}") for row, index in enumerate(chosen)
     )
@@ -147,9 +142,7 @@ def report_survey(
     directory = Path(directory)
     target = directory / FILE_NAME if path is None else Path(path)
     entries = read_document(description, directory / "survey.yaml").data
-    counts = {
-        state: sum(shot.state == state for shot in shots) for state in dict.fromkeys(shot.state for shot in shots)
-    }
+    counts = Counter(shot.state for shot in shots)
     page = Page(
         "Survey", str(entries.get("title") or directory.resolve().name),
         f"{len(shots)} shots: " + ", ".join(f"{count} {state}" for state, count in counts.items()),
@@ -161,11 +154,8 @@ def report_survey(
     header = ["Shot", "Name", *columns, "State", "Details", "Results"]
     page.add("Shots", data_table(header, rows, "Shots"))
     facts = {"lithowave": index.get("lithowave"), "Started": index.get("started")}
-    inputs = data_table(["Input file", "SHA-256"], index.get("inputs", {}).items(), "Hashes of the input files")
-    page.add("Provenance", facts_table(facts, "Software"), inputs)
-    page.add(
-        "Files", f'<details><summary>Simulation file</summary><pre tabindex="0">{text(description)}</pre></details>'
-    )
+    page.add("Provenance", facts_table(facts, "Software"), input_files(index))
+    page.add("Files", folded("Simulation file", description))
     return page.write(target)
 
 
@@ -199,8 +189,7 @@ def _layout(page: Page, directory: Path, shots: Sequence[ShotRow], entries: Read
     traces.append(_markers(*place(x, y), "Shots", "star", "#d55e00"))
     bounds = domain_of(entries) if chunk is None else None
     layout: Entries = {
-        "xaxis": {"title": {"text": "x, East (km)"}, "constrain": "domain"},
-        "yaxis": {"title": {"text": "y, North (km)"}, "scaleanchor": "x"},
+        "xaxis": axis("x, East (km)", constrain="domain"), "yaxis": axis("y, North (km)", scaleanchor="x"),
         "showlegend": True, "legend": {"orientation": "h", "y": 1.12},
     }  # fmt: skip
     if bounds is not None:
@@ -209,7 +198,7 @@ def _layout(page: Page, directory: Path, shots: Sequence[ShotRow], entries: Read
             {"type": "rect", "x0": x0, "x1": x1, "y0": y0, "y1": y1, "line": {"width": 1, "color": "#888888"}}
         ]
     if chunk is not None:
-        layout["xaxis"]["title"]["text"], layout["yaxis"] = "Longitude (°)", {"title": {"text": "Latitude (°)"}}
+        layout |= {"xaxis": axis("Longitude (°)", constrain="domain"), "yaxis": axis("Latitude (°)")}
     which = "" if started is None else f", and receivers of shot {started.number}"
     return page.add_plot(traces, layout, f"Positions of the shots{which}{'; rectangle: the domain' if bounds else ''}.")
 

@@ -6,22 +6,21 @@ It also contains the seismograms for the interactive plots of a report, and the 
 from __future__ import annotations
 
 import json
-import math
 from base64 import b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from importlib.resources import files
-from importlib.util import find_spec
 from pathlib import Path
 from string import Template
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lithowave.errors import MissingPackageError
+from lithowave.errors import require_package
 from lithowave.figures import style
 from lithowave.figures.traces import Layers, receiver_arrivals
+from lithowave.json_types import finite
 from lithowave.output.files import writing
 from lithowave.output.geometry import azimuth, component, distance_unit, epicentral_distance, offsets
 from lithowave.output.run_folder import now
@@ -95,18 +94,11 @@ class Page:
             for anchor, heading, (_, body) in zip(anchors, headings, self.sections, strict=True)
         )
         return Template(_resource("page.html")).substitute(
-            kind=escape(self.kind),
-            title=escape(self.title),
-            summary=escape(self.summary),
-            version=__version__,
-            date=now(),
-            links="\n".join(links),
-            sections="\n".join(sections),
-            style=_resource("style.css"),
-            data=script_json({"plots": self.plots, "waves": self.waves}),
-            library=plotting_library(),
+            kind=escape(self.kind), title=escape(self.title), summary=escape(self.summary), version=__version__,
+            date=now(), links="\n".join(links), sections="\n".join(sections), style=_resource("style.css"),
+            data=script_json({"plots": self.plots, "waves": self.waves}), library=plotting_library(),
             plots=_resource("plots.js"),
-        )
+        )  # fmt: skip
 
 
 def _resource(name: str) -> str:
@@ -115,8 +107,7 @@ def _resource(name: str) -> str:
 
 def require_plotly() -> None:
     """Raise MissingPackageError if Plotly, whose plotting library reports contain, is not installed."""
-    if find_spec("plotly") is None:
-        raise MissingPackageError("plotly", "the report", "report", "without --report")
+    require_package("plotly", "the report", "report", "without --report")
 
 
 def plotting_library() -> str:
@@ -129,20 +120,8 @@ def plotting_library() -> str:
 
 def script_json(value: object) -> str:
     """Return JSON for use inside a script element: no character of it can end the element; NaN becomes null."""
-    text = json.dumps(_finite(value), separators=(",", ":"), allow_nan=False)
+    text = json.dumps(finite(value), separators=(",", ":"), allow_nan=False)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
-
-
-def _finite(value: object) -> object:
-    if isinstance(value, Mapping):
-        return {str(name): _finite(entry) for name, entry in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_finite(entry) for entry in value]
-    if isinstance(value, np.ndarray):
-        return _finite(value.tolist())
-    if isinstance(value, (float, np.floating)):
-        return float(value) if math.isfinite(value) else None
-    return int(value) if isinstance(value, np.integer) else value
 
 
 def packed(values: np.ndarray) -> dict[str, str]:
@@ -172,11 +151,8 @@ def facts_table(rows: ReadEntries, caption: str = "") -> str:
         f'<tr><th scope="row">{text(name)}</th><td>{text(value)}</td></tr>'
         for name, value in rows.items() if value not in (None, "")
     ]  # fmt: skip
-    return (
-        _scrolled(f'<table class="facts">{_caption(caption)}<tbody>{"".join(lines)}</tbody></table>', caption)
-        if lines
-        else ""
-    )
+    table = f'<table class="facts">{_caption(caption)}<tbody>{"".join(lines)}</tbody></table>'
+    return _scrolled(table, caption) if lines else ""
 
 
 def data_table(header: Sequence[str], rows: Iterable[Sequence[object]], caption: str) -> str:
@@ -218,6 +194,21 @@ def _scrolled(table: str, caption: str, tall: bool = False) -> str:
     return f'<div class="scroll{" tall" if tall else ""}" role="region" aria-label="{label}" tabindex="0">{table}</div>'
 
 
+def input_files(facts: ReadEntries) -> str:
+    """Return a table of the input files in a run.json or survey.json; empty without any."""
+    return data_table(["Input file", "SHA-256"], facts.get("inputs", {}).items(), "Hashes of the input files")
+
+
+def folded(label: str, content: str) -> Html:
+    """Return plain text that is shown when its label is selected."""
+    return Html(f'<details><summary>{text(label)}</summary><pre tabindex="0">{text(content)}</pre></details>')
+
+
+def axis(title: str, **entries: object) -> Entries:
+    """Return the entries of an axis of Plotly."""
+    return {"title": {"text": title}, **entries}
+
+
 def plot_element(name: str, description: str, high: bool = False) -> Html:
     """Return the element in which a plot is drawn."""
     kind = "plot high" if high else "plot"
@@ -253,8 +244,12 @@ GAINS = (1, 0.5, 2, 4, 8)
 def shown_receivers(seismograms: Seismograms, components: int) -> np.ndarray:
     """Return the indices of the receivers in the page, nearest first; evenly spaced ones if there are too many."""
     order = np.argsort(epicentral_distance(seismograms), kind="stable")
-    room = MAX_VALUES // max(1, components * len(seismograms.time))
-    return order[style.spread(len(order), int(np.clip(room, 1, MAX_RECEIVERS)))]
+    return receivers_that_fit(order, components * len(seismograms.time))
+
+
+def receivers_that_fit(order: np.ndarray, values: int) -> np.ndarray:
+    """Return evenly spaced receivers of `order`, of each of which the page contains a number of values."""
+    return order[style.spread(len(order), int(np.clip(MAX_VALUES // max(1, values), 1, MAX_RECEIVERS)))]
 
 
 def add_seismograms(page: Page, seismograms: Seismograms, layers: Layers | None, model: str | None = None) -> None:
@@ -288,48 +283,47 @@ def component_units(seismograms: Seismograms, names: str) -> dict[str, str]:
     return {name: "Pa" if name == "P" else seismograms.units for name in names}
 
 
-def wave_data(
-    seismograms: Seismograms,
-    chosen: np.ndarray,
-    runs: Sequence[tuple[str, Mapping[str, np.ndarray]]],
-    units: Mapping[str, str],
-) -> Entries:
-    """Return the data of the plots.
+Runs = Sequence[tuple[str, Mapping[str, np.ndarray]]]
+"""Label and traces (n_receivers, n_samples) by component of each run."""
 
-    Parameters
-    ----------
-    seismograms : time and geometry.
-    chosen : indices of the receivers.
-    runs : label and traces (len(chosen), n_samples) by component of each run.
-    units : SI unit of each component.
+
+def wave_data(seismograms: Seismograms, chosen: np.ndarray, runs: Runs, units: Mapping[str, str]) -> Entries:
+    """Return the data of the plots of traces and of the record section.
+
+    seismograms : time and geometry. chosen : indices of the receivers. units : SI unit of each component.
     """
     place, label = offsets(seismograms)
     direction, (factor, length) = azimuth(seismograms), distance_unit(seismograms)
+    receivers = [
+        {"name": seismograms.names[index], "offset": factor * place[index], "azimuth": direction[index]}
+        for index in chosen
+    ]
+    offset = {"offset_label": f"{label} ({length})", "offset_unit": length}
+    return wave_entries(seismograms.time, seismograms.sampling_interval, receivers, runs, units) | offset
+
+
+def wave_entries(
+    time: np.ndarray, interval: float, receivers: Sequence[ReadEntries], runs: Runs, units: Mapping[str, str]
+) -> Entries:
+    """Return the data of a plot of traces at one receiver, without arrivals; see `wave_data`."""
     scales = common_scales(runs, units)
     components = [
         {"key": name, "label": style.COMPONENT_NAMES[name], "factor": scales[name][0], "unit": scales[name][1]}
         for name in units
-    ]
-    receivers = [
-        {"name": seismograms.names[index], "offset": factor * place[index], "azimuth": direction[index]}
-        for index in chosen
     ]
     packed = [
         {"label": name, "components": {key: base64_floats(values) for key, values in motions.items()}}
         for name, motions in runs
     ]
     return {
-        "start": seismograms.time[0], "interval": seismograms.sampling_interval, "count": len(seismograms.time),
-        "receivers": receivers, "components": components, "runs": packed, "offset_label": f"{label} ({length})",
-        "offset_unit": length, "arrivals": [],
+        "start": time[0], "interval": interval, "count": len(time), "receivers": receivers, "components": components,
+        "runs": packed, "arrivals": [], "offset_label": "",
     }  # fmt: skip
 
 
-def common_scales(
-    runs: Sequence[tuple[str, Mapping[str, np.ndarray]]], units: Mapping[str, str]
-) -> dict[str, tuple[float, str]]:
+def common_scales(runs: Runs, units: Mapping[str, str]) -> dict[str, tuple[float, str]]:
     """Return (factor, unit) of each component: the same for all components with the same SI unit."""
-    scales = {}
+    scales: dict[str, tuple[float, str]] = {}
     for unit in set(units.values()):
         names = [name for name in units if units[name] == unit]
         peak = max(float(np.abs(motions[name]).max(initial=0.0)) for _, motions in runs for name in names)
@@ -339,9 +333,7 @@ def common_scales(
     return scales
 
 
-def _arrivals(
-    seismograms: Seismograms, chosen: np.ndarray, layers: Layers | None, model: str | None
-) -> list[Entries]:
+def _arrivals(seismograms: Seismograms, chosen: np.ndarray, layers: Layers | None, model: str | None) -> list[Entries]:
     """Return the first P and S arrivals at the receivers."""
     phases = []
     for label, times, _ in receiver_arrivals(seismograms, layers, model, chosen):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from html import escape
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -29,11 +30,13 @@ from lithowave.output.seismograms import Seismograms, load_seismograms
 from lithowave.output.snapshots import load_snapshots, unjoined
 from lithowave.report.page import (
     FILE_NAME,
-    Html,
     Page,
     add_seismograms,
+    axis,
     data_table,
     facts_table,
+    folded,
+    input_files,
     media,
     packed,
     paragraph,
@@ -109,9 +112,8 @@ def _summary(facts: ReadEntries) -> str:
     plan = facts.get("plan", {})
     method = str(plan.get("method", "unknown method")).replace("_", " ")
     state = facts.get("exit_state", "lost")
-    return (
-        f"{method.capitalize()}, {STATE_TEXT.get(state, state)}, started {facts.get('started', 'at an unknown time')}"
-    )
+    started = facts.get("started", "at an unknown time")
+    return f"{method.capitalize()}, {STATE_TEXT.get(state, state)}, started {started}"
 
 
 def _warnings(facts: ReadEntries) -> str:
@@ -187,21 +189,15 @@ def _plan_rows(plan: ReadEntries) -> Entries:
         rows["Grid"] = (
             " × ".join(f"{count:,}" for count in plan["grid_points"]) + f" points, {plan['spacing_m']:.4g} m apart"
         )
-    for key, name in (
-        ("element_count", "Elements"),
-        ("degrees_of_freedom", "Degrees of freedom"),
-        ("steps", "Time steps"),
-    ):
+    for key, name, words in (
+        ("element_count", "Elements", "{:,}"), ("degrees_of_freedom", "Degrees of freedom", "{:,}"),
+        ("steps", "Time steps", "{:,}"), ("element_size_m", "Element size", "{0[0]:.4g} to {0[1]:.4g} m"),
+        ("points_per_wavelength", "Points per wavelength", "{:.3g}"), ("time_step_s", "Time step", "{:.4g} s"),
+    ):  # fmt: skip
         if plan.get(key) is not None:
-            rows[name] = f"{plan[key]:,}"
-    if plan.get("element_size_m") is not None:
-        rows["Element size"] = "{:.4g} to {:.4g} m".format(*plan["element_size_m"])
-    if plan.get("points_per_wavelength") is not None:
-        rows["Points per wavelength"] = f"{plan['points_per_wavelength']:.3g}"
-    if plan.get("time_step_s") is not None:
-        rows["Time step"] = f"{plan['time_step_s']:.4g} s"
-        if plan.get("time_step_limit_s") is not None:
-            rows["Time step"] += f" (stable to {plan['time_step_limit_s']:.4g} s)"
+            rows[name] = words.format(plan[key])
+    if plan.get("time_step_limit_s") is not None and "Time step" in rows:
+        rows["Time step"] += f" (stable to {plan['time_step_limit_s']:.4g} s)"
     if plan.get("memory_bytes") is not None:
         rows["Memory"] = f"{plan['memory_bytes'] / 2**20:,.0f} MiB"
     return rows
@@ -267,8 +263,8 @@ def _provenance(facts: ReadEntries) -> str:
         "CUDA": ", ".join(f"{name} {version}" for name, version in facts.get("cuda", {}).items() if version),
         "MPI": facts.get("mpi"), "Transport": facts.get("transport"),
     }  # fmt: skip
-    inputs = data_table(["Input file", "SHA-256"], facts.get("inputs", {}).items(), "Hashes of the input files")
-    return facts_table(rows, "Software and hardware") + (inputs or paragraph("The run read no input files."))
+    inputs = input_files(facts) or paragraph("The run read no input files.")
+    return facts_table(rows, "Software and hardware") + inputs
 
 
 def _file(path: Path, label: str) -> str:
@@ -279,8 +275,7 @@ def _file(path: Path, label: str) -> str:
     if len(lines) > LOG_LINES and path.name == LOG:
         half = LOG_LINES // 2
         lines = [*lines[:half], f"... {len(lines) - LOG_LINES} lines omitted ...", *lines[-half:]]
-    content = text("\n".join(lines))
-    return Html(f'<details><summary>{text(label)}</summary><pre tabindex="0">{content}</pre></details>')
+    return folded(label, "\n".join(lines))
 
 
 ACROSS, DOWN, PROFILE = 161, 161, 401
@@ -307,25 +302,22 @@ def _center(simulation: Simulation) -> tuple[float, float]:
 
 
 def _section_plots(page: Page, simulation: Simulation) -> list[str]:
-    axis, along, z, (vp, vs) = model_section(simulation)
+    name_along, along, z, (vp, vs) = model_section(simulation)
     x, y = _center(simulation)
-    where = f"y = {y / 1000:.4g} km" if axis == "x" else f"x = {x / 1000:.4g} km"
-    title, column = f"{axis} (km)", "xyz".index(axis)
+    where = f"y = {y / 1000:.4g} km" if name_along == "x" else f"x = {x / 1000:.4g} km"
+    title, column = f"{name_along} (km)", "xyz".index(name_along)
     points = _points(simulation, column)
     if simulation.domain.chunk is not None:  # the section is a great circle, drawn without its curvature
-        title = f"{axis}, angle times 6371 km (km)"
+        title = f"{name_along}, angle times 6371 km (km)"
     plots = []
     for name, values in (("vp", vp), ("vs", vs)):
         picture = {
             "type": "heatmap", "x": packed(along / 1000), "y": packed(z / 1000), "z": packed(values),
             "colorscale": COLORSCALE,
             "colorbar": {"title": {"text": f"{name} (m/s)", "side": "right"}, "thickness": 12},
-            "hovertemplate": f"{axis} %{{x:.3f}} km<br>z %{{y:.3f}} km<br>{name} %{{z:.0f}} m/s<extra></extra>",
+            "hovertemplate": f"{name_along} %{{x:.3f}} km<br>z %{{y:.3f}} km<br>{name} %{{z:.0f}} m/s<extra></extra>",
         }  # fmt: skip
-        layout = {
-            "xaxis": {"title": {"text": title}, "showgrid": False},
-            "yaxis": {"title": {"text": "z (km)"}, "showgrid": False},
-        }
+        layout = {"xaxis": axis(title, showgrid=False), "yaxis": axis("z (km)", showgrid=False)}
         text = f"{name} in the vertical section at {where}; cross: source, triangles: receivers, projected."
         plots.append(page.add_plot([picture, *points], layout, text))
     return plots
@@ -343,16 +335,16 @@ def model_section(simulation: Simulation) -> tuple[str, np.ndarray, np.ndarray, 
     """
     domain, center = simulation.domain, _center(simulation)
     z = np.linspace(domain.ground.z[0], domain.ground.z[1], DOWN)
-    found = []
-    for axis, bounds in (("x", domain.x), ("y", domain.y)):
+    sections = []
+    for name, bounds in (("x", domain.x), ("y", domain.y)):
         along = np.linspace(*bounds, ACROSS)
-        x, y = (along, np.full(ACROSS, center[1])) if axis == "x" else (np.full(ACROSS, center[0]), along)
+        x, y = (along, np.full(ACROSS, center[1])) if name == "x" else (np.full(ACROSS, center[0]), along)
         vp, vs, _ = simulation.material.sample(x[None, :], y[None, :], z[:, None])
         air = z[:, None] > domain.surface_height(x, y)[None, :] + 1e-6
         values = tuple(np.where(air, np.nan, field) for field in (vp, vs))
         variation = float(np.ptp(vs, axis=1).max())
-        found.append((variation, bounds[1] - bounds[0], (axis, along, z, values)))
-    return max(found, key=lambda entry: entry[:2])[2]
+        sections.append((variation, bounds[1] - bounds[0], (name, along, z, values)))
+    return max(sections, key=lambda entry: entry[:2])[2]
 
 
 def _points(simulation: Simulation, column: int) -> list[Entries]:
@@ -384,8 +376,7 @@ def _profile_plot(page: Page, simulation: Simulation) -> str:
         for name, values, dash in (("vp (m/s)", vp, "solid"), ("vs (m/s)", vs, "dash"), ("density (kg/m³)", rho, "dot"))
     ]  # fmt: skip
     layout = {
-        "xaxis": {"title": {"text": "m/s; density: kg/m³"}, "range": [0.0, 1.05 * max(vp.max(), rho.max())]},
-        "yaxis": {"title": {"text": "z (km)"}},
+        "xaxis": axis("m/s; density: kg/m³", range=[0.0, 1.05 * max(vp.max(), rho.max())]), "yaxis": axis("z (km)"),
         "showlegend": True, "legend": {"orientation": "h", "y": 1.15},
     }  # fmt: skip
     return page.add_plot(lines, layout, f"Depth profile below x = {x / 1000:.4g} km, y = {y / 1000:.4g} km.")
@@ -497,12 +488,9 @@ def _sum(sources: Sequence[PointSource]) -> Signal:
     if len(chosen) < len(sources):
         name += f", estimated from {len(chosen)}"
     return Signal(
-        name,
-        lambda time: factor * np.sum([part.history(time) for part in parts], axis=0),
-        min(part.start for part in parts),
-        max(part.end for part in parts),
-        max(part.highest for part in parts),
-    )
+        name, lambda time: factor * np.sum([part.history(time) for part in parts], axis=0),
+        min(part.start for part in parts), max(part.end for part in parts), max(part.highest for part in parts),
+    )  # fmt: skip
 
 
 def _moments(sources: Sequence[PointSource]) -> np.ndarray:
@@ -515,30 +503,16 @@ def _function_plot(page: Page, signals: Sequence[Signal], name: str, duration: f
     end = max(min(max(signal.end for signal in signals), duration), start + 1e-6)
     time = np.linspace(start, end, 1201)
     lines = [_line(signal, time, signal.history(time)) for signal in signals]
-    layout = {
-        "xaxis": {"title": {"text": "Time (s)"}},
-        "yaxis": {"title": {"text": name}, "exponentformat": "power"},
-        **_legend(signals),
-    }
-    return page.add_plot(lines, layout, f"{name} over time{_first_label(signals)}.")
+    layout: Entries = {"xaxis": axis("Time (s)"), "yaxis": axis(name, exponentformat="power")}
+    if 1 < len(signals) <= 4:
+        layout |= {"showlegend": True, "legend": {"orientation": "h", "y": 1.15}}
+    total = f", {signals[0].label}" if signals[0].label.startswith("sum of") else ""
+    return page.add_plot(lines, layout, f"{name} over time{total}.")
 
 
 def _line(signal: Signal, x: np.ndarray, y: np.ndarray) -> Entries:
-    return {"type": "scatter", "mode": "lines", "name": page_text(signal.label), "x": packed(x), "y": packed(y)}
-
-
-def page_text(label: str) -> str:
-    """Return a label without the characters that Plotly interprets as markup."""
-    return label.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-
-
-def _legend(signals: Sequence[Signal]) -> Entries:
-    few = 1 < len(signals) <= 4
-    return {"showlegend": True, "legend": {"orientation": "h", "y": 1.15}} if few else {}
-
-
-def _first_label(signals: Sequence[Signal]) -> str:
-    return f", {signals[0].label}" if signals[0].label.startswith("sum of") else ""
+    label = escape(signal.label, quote=False)  # Plotly interprets markup
+    return {"type": "scatter", "mode": "lines", "name": label, "x": packed(x), "y": packed(y)}
 
 
 def spectrum(signal: Signal, highest: float) -> tuple[np.ndarray, np.ndarray]:
@@ -561,10 +535,9 @@ def _spectrum_plot(page: Page, signals: Sequence[Signal], resolved: float | None
         every = style.spread(len(frequency), 600)
         lines.append(_line(signal, frequency[every], np.maximum(amplitude[every], 1e-6)))
     text = "Amplitude spectrum of the time function, relative to its maximum"
-    scale = {"type": "log", "range": [-4, 0.2], "exponentformat": "power"}
     layout: Entries = {
-        "xaxis": {"title": {"text": "Frequency (Hz)"}},
-        "yaxis": {"title": {"text": "Relative amplitude"}, **scale},
+        "xaxis": axis("Frequency (Hz)"),
+        "yaxis": axis("Relative amplitude", type="log", range=[-4, 0.2], exponentformat="power"),
     }
     if resolved is not None:
         mark = {"type": "line", "x0": resolved, "x1": resolved, "yref": "paper", "y0": 0, "y1": 1}

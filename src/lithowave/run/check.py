@@ -36,6 +36,7 @@ from lithowave.description.fault_sources import SubfaultFunction
 from lithowave.description.simulation import Simulation
 from lithowave.description.solver import error_text
 from lithowave.errors import OVERWRITE, InputError, LithowaveError, MissingPackageError, ResourceError
+from lithowave.labels import first_names
 from lithowave.media.bounded_layers import BoundedLayers
 from lithowave.media.earth import EarthMedium
 from lithowave.output.attributes import SourceTable
@@ -246,24 +247,14 @@ def estimate_scaling(
     part = max(units) / sum(units)
     main, device = (None if one is None else math.ceil(part * one) + 2 * sent for one in (need.main, need.device))
     return ScalingEstimate(
-        ranks=ranks,
-        parts=None if shares[0].parts is None else list(shares[0].parts),
-        unit=plan.unit,
-        least_units=min(units),
-        most_units=max(units),
-        balance=sum(work) / len(work) / max(work),
-        repeated_work=max(0.0, sum(work) / alone - 1.0),
-        neighbors=max(share.neighbors for share in shares),
-        sent_bytes=sent,
-        memory_bytes=main + process_bytes,
-        device_memory_bytes=device,
-        own_device=backend.own_memory,
+        ranks=ranks, parts=None if shares[0].parts is None else list(shares[0].parts), unit=plan.unit,
+        least_units=min(units), most_units=max(units), balance=sum(work) / len(work) / max(work),
+        repeated_work=max(0.0, sum(work) / alone - 1.0), neighbors=max(share.neighbors for share in shares),
+        sent_bytes=sent, memory_bytes=main + process_bytes, device_memory_bytes=device, own_device=backend.own_memory,
         speed=1.0 if backend.own_memory else min(1.0, usable_cores() / (ranks * backend.facts()["threads"])),
-        transport=transport_of(backend, simulation.compute.transport, ranks),
-        shares=shares,
-        alone_work=alone,
+        transport=transport_of(backend, simulation.compute.transport, ranks), shares=shares, alone_work=alone,
         value_bytes=backend.dtype.itemsize,
-    )
+    )  # fmt: skip
 
 
 def _time_text(seconds: float) -> str:
@@ -374,12 +365,6 @@ def layer_lines(simulation: Simulation) -> list[tuple[str, str]]:
     prints."""
     medium = simulation.material.medium
     return medium.lines(simulation.domain) if isinstance(medium, (BoundedLayers, EarthMedium)) else []
-
-
-def domain_lines(simulation: Simulation) -> list[tuple[str, str]]:
-    """Return (name, text) of the lines about a chunk of the globe, or the axes of a projection, that `check` prints."""
-    chunk, axes = simulation.domain.chunk, axes_summary(simulation)
-    return ([] if chunk is None else [("domain", chunk.text())]) + ([("axes", axes_line(axes))] if axes else [])
 
 
 # Memory of a Python process with the packages loaded and the kernels compiled, without the arrays of a run.
@@ -702,7 +687,10 @@ def _plan_lines(
     simulation: Simulation, plan: Plan, anelasticity: Anelasticity | None, summary: Entries
 ) -> list[tuple[str, str]]:
     """Return (name, text) of the entries about domain, plan, sources and receivers."""
-    lines = domain_lines(simulation) + plan.lines() + layer_lines(simulation)
+    chunk, axes = simulation.domain.chunk, axes_summary(simulation)
+    lines = [] if chunk is None else [("domain", chunk.text())]
+    lines += [("axes", axes_line(axes))] if axes else []
+    lines += plan.lines() + layer_lines(simulation)
     lines += [] if anelasticity is None else anelasticity.lines()
     if summary["sources"]:
         lines.append(("sources", source_line(summary["sources"], simulation.resolved_frequency)))
@@ -794,7 +782,7 @@ def _occupied(directory: Path) -> list[str]:
     if not names:
         return []
     return [
-        f"output.directory: {directory} contains another run ({', '.join(names[:3])}); choose another folder "
+        f"output.directory: {directory} contains another run ({first_names(names)}); choose another folder "
         f"(--output DIR, in Python output=DIR), or replace that run ({OVERWRITE})"
     ]
 

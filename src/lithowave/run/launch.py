@@ -168,7 +168,7 @@ def run_simulation(
         the incomplete result and the path of the checkpoint. Python handles signals in the main thread only.
     """
     _refuse_survey(simulation)
-    changes = _sorted_overrides(simulation, overrides, output)
+    changes = dotted_overrides(simulation, overrides, output)
     if changes:
         simulation = simulation.with_overrides(changes)
     description, ranks = recorded_yaml(simulation), make_ranks()
@@ -182,9 +182,7 @@ def run_simulation(
     with RunFolder.create(path, description, overwrite) if ranks.is_root else NonRootRunFolder(path, ranks) as folder:
         context = RunContext(simulation, plan, ranks, backend, folder, fingerprint(description), users)
         _record_begin(context, summary)
-        with phase("warnings"):
-            texts = simulation.warnings() + plan.warnings(simulation.experiment)
-        _report_warnings(texts, ranks, folder)
+        _report_warnings(context)
         return _result(context, None, show)
 
 
@@ -247,10 +245,8 @@ def restart_run(
         checkpoint = open_checkpoint(path, fingerprint(description), ranks)
         folder.record_restart(checkpoint.step if checkpoint else 0)
         changed_callbacks = _changed_callbacks(folder.report.get("callbacks", []), users)
-        with phase("warnings"):
-            texts = simulation.warnings() + plan.warnings(simulation.experiment)
-        _report_warnings(texts + changed_callbacks, ranks, folder)
         context = RunContext(simulation, plan, ranks, device, folder, fingerprint(description), users)
+        _report_warnings(context, changed_callbacks)
         return _result(context, checkpoint, show)
 
 
@@ -284,9 +280,7 @@ def _record_begin(context: RunContext, summary: Entries) -> None:
         folder.write_report(callbacks=[user.name for user in context.users])
 
 
-def _planned(
-    simulation: Simulation, ranks: Ranks, previous: ReadEntries | None = None
-) -> tuple[Backend, Plan]:
+def _planned(simulation: Simulation, ranks: Ranks, previous: ReadEntries | None = None) -> tuple[Backend, Plan]:
     """Return the device of this rank and its plan, if the run fits into the memory.
 
     previous : the plan from the report of the resumed run.
@@ -320,11 +314,13 @@ def _planned(
     return backend, plan
 
 
-def _report_warnings(texts: list[str], ranks: Ranks, folder: RunFolder) -> None:
-    """Issue the warnings of a run, and write them to its log and to run.json."""
-    folder.write_report(warnings=texts)
-    for text in texts if ranks.is_root else ():
-        folder.log(f"warning: {text}")
+def _report_warnings(context: RunContext, others: Sequence[str] = ()) -> None:
+    """Issue the warnings of a run, and others, and write them to its log and to run.json."""
+    with phase("warnings"):
+        texts = [*context.simulation.warnings(), *context.plan.warnings(context.simulation.experiment), *others]
+    context.folder.write_report(warnings=texts)
+    for text in texts if context.ranks.is_root else ():
+        context.folder.log(f"warning: {text}")
         issue_warning(text)
 
 
@@ -342,11 +338,9 @@ def _require_same_inputs(path: Path, simulation: Simulation, before: dict[str, s
     for name, digest in input_hashes(simulation.input_files()).items():
         if digest != before.get(name, digest):
             raise InputError(
-                str(path),
-                f"the input file {name} has changed since this run began",
-                "a run can be resumed only with unchanged input files",
-                "restore the file, or run the simulation again",
-            )
+                str(path), f"the input file {name} has changed since this run began",
+                "a run can be resumed only with unchanged input files", "restore the file, or run the simulation again",
+            )  # fmt: skip
 
 
 def _result(context: RunContext, checkpoint: Checkpoint | None, show: ProgressCallback | None) -> Result:
@@ -497,9 +491,7 @@ def device_text(facts: Entries) -> str:
 
 
 @contextmanager
-def _ending(
-    context: RunContext, clock: Clock, stopwatch: Stopwatch, callbacks: list[Callback]
-) -> Iterator[None]:
+def _ending(context: RunContext, clock: Clock, stopwatch: Stopwatch, callbacks: list[Callback]) -> Iterator[None]:
     """Close the callbacks and record the end of the run in run.json, in every case.
 
     An instability ends all ranks: rank 0 records it, and no rank ends before its files are closed.
@@ -544,12 +536,9 @@ def _interrupted(
     """Record a run that a signal has stopped after a checkpoint."""
     folder.log(f"step {clock.step}: stopped by {signal_name}, checkpoint written")
     folder.write_report(
-        exit_state="stopped",
-        stopped_by=signal_name,
-        stopped_at_step=clock.step,
-        loop_s=loop_time(),
+        exit_state="stopped", stopped_by=signal_name, stopped_at_step=clock.step, loop_s=loop_time(),
         wall_s=stopwatch(),
-    )
+    )  # fmt: skip
     return Result(folder.path, folder.report, complete=False)
 
 
@@ -573,12 +562,10 @@ def _write_waveforms(simulation: Simulation, folder: RunFolder) -> None:
             WAVEFORM_WRITERS[name](seismograms, folder.path / name, **more)
 
 
-def _sorted_overrides(
-    simulation: Simulation, overrides: Entries, output: str | Path | None
-) -> Entries:
+def dotted_overrides(simulation: Simulation, overrides: Entries, output: str | Path | None) -> Entries:
     """Return keyword arguments as dotted keys of `compute` or `output`."""
-    sorted_keys: Entries = {} if output is None else {"output.directory": str(output)}
+    changes: Entries = {} if output is None else {"output.directory": str(output)}
     for name, value in overrides.items():
         part = "compute" if name in type(simulation.compute).model_fields else "output"
-        sorted_keys[f"{part}.{name}"] = value
-    return sorted_keys
+        changes[f"{part}.{name}"] = value
+    return changes

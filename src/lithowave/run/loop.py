@@ -248,7 +248,7 @@ class Onsets:
 
     def acted(self, time: float) -> tuple[PointSource, float] | None:
         """A source that has acted for some steps at this time, s, and its onset; None if there is none."""
-        for number in np.flatnonzero(self.acts):
+        for number in np.flatnonzero(self.acts).tolist():
             if (onset := self.onset(number)) + STEPS * self.time_step <= time:
                 return self.sources[number], onset
         return None

@@ -58,9 +58,7 @@ class LoopTimes:
         return max(self.loop_s - self.first_step_loss - self.outputs_s, 0.0)
 
 
-def loop_efficiency(
-    plan: Plan, summary: Entries, times: LoopTimes, rate: float | None, devices: int = 1
-) -> Entries:
+def loop_efficiency(plan: Plan, summary: Entries, times: LoopTimes, rate: float | None, devices: int = 1) -> Entries:
     """Return the entries of run.json on the efficiency of the loop.
 
     plan, summary : of the run. rate : updates per second of one device; None if unknown. devices : number of ranks.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from lithowave.backends import cpu
 from lithowave.backends.interface import Backend
-from lithowave.description.outputs import Snapshots
+from lithowave.description.outputs import SnapshotPlane, Snapshots
 from lithowave.description.simulation import Simulation
 from lithowave.errors import ResourceError
 from lithowave.output.recorders import COMPONENTS, SnapshotSteps, block_length
@@ -144,7 +144,7 @@ def output_bytes(simulation: Simulation, plan: Plan) -> int:
     for selection in output.snapshots:
         total += _snapshot_bytes(simulation, plan, selection)
     if output.peak_motion:
-        surface = Snapshots(interval=simulation.duration, plane={"z": simulation.domain.z[1]})
+        surface = Snapshots(interval=simulation.duration, plane=SnapshotPlane(z=simulation.domain.z[1]))
         maps = 2 * len(MEASURES)
         total += HDF5_BYTES + maps * value * plan.snapshot_point_count(surface)
     return int(math.ceil(total))
@@ -168,8 +168,8 @@ def _snapshot_bytes(simulation: Simulation, plan: Plan, selection: Snapshots) ->
     per_point = sum(COMPONENTS[name] for name in selection.fields)
     arrays = sum(len(stored_arrays(name)) for name in selection.fields)
     chunk = simulation.domain.chunk is not None
-    flat = selection.plane is not None and not chunk
-    thickness = 2 if flat and selection.plane.axis in "xy" else 1  # see `vtkhdf`
+    upright = selection.plane is not None and selection.plane.axis in "xy"
+    thickness = 2 if upright and not chunk else 1  # see `vtkhdf`
     total = HDF5_BYTES + 2 * ARRAY_BYTES * arrays + count * points * thickness * per_point * 4
     if chunk:
         total += points * (PLANE_POINT_BYTES if selection.plane is not None else VOLUME_POINT_BYTES)

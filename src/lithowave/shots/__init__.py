@@ -8,15 +8,9 @@ from lithowave.shots.folder import SurveyState, state_of
 from lithowave.shots.running import SurveyResult, restart_survey, run_shot, run_survey
 
 __all__ = [
-    "SurveyReport",
-    "SurveyResult",
-    "SurveyState",
-    "check_survey",
-    "restart_survey",
-    "run_shot",
-    "run_survey",
+    "SurveyReport", "SurveyResult", "SurveyState", "check_survey", "restart_survey", "run_shot", "run_survey",
     "state_of",
-]
+]  # fmt: skip
 
 __getattr__, _others = public_names(__name__, {
     "folder": "SurveyFolder shot_slots survey_state",

@@ -6,7 +6,6 @@ Shots that run at the same time have slots: the device, or the number of threads
 from __future__ import annotations
 
 import ctypes
-import fcntl
 import hashlib
 import json
 import os
@@ -26,29 +25,30 @@ from lithowave.description.simulation import Simulation
 from lithowave.errors import OVERWRITE, InputError
 from lithowave.output.files import SurveyEntries, read_entries, writing
 from lithowave.output.run_folder import LOG as RUN_LOG
-from lithowave.output.run_folder import REPORT, existing_outputs, fingerprint, input_hashes, now, release
+from lithowave.output.run_folder import REPORT, LockedFolder, existing_outputs, fingerprint, input_hashes, now
 from lithowave.run.status import FAILED, FINISHED, LOST, RUNNING, STOPPED, WAITING, RunState, is_locked, run_state
 from lithowave.version import __version__
 
 if TYPE_CHECKING:
-    from typing import TextIO
-
     from lithowave.json_types import Entries
 
 DESCRIPTION, INDEX, LOG = "survey.yaml", "survey.json", "survey.log"
 OUTPUT = "output.txt"  # in the folder of a shot: the output of its process
 
 
-class SurveyFolder:
-    """A folder with the runs of a survey.
+class SurveyFolder(LockedFolder):
+    """A folder with the runs of a survey; the context locks it against other processes that run the shots.
 
     index : content of survey.json: number, folder, name and position of each shot; ``failures``: errors, by number, of
     shots that failed before they had a run folder.
     """
 
+    log_name = LOG
+    busy = ("a survey is running", "allowed: one process per survey folder")
+
     def __init__(self, path: Path, index: Entries) -> None:
-        self.path, self.index = path, index
-        self._held: TextIO | None = None
+        super().__init__(path)
+        self.index = index
 
     @classmethod
     def open(cls, path: Path) -> SurveyFolder:
@@ -75,16 +75,13 @@ class SurveyFolder:
         path = Path(simulation.output.directory or "")
         _refuse_run(path)
         description = _description(simulation)
-        wanted = {
-            "fingerprint": survey_fingerprint(description),
-            "inputs": input_hashes(simulation.input_files()),
-        }
+        wanted = {"fingerprint": survey_fingerprint(description), "inputs": input_hashes(simulation.input_files())}
         if (path / INDEX).exists() and not overwrite:
             folder = cls.open(path)
             folder._require_same(wanted)
             return folder
         if is_locked(path / LOG):
-            raise _busy(path)
+            raise cls.busy_error(path)
         assert simulation.survey is not None
         shots = [
             {"shot": shot.number, "folder": shot.folder, "name": shot.name, "position": shot.position}
@@ -129,11 +126,6 @@ class SurveyFolder:
         if before != error:
             self.write()
 
-    def log(self, line: str) -> None:
-        """Append a line with date and time to the log."""
-        with writing(self.path / LOG), open(self.path / LOG, "a", encoding="utf-8") as log:
-            log.write(f"{now().replace('T', ' ')} {line}\n")
-
     def remove_runs(self) -> None:
         """Remove the runs of all shots, of any survey."""
         for path in sorted(self.path.glob("shot_*")):
@@ -141,48 +133,9 @@ class SurveyFolder:
                 with writing(path):
                     shutil.rmtree(path)
 
-    def acquire_lock(self) -> None:
-        """Lock the log against other processes that run the shots.
-
-        Raises
-        ------
-        InputError : another process runs them.
-        """
-        with writing(self.path / LOG):
-            self._held = open(self.path / LOG, "a", encoding="utf-8")
-        try:
-            fcntl.flock(self._held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            self.close()
-            raise _busy(self.path) from None
-        except OSError:
-            pass  # the file system has no locks
-
-    def in_use(self) -> bool:
-        """True if a process runs the shots now."""
-        return is_locked(self.path / LOG)
-
-    def close(self) -> None:
-        """Release the lock."""
-        if self._held is not None:
-            release(self._held)
-            self._held = None
-
     def __enter__(self) -> SurveyFolder:
         self.acquire_lock()
         return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-
-def _busy(path: Path) -> InputError:
-    return InputError(
-        "output.directory",
-        f"a survey is running in {path}",
-        "allowed: one process per survey folder",
-        "wait for it, stop it, or choose another folder (--output DIR)",
-    )
 
 
 def is_survey(path: Path) -> bool:
@@ -349,4 +302,4 @@ def survey_state(path: Path) -> SurveyState:
     labels = [
         f"{shot['folder']} ({shot['name']})" if shot["name"] else shot["folder"] for shot in folder.index["shots"]
     ]
-    return SurveyState(path, labels, states, folder.in_use())
+    return SurveyState(path, labels, states, is_locked(path / LOG))

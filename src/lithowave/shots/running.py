@@ -23,7 +23,7 @@ from lithowave.errors import InputError, LithowaveError, ResourceError, interrup
 from lithowave.output.run_folder import read_report
 from lithowave.output.seismograms import Seismograms, load_seismograms
 from lithowave.parallel.ranks import Ranks, make_ranks
-from lithowave.run.launch import restart_run, run_simulation
+from lithowave.run.launch import dotted_overrides, restart_run, run_simulation
 from lithowave.run.loop import Callback
 from lithowave.run.progress import ProgressCallback
 from lithowave.run.signals import handled_by
@@ -373,10 +373,7 @@ def run_survey(
             "allowed: callbacks of a single shot", "run the shots sequentially: for shot in simulation.shots(): "
             "shot.run(callbacks=[...])",
         )  # fmt: skip
-    changes = {} if output is None else {"output.directory": str(output)}
-    for name, value in overrides.items():
-        part = "compute" if name in type(simulation.compute).model_fields else "output"
-        changes[f"{part}.{name}"] = value
+    changes = dotted_overrides(simulation, overrides, output)
     simulation = simulation.with_overrides(changes) if changes else simulation
     folder = SurveyFolder.prepare(simulation, overwrite)
     for text in simulation.warnings():

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from lithowave.mesh.checks import described
 from lithowave.mesh.shared import SharedFaces
 from lithowave.mesh.tetrahedra import TetrahedralMesh
-from lithowave.mesh.tetrahedral_checks import described, element_measures
+from lithowave.mesh.tetrahedral_checks import element_measures
 from lithowave.parallel.ranks import SINGLE_RANK, Ranks, collective_call
 from lithowave.physics import SWAPPED
 from lithowave.process import phase

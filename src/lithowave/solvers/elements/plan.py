@@ -17,7 +17,7 @@ import numpy as np
 from lithowave.description.boundaries import CONDITIONS
 from lithowave.errors import InputError
 from lithowave.globe_coordinates import RADIUS, ChunkMap
-from lithowave.mesh.extrusion import IN_PLANE
+from lithowave.mesh.box_planes import IN_PLANE
 from lithowave.parallel.ranks import Ranks
 from lithowave.process import phase
 from lithowave.solvers.common.kernels import typical_time

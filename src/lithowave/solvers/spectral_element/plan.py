@@ -19,8 +19,9 @@ from lithowave.backends.loops import over_parts
 from lithowave.earth.radial_model import RadialGravity
 from lithowave.errors import InputError
 from lithowave.globe_coordinates import ChunkMap
+from lithowave.mesh.checks import described
 from lithowave.mesh.hexahedra import HexahedralMesh
-from lithowave.mesh.hexahedral_checks import described, element_measures
+from lithowave.mesh.hexahedral_checks import element_measures
 from lithowave.mesh.numbering import lower_keys, shared_count
 from lithowave.mesh.shared import SharedPoints
 from lithowave.parallel.ranks import SINGLE_RANK, Ranks, collective_call
