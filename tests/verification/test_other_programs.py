@@ -45,7 +45,7 @@ def run(case: str, folder: Path, changes: dict[str, Any]) -> Any:
 def test_low_frequencies(
     case: str, corner: float, changes: dict[str, Any], limits: dict[str, float], tmp_path: Path
 ) -> None:
-    """Measured: 0.40%, 0.07%; 1.9%, 1.9%, 1.4% (3.6% from constant Q if the error of the time steps is kept); 0.64%."""
+    """Measured: 0.40%, 0.09%; 1.9%, 1.9%, 1.4% (3.6% from constant Q if the error of the time steps is kept); 0.64%."""
     found = BENCHMARK.differences(case, run(case, tmp_path, changes), None, corner)
     if DG in changes.values():
         record(f"other_programs_low_{case}_tetrahedra", **found)
@@ -63,13 +63,13 @@ WATER = ("water_layer_elements", {"solver.method": SE}, {"other_program": 0.0085
             WATER,
             ("water_layer_tetrahedra", {}, {"other_program": 0.0034}),
             ("closed_box", {}, {"other_program": 0.0052}),
-            ("viscoelastic_3", {}, {"other_program": 0.029, "its_closed_form": 0.027, "constant_q": 0.023}),
+            ("viscoelastic_3", {}, {"other_program": 0.0305, "its_closed_form": 0.0285, "constant_q": 0.0175}),
             ("viscoelastic_6", {"material.attenuation.mechanisms": 6}, {"constant_q": 0.0099}),
         ],
     ),
 )
 def test_all_frequencies(label: str, changes: dict[str, Any], limits: dict[str, float], tmp_path: Path) -> None:
-    """Measured: 0.70%; 0.28%; 0.43%; 2.4%, 2.3%, 1.9%; 0.82%."""
+    """Measured: 0.70%; 0.28%; 0.43%; 3.0%, 2.8%, 1.6%; 0.82%."""
     case = next(case for case in BENCHMARK.CASES if label.startswith(case))
     seismograms = run(case, tmp_path, changes)
     found = BENCHMARK.differences(case, seismograms)

@@ -25,33 +25,27 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-import numpy as np
-
 from lithowave.backends import make_backend
 from lithowave.backends.cpu import host_threads_in_use, usable_cores
 from lithowave.backends.interface import Backend
 from lithowave.checks.description import axes_line, axes_summary
 from lithowave.checks.materials import model_report
-from lithowave.description.fault_sources import SubfaultFunction
 from lithowave.description.simulation import Simulation
 from lithowave.description.solver import error_text
 from lithowave.errors import OVERWRITE, InputError, LithowaveError, MissingPackageError, ResourceError
 from lithowave.labels import first_names
 from lithowave.media.bounded_layers import BoundedLayers
 from lithowave.media.earth import EarthMedium
-from lithowave.output.attributes import SourceTable
 from lithowave.output.files import MEASURED_BYTES, disk_rate, readable_size
 from lithowave.output.run_folder import existing_outputs
 from lithowave.output.waveforms import check_names
-from lithowave.run.loop import checkpoint_count
 from lithowave.run.machine_rates import CHECK, store_rate
+from lithowave.run.preparation import Preparation, prepare
 from lithowave.run.progress import rate_key, rate_text
 from lithowave.run.requirements import (
     MemoryRequirement,
     free_device_memory,
     free_main_memory,
-    memory_needed,
-    output_bytes,
     require_mesh_memory,
 )
 from lithowave.solvers import load_method
@@ -61,9 +55,7 @@ from lithowave.solvers.interface import Plan
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from lithowave.description.sources import PointSource
     from lithowave.json_types import Entries
-    from lithowave.media.anelasticity import Anelasticity
 
 
 EXCHANGE_SECONDS = 5e-4
@@ -264,31 +256,6 @@ def _time_text(seconds: float) -> str:
     return f"{1e3 * seconds:.4g} ms" if seconds < 1 else f"{seconds:.3g} s"
 
 
-def source_summary(simulation: Simulation) -> Entries:
-    """Return facts about all point sources; empty without sources.
-
-    Entries: ``count``; ``moment_n_m``, the sum of the scalar moments of all moment tensors, and ``moment_magnitude``;
-    ``begin_s`` and ``end_s`` of the time functions; ``depth_m``, from the surface to the shallowest and the deepest
-    source; ``frequency_hz``, at which the spectrum of the time functions has decreased to 5%, of a finite fault that of
-    the sum over its subfaults.
-    """
-    sources = simulation.acquisition.sources
-    if not sources:
-        return {}
-    supports = np.array([source.time_function.support() for source in sources])
-    x, y, z = simulation.acquisition.source_positions.T
-    depths = simulation.domain.surface_height(x, y) - z
-    moments = SourceTable.from_points(sources).scalar_moments
-    total = float(moments.sum())
-    found = {
-        "count": len(sources), "begin_s": float(supports[:, 0].min()), "end_s": float(supports[:, 1].max()),
-        "depth_m": [float(depths.min()), float(depths.max())], "frequency_hz": _highest(sources, moments),
-    }  # fmt: skip
-    if total > 0.0:
-        found |= {"moment_n_m": total, "moment_magnitude": 2.0 / 3.0 * (np.log10(total) - 9.1)}
-    return found
-
-
 def source_line(summary: Entries, resolved: float | None) -> str:
     """Return the text of a summary; resolved : highest frequency that the discretization resolves, Hz."""
     parts = [f"{summary['count']:,} point source{'s' * (summary['count'] > 1)}"]
@@ -313,51 +280,6 @@ def receiver_line(simulation: Simulation) -> str:
 
 def _depths(low: float, high: float) -> str:
     return f"depth {low:.6g} m" if low == high else f"depths {low:.6g} to {high:.6g} m"
-
-
-def _highest(sources: Sequence[PointSource], moments: np.ndarray) -> float:
-    """Return the highest frequency of the time functions, Hz."""
-    found, faults = {0.0}, {}
-    for source, moment in zip(sources, moments, strict=True):
-        function = source.time_function
-        if isinstance(function, SubfaultFunction):
-            faults.setdefault(function.table, []).append(moment)
-        else:
-            found.add(function.maximum_frequency())
-    found |= {table.total(np.array(weights)).maximum_frequency() for table, weights in faults.items()}
-    return max(found)
-
-
-def plan_anelasticity(simulation: Simulation, plan: Plan) -> Anelasticity | None:
-    """Return the relaxation mechanisms of a run, which a method may choose; None if the material is elastic."""
-    found: Anelasticity | None = getattr(plan, "anelasticity", simulation.anelasticity)
-    return found
-
-
-def plan_summary(simulation: Simulation, plan: Plan) -> Entries:
-    """Return the summary of the plan, with the entries ``sources``, ``axes`` in a projection, and ``attenuation`` if
-    the material has quality factors.
-
-    For layers with surfaces or gradients, the entry ``material_layers`` has their thickness.
-    """
-    anelasticity, medium = plan_anelasticity(simulation, plan), simulation.material.medium
-    found = plan.summary() | {"sources": source_summary(simulation)}
-    if simulation.domain.chunk is not None:
-        chunk = simulation.domain.chunk
-        found["chunk"] = {
-            "center": list(chunk.center), "width_degrees": list(chunk.width), "depth_m": chunk.depth,
-            "azimuth": chunk.azimuth, "ellipticity": chunk.ellipticity,
-        }  # fmt: skip
-    if axes := axes_summary(simulation):
-        found["axes"] = axes
-    if anelasticity is not None:
-        found["attenuation"] = anelasticity.summary()
-    if isinstance(medium, BoundedLayers):
-        found["material_layers"] = [
-            {"thickness_m": [one.thinnest, one.thickest], "absent_fraction": one.absent}
-            for one in medium.ranges(simulation.domain)
-        ]
-    return found
 
 
 def layer_lines(simulation: Simulation) -> list[tuple[str, str]]:
@@ -569,17 +491,16 @@ def check_simulation(simulation: Simulation, *, measure: bool = True, ranks: int
         require_ranks(simulation, ranks)
     backend, problems = _backend(simulation)
     require_mesh_memory(simulation, backend)
-    plan = load_method(simulation.solver.method).plan(simulation.experiment, backend)
-    plan.require_points(simulation)
-    anelasticity = plan_anelasticity(simulation, plan)
-    sizes = _output_sizes(simulation, plan)
-    memory = _memory(simulation, plan, backend, ranks)
+    prepared = prepare(simulation, backend)
+    plan, sizes = prepared.plan, prepared.outputs
+    plan.require_points(simulation.experiment)
+    memory = _memory(prepared, ranks)
     directory = Path(simulation.output.directory)
     problems += memory.problems + _disk_problems(directory, sizes.at_once) + _missing_packages(simulation)
     loop = outputs = None
     if measure and not problems:
         loop, outputs = _predicted_times(simulation, plan, backend, sizes.written, memory.free)
-    warnings = [*simulation.warnings(), *plan.warnings(simulation.experiment), *_occupied(directory)]
+    warnings = [*prepared.warnings, *_occupied(directory)]
     warnings += _slow_disk(loop, outputs, sizes.written)
     model, steps = model_report(simulation), plan.schedule.steps
     partition, fitting = memory.partition, None
@@ -588,9 +509,8 @@ def check_simulation(simulation: Simulation, *, measure: bool = True, ranks: int
         problems += _too_many_ranks(partition, fitting, memory.free, backend)
         partition = partition if loop is None else partition.timed(loop, steps)
         warnings += _shared_cores(partition) + partition.warnings()
-    summary = plan_summary(simulation, plan)
     return CheckReport(
-        title=simulation.title, plan=summary, plan_lines=_plan_lines(simulation, plan, anelasticity, summary),
+        title=simulation.title, plan=prepared.summary, plan_lines=_plan_lines(prepared),
         backend=backend.name, device=backend.device, threads=backend.facts().get("threads"),
         memory_bytes=memory.need.main, free_memory_bytes=memory.free,
         device_memory_bytes=memory.need.device, free_device_memory_bytes=memory.device_free,
@@ -600,29 +520,6 @@ def check_simulation(simulation: Simulation, *, measure: bool = True, ranks: int
         warnings=warnings, problems=problems, partition=partition, ranks_per_machine=fitting,
         model=model.as_dict(), model_lines=model.lines(), accuracy=accuracy_levels(simulation, loop),
     )  # fmt: skip
-
-
-class _OutputSizes(NamedTuple):
-    """Bytes of the outputs without checkpoints, and of one checkpoint; checkpoints : their number."""
-
-    outputs: int
-    checkpoint: int
-    checkpoints: int
-
-    @property
-    def at_once(self) -> int:
-        """Bytes on the disk; the old checkpoint is deleted only after the new one is complete."""
-        return self.outputs + min(2, self.checkpoints) * self.checkpoint
-
-    @property
-    def written(self) -> int:
-        """Bytes that the run writes in total."""
-        return self.outputs + self.checkpoints * self.checkpoint
-
-
-def _output_sizes(simulation: Simulation, plan: Plan) -> _OutputSizes:
-    outputs, checkpoints = output_bytes(simulation, plan), checkpoint_count(simulation, plan.schedule)
-    return _OutputSizes(outputs, plan.state_bytes() if checkpoints else 0, checkpoints)
 
 
 class _Memory(NamedTuple):
@@ -639,9 +536,9 @@ class _Memory(NamedTuple):
     problems: list[str]
 
 
-def _memory(simulation: Simulation, plan: Plan, backend: Backend, ranks: int | None) -> _Memory:
+def _memory(prepared: Preparation, ranks: int | None) -> _Memory:
     """Return the required and the free memory."""
-    arrays = memory_needed(simulation, plan, backend)
+    simulation, plan, backend, arrays = prepared.simulation, prepared.plan, prepared.backend, prepared.memory
     partition = None if ranks is None else estimate_scaling(simulation, plan, backend, arrays, ranks, PROCESS_BYTES)
     need = MemoryRequirement(arrays.main + PROCESS_BYTES, arrays.device)
     free = free_main_memory()
@@ -683,15 +580,14 @@ def _fitting_ranks(partition: ScalingEstimate, free: int, backend: Backend) -> i
     return min(fitting, backend.device_count) if partition.own_device else fitting
 
 
-def _plan_lines(
-    simulation: Simulation, plan: Plan, anelasticity: Anelasticity | None, summary: Entries
-) -> list[tuple[str, str]]:
+def _plan_lines(prepared: Preparation) -> list[tuple[str, str]]:
     """Return (name, text) of the entries about domain, plan, sources and receivers."""
+    simulation, summary = prepared.simulation, prepared.summary
     chunk, axes = simulation.domain.chunk, axes_summary(simulation)
     lines = [] if chunk is None else [("domain", chunk.text())]
     lines += [("axes", axes_line(axes))] if axes else []
-    lines += plan.lines() + layer_lines(simulation)
-    lines += [] if anelasticity is None else anelasticity.lines()
+    lines += prepared.plan.lines() + layer_lines(simulation)
+    lines += [] if prepared.anelasticity is None else prepared.anelasticity.lines()
     if summary["sources"]:
         lines.append(("sources", source_line(summary["sources"], simulation.resolved_frequency)))
     return [*lines, ("receivers", receiver_line(simulation))]

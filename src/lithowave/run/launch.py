@@ -50,7 +50,6 @@ from lithowave.output.waveforms import check_names, require_packages, write_mini
 from lithowave.parallel.halo import Halo, device_index, ranks_sharing_cores, require_own_device
 from lithowave.parallel.ranks import Note, Ranks, collective_call, make_ranks
 from lithowave.process import phase, record_phases, recorded_phases
-from lithowave.run.check import plan_summary
 from lithowave.run.loop import (
     FIRST_STEP,
     Callback,
@@ -65,8 +64,9 @@ from lithowave.run.loop import (
     user_callbacks,
 )
 from lithowave.run.machine_rates import load_rate
+from lithowave.run.preparation import Preparation, prepare
 from lithowave.run.progress import LoopTimes, Progress, ProgressCallback, loop_efficiency, rate_key
-from lithowave.run.requirements import memory_needed, output_bytes, require_memory, require_room
+from lithowave.run.requirements import require_memory, require_room
 from lithowave.run.signals import SignalHandler, SignalRequests, stop_signals
 from lithowave.run.status import Result
 from lithowave.solvers import load_method
@@ -175,12 +175,12 @@ def run_simulation(
     users = user_callbacks(callbacks, ranks)
     path = Path(simulation.output.directory or "")
     check_names(simulation.acquisition.receivers, simulation.output.formats)
-    backend, plan = _planned(simulation, ranks)
+    prepared = _prepared(simulation, ranks)
     if ranks.is_root and not overwrite:  # replacing a run frees its disk space
-        require_space(path, output_bytes(simulation, plan))
-    summary = plan_summary(simulation, plan)
+        require_space(path, prepared.outputs.outputs)
+    summary = prepared.summary
     with RunFolder.create(path, description, overwrite) if ranks.is_root else NonRootRunFolder(path, ranks) as folder:
-        context = RunContext(simulation, plan, ranks, backend, folder, fingerprint(description), users)
+        context = RunContext(prepared, ranks, folder, fingerprint(description), users)
         _record_begin(context, summary)
         _report_warnings(context)
         return _result(context, None, show)
@@ -241,11 +241,11 @@ def restart_run(
         simulation = Simulation.from_file(path / DESCRIPTION, changed)
         _require_same_inputs(path, simulation, folder.report.get("inputs", {}))
         require_packages(simulation.output.formats, replaceable=False)
-        device, plan = _planned(simulation, ranks, folder.report.get("plan"))
+        prepared = _prepared(simulation, ranks, folder.report.get("plan"))
         checkpoint = open_checkpoint(path, fingerprint(description), ranks)
         folder.record_restart(checkpoint.step if checkpoint else 0)
         changed_callbacks = _changed_callbacks(folder.report.get("callbacks", []), users)
-        context = RunContext(simulation, plan, ranks, device, folder, fingerprint(description), users)
+        context = RunContext(prepared, ranks, folder, fingerprint(description), users)
         _report_warnings(context, changed_callbacks)
         return _result(context, checkpoint, show)
 
@@ -254,13 +254,26 @@ def restart_run(
 class RunContext:
     """The objects of a run. identity : fingerprint of the description. users : callbacks of the user."""
 
-    simulation: Simulation
-    plan: Plan
+    prepared: Preparation
     ranks: Ranks
-    backend: Backend
     folder: RunFolder
     identity: str
     users: Sequence[UserCallback] = ()
+
+    @property
+    def simulation(self) -> Simulation:
+        """The description."""
+        return self.prepared.simulation
+
+    @property
+    def plan(self) -> Plan:
+        """The plan of this rank."""
+        return self.prepared.plan
+
+    @property
+    def backend(self) -> Backend:
+        """The device of this rank."""
+        return self.prepared.backend
 
 
 def _record_begin(context: RunContext, summary: Entries) -> None:
@@ -280,8 +293,8 @@ def _record_begin(context: RunContext, summary: Entries) -> None:
         folder.write_report(callbacks=[user.name for user in context.users])
 
 
-def _planned(simulation: Simulation, ranks: Ranks, previous: ReadEntries | None = None) -> tuple[Backend, Plan]:
-    """Return the device of this rank and its plan, if the run fits into the memory.
+def _prepared(simulation: Simulation, ranks: Ranks, previous: ReadEntries | None = None) -> Preparation:
+    """Return the preparation of this rank on its device, if the run fits into the memory.
 
     previous : the plan from the report of the resumed run.
     """
@@ -304,20 +317,14 @@ def _planned(simulation: Simulation, ranks: Ranks, previous: ReadEntries | None 
         selection = kernel_cache.Selection(solver.method, compute.precision, orders, backend.own_memory)
         kernel_cache.start(selection, usable_cores() - 1)
     require_room(simulation, backend, ranks)
-    method = load_method(simulation.solver.method)
-    with phase("kernels"):
-        getattr(method, "compile_ahead", lambda *_: None)(simulation.experiment, backend)
-    with phase("plan"):
-        plan: Plan = method.plan(simulation.experiment, backend, ranks, previous)
-    with phase("estimate of memory"):
-        require_memory(memory_needed(simulation, plan, backend), backend, plan.memory_hint, ranks)
-    return backend, plan
+    prepared = prepare(simulation, backend, ranks, previous)
+    require_memory(prepared.memory, backend, prepared.plan.memory_hint, ranks)
+    return prepared
 
 
 def _report_warnings(context: RunContext, others: Sequence[str] = ()) -> None:
     """Issue the warnings of a run, and others, and write them to its log and to run.json."""
-    with phase("warnings"):
-        texts = [*context.simulation.warnings(), *context.plan.warnings(context.simulation.experiment), *others]
+    texts = [*context.prepared.warnings, *others]
     context.folder.write_report(warnings=texts)
     for text in texts if context.ranks.is_root else ():
         context.folder.log(f"warning: {text}")

@@ -63,7 +63,7 @@ if TYPE_CHECKING:
 
 # Distance of a source from receivers over the edge of the cubes there, above which no refinement is needed. The edges
 # of elements around a source are halved at least once, since its radiation depends on its position in them.
-WANTED, FEWEST_HALVINGS, MOST_HALVINGS = 1.75, 1, 3
+WANTED, FEWEST_HALVINGS, MOST_HALVINGS = 1.75, 1, 4
 MARGIN = 1.5  # distance of sources from the absorbing layer, in edges of the cubes
 SAMPLES = 3  # points of quadrature along each direction in which an element's material is sampled
 PART = 4096
@@ -284,7 +284,7 @@ def refined_at_sources(
     Seismograms at a distance d from an explosion, in elements from cubes of edge h, had an error of 12% for d / h =
     0.6, 2% for 1.0 and 0.3% for 2.0 (order 5, 7 points per wavelength). Far from sources in elements of typical size
     the error was 1.4%, with elements halved once 0.6% (6 points per wavelength). Receivers count whose distance is at
-    least one element after all halvings.
+    least two elements after all halvings.
     """
     positions = experiment.acquisition.source_positions
     if len(positions) and experiment.solver.refine_sources is not False:
@@ -292,7 +292,7 @@ def refined_at_sources(
         if experiment.material.bounded and box.cells.level_map is not None:
             positions = box.cells.level_map.flattened(positions)
         size = element_sizes(mesh, positions, tolerance, ranks)
-        distance = recorded_distances(experiment, experiment.domain.z[1], size, 0.5**MOST_HALVINGS)
+        distance = recorded_distances(experiment, experiment.domain.z[1], size, 2.0 * 0.5**MOST_HALVINGS)
         with np.errstate(divide="ignore"):  # a receiver at a source
             halvings = np.maximum(FEWEST_HALVINGS, np.ceil(np.log2(WANTED * size / distance) - 1e-9))
         for done in range(MOST_HALVINGS):
