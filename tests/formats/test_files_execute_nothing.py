@@ -22,7 +22,7 @@ from lithowave.output import read_observed
 from lithowave.readers import waveform_format
 
 SOURCE = Path(lw.__file__).parent
-INNER = {"read_text_model", "read_rfile", "read_hdf5_tables", "read_lines"}
+INNER = {"read_text_model", "read_rfile", "read_hdf5_tables", "read_bytes", "read_lines", "read_table"}
 INNER |= {"read_gmsh", "read_gambit", "read_mesh_file", "read_xml", "read_cmtsolutions"}
 INNER |= {"read_quakeml", "read_forcesolutions", "read_exodus", "read_specfem_mesh"}
 
