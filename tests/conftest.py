@@ -6,6 +6,7 @@ import functools
 import gc
 import os
 import sys
+from collections.abc import Iterator
 
 import pytest
 
@@ -68,6 +69,21 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 20)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_thread() -> Iterator[None]:
+    """Let runs in this process use one thread unless they request more.
+
+    Each core has a process of the tests. With a thread on each core, threads of different processes wait for each other
+    at every kernel, and a run of a small model takes several times the processor time.
+    """
+    from lithowave.backends import cpu
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cpu, "usable_cores", lambda: 1)
+        cpu.set_threads()
+        yield
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
