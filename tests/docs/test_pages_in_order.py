@@ -78,9 +78,17 @@ def smaller(text: str) -> str:
     return yaml.safe_dump(content, sort_keys=False)
 
 
+def smaller_code(text: str) -> str:
+    """A Python block with lower frequencies; `test_docs.py` runs the blocks as they are."""
+    return re.sub(r'(?<="max_frequency": )[\d.]+', lambda value: str(float(value[0]) / LOWER), text)
+
+
 def completed(command: list[str], place: Path, what: str) -> None:
-    """Require that a command succeeds, or that it finds a difference of methods, as the page on agreement shows."""
-    environment = os.environ | {"PYTHONPATH": str(ROOT / "src"), "MPLBACKEND": "Agg"}
+    """Require that a command succeeds, or that it finds a difference of methods, as the page on agreement shows.
+
+    One thread: the other cores have other tests.
+    """
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "src"), "MPLBACKEND": "Agg", "NUMBA_NUM_THREADS": "1"}
     done = subprocess.run(command, cwd=place, env=environment, capture_output=True, text=True, timeout=900)
     differs = done.returncode == 1 and "The methods do not agree" in done.stdout
     assert done.returncode == 0 or differs, f"{what}\n{done.stdout[-2000:]}\n{done.stderr[-3000:]}"
@@ -101,7 +109,7 @@ def typed(pages: list[Path], place: Path, left_out: re.Pattern[str] | None = Non
                 waiting.append(block.text)
                 continue
             if waiting and block.kind != "file":
-                (place / "page.py").write_text("\n\n".join(waiting), encoding="utf-8")
+                (place / "page.py").write_text("\n\n".join(map(smaller_code, waiting)), encoding="utf-8")
                 completed([sys.executable, "page.py"], place, f"Python of {page.name}")
                 waiting = []
             if block.kind == "file":

@@ -23,7 +23,7 @@ def test_every_command_has_short_help(command) -> None:
 
 def test_a_dry_run_is_a_check(tmp_path) -> None:
     file = write_small(tmp_path)
-    options = ("-o", tmp_path / "out", *settings("solver.order=8"))
+    options = ("-o", tmp_path / "out", *settings("solver.spacing=80"))
     output = lithowave("run", file, "--dry-run", *options)
     checked = lithowave("check", file, *options)
     assert not (tmp_path / "out").exists()
