@@ -32,7 +32,7 @@ LONG: dict[str, Any] = {
     "sources": [{"position": [1210, 910, -620], "moment_tensor": {"xy": 1e15},
                  "time_function": {"gaussian": {"sigma": 0.1, "delay": 0.5}}}],
     "receivers": [{"name": "A", "position": [1200, 900, 0]}],
-    "duration": 400,
+    "duration": 120,
     "solver": {"method": "finite_difference", "order": 4, "spacing": 60},
     "compute": {"backend": "cpu"},
     "output": {"checkpoint": {"interval": 100}},

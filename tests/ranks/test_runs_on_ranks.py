@@ -98,15 +98,16 @@ class Case:
 
 
 CASES = {
-    "grid, threads": Case(FD, 3, threads=2, usual=True),
+    # Velocities in the layers are smoothed across the sides between ranks.
+    "grid, threads, soft ground": Case(FD, 2, {"material": SOFT_GROUND}, threads=2, usual=True),
+    "grid, threads": Case(FD, 3, threads=2),
     "grid on one rank, threads": Case(FD, 1, threads=4),
     "grid on many ranks": Case(FD, 7),
     "grid, parts in depth": Case(FD, 4, {"compute__parts": [1, 2, 2]}, usual=True),
     "grid, order 2": Case(FD, 4, {"solver__order": 2, "compute__precision": "double", "duration": 0.3}, 1e-12),
     "grid, order 8": Case(FD, 4, {"solver__order": 8, "compute__precision": "double", "duration": 0.3}, 1e-12),
     "grid, rigid sides": Case(FD, 4, {"boundaries__sides": "rigid", "duration": 0.3}),
-    # Velocities in the layers are smoothed across the sides between ranks.
-    "grid, soft ground": Case(FD, 3, {"material": SOFT_GROUND}, usual=True),
+    "grid, soft ground": Case(FD, 3, {"material": SOFT_GROUND}),
     # Mechanisms follow the global grid, and memory variables in ghost layers those of their owners.
     "grid, coarse attenuation": Case(FD, 3, ANELASTIC | {"solver__memory_variables": "coarse"}, usual=True),
     "grid, full attenuation": Case(FD, 3, ANELASTIC | {"solver__memory_variables": "full"}),

@@ -15,6 +15,8 @@ import numpy as np
 import pytest
 import yaml
 
+from small_run import lithowave
+
 SUPPORT = Path(__file__).parent
 PRINTS_ONLY = 400  # seconds: long enough for kernels to be compiled
 
@@ -50,13 +52,14 @@ def launcher_version(launcher: str) -> str:
 
 
 def on_ranks(size: int, *arguments: str, device: str = "plain", status: int = 0, threads: int = 1) -> str:
-    """Output of `lithowave ARGUMENTS` on so many ranks (1: without mpiexec), which must end with this status.
+    """Output of `lithowave ARGUMENTS` on so many ranks (1: in this process), which must end with this status.
 
     threads : the maximum for `compute.threads` of each rank.
     """
-    command, environment = rank_command(size, arguments, device, threads)
     if size == 1:
-        command = command[command.index(sys.executable) :]
+        assert device == "plain"
+        return lithowave(*arguments, status=status)
+    command, environment = rank_command(size, arguments, device, threads)
     done = subprocess.run(
         command, env=environment, capture_output=True, text=True, timeout=PRINTS_ONLY, check=False
     )
