@@ -6,9 +6,10 @@ import subprocess
 import sys
 import threading
 
+import numba
 import pytest
 
-from lithowave.backends import over_parts
+from lithowave.backends import cpu, over_parts
 
 
 @pytest.mark.parametrize("threads", [1, 3])
@@ -29,6 +30,18 @@ def test_the_error_of_the_first_part_is_raised(threads: int) -> None:
 
     with pytest.raises(ValueError, match="part 0"):
         over_parts(fail, 5, 1, threads)
+
+
+@pytest.mark.parametrize(("requested", "processes", "expected"), [(None, 1, 3), (None, 2, 1), (None, 4, 1), (2, 1, 2)])
+def test_threads_share_the_usable_cores(
+    monkeypatch: pytest.MonkeyPatch, requested: int | None, processes: int, expected: int
+) -> None:
+    """By default one on each core; conftest.py states one core, as the tests use all."""
+    monkeypatch.setattr(cpu, "usable_cores", lambda: 3)
+    try:
+        assert cpu.set_threads(requested, processes) == numba.get_num_threads() == expected
+    finally:
+        cpu.set_threads(1)
 
 
 def test_a_forked_process_has_its_own_threads() -> None:
