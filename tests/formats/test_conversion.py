@@ -12,8 +12,8 @@ from test_text_models import write as write_text
 from typer.testing import CliRunner
 
 from jittered_boxes import jittered
-from lithowave.cli.app import app
-from lithowave.errors import InputError
+from lithowave import InputError
+from lithowave.cli import app
 from lithowave.mesh import read_tetrahedral_mesh, tetrahedral_box, write_gmsh
 from lithowave.output import convert_file
 from lithowave.readers import read_model

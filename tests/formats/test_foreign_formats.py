@@ -9,7 +9,7 @@ import h5py
 import numpy as np
 import pytest
 
-from lithowave.errors import InputError
+from lithowave import InputError
 from lithowave.mesh import read_hexahedral_mesh, read_tetrahedral_mesh, right_handed, tetrahedral_box
 from lithowave.readers import read_events, read_model, read_srf, read_stations, read_surface
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lithowave.errors import InputError
+from lithowave import InputError
 from lithowave.readers import SeismicEvent, read_cmtsolutions, read_samples, read_stations
 
 DATA = Path(__file__).parents[1] / "data"

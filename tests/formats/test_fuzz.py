@@ -22,7 +22,8 @@ import pytest
 
 import lithowave as lw
 from input_readers import ENTRIES
-from lithowave.errors import Interruption, LithowaveError
+from lithowave import LithowaveError
+from lithowave.errors import Interruption
 from small_run import SMALL, signal_after, spawn, write_small
 
 COUNT, FEW = 100, 5

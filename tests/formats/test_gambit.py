@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lithowave.errors import InputError
+from lithowave import InputError
 from lithowave.mesh import TETRAHEDRON_FACES, read_tetrahedral_mesh
 
 # Vertices of each face as the format counts them, from 1.

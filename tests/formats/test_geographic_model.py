@@ -9,7 +9,7 @@ import pytest
 from support.model_files import DEPTH, LATITUDE, LONGITUDE, NAMES, SIMULATION, speed, values, write_emc
 
 import lithowave as lw
-from lithowave.errors import InputError
+from lithowave import InputError
 from lithowave.readers import read_model
 
 pytest.importorskip("netCDF4")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from jittered_boxes import jittered
-from lithowave.errors import OutputError
+from lithowave import OutputError
 from lithowave.mesh import TETRAHEDRON_FACES, TetrahedralMesh, read_tetrahedral_mesh, tetrahedral_box, write_gmsh
 
 

@@ -7,7 +7,7 @@ import pytest
 from support.model_files import SIMULATION
 
 import lithowave as lw
-from lithowave.errors import InputError
+from lithowave import InputError
 from lithowave.readers import GeographicSurface, read_surface
 
 netCDF4 = pytest.importorskip("netCDF4")

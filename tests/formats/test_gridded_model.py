@@ -9,7 +9,7 @@ import h5py
 import numpy as np
 import pytest
 
-from lithowave.errors import InputError
+from lithowave import InputError
 from lithowave.media import GriddedMedium
 from lithowave.readers import DENSITY, LENGTH, SPEED, GriddedModel, local_model, open_arrays, si_factor
 

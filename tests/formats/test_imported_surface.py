@@ -15,7 +15,7 @@ from test_stationxml import channel, document, station
 
 import gmsh_files
 import lithowave as lw
-from lithowave.errors import InputError, ResourceError
+from lithowave import InputError, ResourceError
 from lithowave.mesh import FreeSurface, HexahedralMesh, MeshOutline, curved, layered_box, split_hexahedra, write_gmsh
 from lithowave.mesh import imported as imported_meshes
 

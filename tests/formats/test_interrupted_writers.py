@@ -28,7 +28,7 @@ BEGIN = """
     import os, resource, sys
     from types import SimpleNamespace
     import numpy as np
-    from lithowave.errors import OutputError
+    from lithowave import OutputError
     from lithowave.output import SeismogramWriter, SnapshotWriter
 """
 END = """

@@ -15,7 +15,7 @@ import hexahedra_geometry
 import lithowave as lw
 from gmsh_sections import gmsh_file
 from hexahedra_boxes import bend, cubes, merged
-from lithowave.errors import InputError, MissingPackageError
+from lithowave import InputError, MissingPackageError
 from lithowave.mesh import FACES, HexahedralMesh, curved, jacobians, lattice_slopes, read_hexahedral_mesh
 from lithowave.readers import EXODUS_SIDES, FROM_EXODUS, usual_name
 from lithowave.solvers.spectral_element import gll as geometry

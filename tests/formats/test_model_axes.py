@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import lithowave as lw
-from lithowave.errors import InputError
+from lithowave import InputError
 from lithowave.readers import read_model, read_surface
 
 netCDF4 = pytest.importorskip("netCDF4")

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from checkpoints import write_checkpoint
-from lithowave.errors import OutputError
+from lithowave import OutputError
 from lithowave.output import (
     FILE_NAME,
     PAGE,

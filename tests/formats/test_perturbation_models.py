@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import lithowave as lw
+from lithowave import InputError
 from lithowave.earth import RADIUS, reference_model
-from lithowave.errors import InputError
 from lithowave.readers import read_perturbation_model
 from lithowave.run import check_simulation
 

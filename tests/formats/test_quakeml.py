@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import lithowave as lw
+from lithowave import InputError
 from lithowave.description import DoubleCouple
-from lithowave.errors import InputError
 from lithowave.projection import turned
 from lithowave.readers import parse_quakeml, read_cmtsolutions, read_quakeml
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import lithowave as lw
+from lithowave import InputError
 from lithowave.earth import RADIUS, EarthProperties, RadialModel, reference_model, write_axisem
-from lithowave.errors import InputError
 from lithowave.readers import read_radial_model
 
 ND = """\

@@ -14,7 +14,7 @@ import pytest
 
 import lithowave as lw
 from gmsh_files import write_gmsh
-from lithowave.errors import InputError, MissingPackageError, OutputError
+from lithowave import InputError, MissingPackageError, OutputError
 from lithowave.mesh import layered_box
 from lithowave.output import Seismograms, SourceTable, check_names
 from lithowave.readers import interval_problem, microseconds

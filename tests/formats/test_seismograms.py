@@ -9,7 +9,7 @@ import h5py
 import numpy as np
 import pytest
 
-from lithowave.errors import InputError, LithowaveWarning, OutputError
+from lithowave import InputError, LithowaveWarning, OutputError
 from lithowave.output import SeismogramWriter, attributes_of, load_seismograms, standard_attributes
 from lithowave.output import files as hdf5
 

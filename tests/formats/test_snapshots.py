@@ -4,8 +4,8 @@ import h5py
 import numpy as np
 import pytest
 
+from lithowave import InputError, OutputError
 from lithowave.backends import PendingCopy
-from lithowave.errors import InputError, OutputError
 from lithowave.output import THICKNESS, PartWriter, SnapshotHead, SnapshotWriter, load_snapshots
 
 ORIGIN, SPACING = (-300.0, 50.0, -80.0), (100.0, 25.0, 10.0)

@@ -9,7 +9,7 @@ import pytest
 
 import lithowave as lw
 from hexahedra_boxes import cubes, merged
-from lithowave.errors import InputError, LithowaveWarning
+from lithowave import InputError, LithowaveWarning
 from lithowave.mesh import FACES, Exterior, HexahedralMesh, check_mesh, read_hexahedral_mesh
 
 SURFACES = {

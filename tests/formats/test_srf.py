@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from geographic_runs import described
-from lithowave.errors import InputError, LithowaveWarning
+from lithowave import InputError, LithowaveWarning
 from lithowave.faults import FiniteFault, planar_rupture
 from lithowave.readers import read_srf, write_srf
 

@@ -11,7 +11,7 @@ from pyproj import Transformer
 from support.model_files import SIMULATION
 
 import lithowave as lw
-from lithowave.errors import InputError
+from lithowave import InputError
 from lithowave.readers import read_model
 
 ORIGIN, AZIMUTH = (-119.59, 33.87), 30.0

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import gmsh_sections
-from lithowave.errors import InputError, LithowaveWarning
+from lithowave import InputError, LithowaveWarning
 from lithowave.mesh import (
     TETRAHEDRON_FACES,
     TetrahedralMesh,

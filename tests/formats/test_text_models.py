@@ -7,7 +7,7 @@ import pytest
 from support.model_files import DEPTH, LATITUDE, LONGITUDE, SIMULATION, speed
 
 import lithowave as lw
-from lithowave.errors import InputError
+from lithowave import InputError
 from lithowave.readers import read_model
 
 X, Y, Z = np.array([0.0, 100.0, 300.0]), np.array([-50.0, 50.0]), np.array([-400.0, -100.0, 0.0])

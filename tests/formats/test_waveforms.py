@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from lithowave.errors import InputError, OutputError
+from lithowave import InputError, OutputError
 from lithowave.output import Seismograms, SourceTable, band_letter, check_names, write_miniseed, write_sac
 
 ORIGIN_TIME = "2008-07-29T18:42:15.710000"

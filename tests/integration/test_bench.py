@@ -14,12 +14,12 @@ import pytest
 import lithowave.bench as bench
 from cuda_emulation import EmulatedCudaBackend
 from finite_difference_plans import plan_on_grid
+from lithowave import InputError, ResourceError
 from lithowave import bench as default_case
 from lithowave.backends import make_backend
 from lithowave.backends import measurements as bandwidth
 from lithowave.bench import default_simulation
 from lithowave.cli import print_benchmarks
-from lithowave.errors import InputError, ResourceError
 from lithowave.run import stored_rates
 from lithowave.solvers import METHODS, load_bench_cases, load_method
 from lithowave.solvers.common import kernels as timing

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import lithowave as lw
-from lithowave.errors import InputError
+from lithowave import InputError
 from lithowave.figures import plot_run
 from lithowave.globe_coordinates import RADIUS, angular_distance, azimuths, propagation_azimuths
 from lithowave.output import load_peak_motion, load_seismograms, load_snapshots

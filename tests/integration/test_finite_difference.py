@@ -12,10 +12,9 @@ import pytest
 
 import lithowave as lw
 from finite_difference_plans import plan_on_grid
-from lithowave.errors import InputError
+from lithowave import InputError
 from lithowave.solvers import make_schedule
-from lithowave.solvers.finite_difference import line_weights
-from lithowave.solvers.finite_difference.plan import plan
+from lithowave.solvers.finite_difference import line_weights, plan
 from reference_backend import CPU
 from verification_tools import make, record, relative_l2, velocities
 

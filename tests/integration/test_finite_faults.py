@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import lithowave as lw
+from lithowave import InputError
 from lithowave.description import SlipRates, SubfaultFunction
-from lithowave.errors import InputError
 from lithowave.faults import FiniteFault, planar_rupture, selected_segments
 from lithowave.readers import write_srf
 from lithowave.run import check_simulation

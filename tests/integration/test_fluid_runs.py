@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import lithowave as lw
-from lithowave.errors import InputError
+from lithowave import InputError
 from lithowave.run import run_simulation
 
 WATER, ROCK = {"vp": 1500, "vs": 0, "rho": 1000}, {"vp": 3000, "vs": 1700, "rho": 2300}

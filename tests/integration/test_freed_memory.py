@@ -13,7 +13,7 @@ import pytest
 
 import lithowave as lw
 from cuda_devices import emulate
-from lithowave.errors import InstabilityError
+from lithowave import InstabilityError
 from lithowave.run import run_simulation
 from lithowave.solvers import load_method
 from small_run import SMALL

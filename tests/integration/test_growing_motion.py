@@ -10,7 +10,7 @@ import pytest
 
 import lithowave as lw
 from growing_motion import SOLVERS, closed_box, grow
-from lithowave.errors import InstabilityError
+from lithowave import InstabilityError
 from lithowave.run import check_simulation, restart_run
 from mpi_runs import on_ranks, write_description
 from small_run import StopAt, log_of, report_of, result_of

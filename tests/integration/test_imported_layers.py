@@ -11,7 +11,7 @@ import pytest
 
 import lithowave as lw
 from gmsh_files import write_gmsh as write_hexahedra
-from lithowave.errors import InputError
+from lithowave import InputError
 from lithowave.mesh import HexahedralMesh, layered_box, split_hexahedra, write_gmsh
 from lithowave.run import check_simulation
 from lithowave.solvers import load_method

@@ -12,7 +12,7 @@ import pytest
 
 import gmsh_files
 import lithowave as lw
-from lithowave.errors import InputError
+from lithowave import InputError
 from lithowave.mesh import MeshFaces, layered_box, split_hexahedra, write_gmsh
 from lithowave.output import load_peak_motion
 from lithowave.run import check_simulation, run_simulation

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import lithowave as lw
-from lithowave.errors import ResourceError
+from lithowave import ResourceError
 from lithowave.mesh import read_hexahedral_mesh
 from lithowave.run import check_simulation, run_simulation
 from lithowave.solvers import METHODS, load_method

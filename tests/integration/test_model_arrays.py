@@ -8,7 +8,7 @@ import pytest
 from support.model_files import DEPTH, LATITUDE, LONGITUDE, NAMES, SIMULATION, speed, values
 
 import lithowave as lw
-from lithowave.errors import InputError
+from lithowave import InputError
 from lithowave.output import write_gridded_model
 from lithowave.readers import read_model
 

@@ -13,9 +13,9 @@ from lithowave.backends import make_backend
 from lithowave.solvers.finite_difference import (
     FiniteDifferenceSolver,
     fill_with_noise,
+    plan,
 )
 from lithowave.solvers.finite_difference import step as sweep
-from lithowave.solvers.finite_difference.plan import plan
 from slow_variants import slow_except
 
 RIGID = {"y_min": "rigid", "bottom": "rigid"}

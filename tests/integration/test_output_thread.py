@@ -15,7 +15,7 @@ import pytest
 import lithowave as lw
 from fake_ranks import on_ranks
 from fake_solver import SCHEDULE, FakeSolver, part_of_a_run, simulation_of
-from lithowave.errors import OutputError
+from lithowave import OutputError
 from lithowave.output import (
     DESCRIPTION,
     FILE_NAME,

@@ -13,9 +13,8 @@ import lithowave as lw
 from lithowave.backends import CpuBackend
 from lithowave.backends import loops as host_threads
 from lithowave.solvers.discontinuous_galerkin import DiscontinuousGalerkinSolver
-from lithowave.solvers.discontinuous_galerkin.plan import plan as tetrahedra_plan
-from lithowave.solvers.spectral_element import SpectralElementSolver
-from lithowave.solvers.spectral_element.plan import plan
+from lithowave.solvers.discontinuous_galerkin import plan as tetrahedra_plan
+from lithowave.solvers.spectral_element import SpectralElementSolver, plan
 
 SIZES = {  # smaller parts, so that a small mesh has several
     "mesh.hexahedra.PART": 50, "mesh.hexahedral_box.PART": 70, "mesh.hexahedral_box.MOVED_PART": 300,

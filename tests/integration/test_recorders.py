@@ -13,7 +13,7 @@ import lithowave as lw
 from exact_solutions.full_space import full_space_moment
 from fake_ranks import on_ranks
 from fake_solver import SCHEDULE, STEPS, part_of_a_run, simulation_of
-from lithowave.errors import OutputError
+from lithowave import OutputError
 from lithowave.output import (
     SeismogramRecorder,
     SeismogramWriter,

@@ -15,8 +15,8 @@ import pytest
 
 import lithowave as lw
 from browser import Browser, find_browser
+from lithowave import OutputError
 from lithowave.compare import compare_runs
-from lithowave.errors import OutputError
 from lithowave.output import load_seismograms
 from lithowave.report import (
     ShotRow,

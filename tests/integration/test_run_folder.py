@@ -13,8 +13,8 @@ import lithowave as lw
 from lithowave.output import RunFolder, load_snapshots
 from lithowave.output import files as hdf5
 from lithowave.run import run_simulation
+from lithowave.solvers import Schedule
 from lithowave.solvers.finite_difference import FiniteDifferenceSolver
-from lithowave.solvers.interface import Schedule
 from small_run import lithowave, log_of, report_of, settings, spawn, write_small
 
 # The package has a function of this name too.

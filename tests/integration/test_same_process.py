@@ -17,8 +17,8 @@ import pytest
 
 import lithowave as lw
 from cuda_devices import make_device
+from lithowave import InputError, InstabilityError
 from lithowave.backends import make_backend
-from lithowave.errors import InputError, InstabilityError
 from lithowave.output import LOG
 from lithowave.run import is_locked, restart_run, run_simulation
 from small_run import assert_same_results, log_of, report_of, write_small

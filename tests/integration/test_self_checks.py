@@ -12,7 +12,8 @@ import pytest
 
 import lithowave as lw
 from cuda_devices import emulate
-from lithowave.errors import LithowaveWarning, SelfCheckError
+from lithowave import LithowaveWarning
+from lithowave.errors import SelfCheckError
 from lithowave.run import run_simulation
 from lithowave.solvers import load_method
 from small_run import SMALL, log_of, report_of

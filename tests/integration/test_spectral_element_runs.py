@@ -11,7 +11,7 @@ import pytest
 import lithowave as lw
 from gmsh_files import write_gmsh
 from hexahedra_boxes import apart, cubes, merged
-from lithowave.errors import InputError
+from lithowave import InputError
 from lithowave.mesh import HexahedralMesh, layered_box
 from lithowave.output import load_snapshots
 from lithowave.run import run_simulation

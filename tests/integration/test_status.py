@@ -50,7 +50,7 @@ KILLED = signal_after(60, signal.SIGKILL, pause=0.01)
 def test_a_run_that_failed(tmp_path):
     folder = tmp_path / "run"
     before = """
-        from lithowave.errors import ResourceError
+        from lithowave import ResourceError
         from lithowave.solvers.finite_difference.solver import FiniteDifferenceSolver as Solver
         advance = Solver.advance
         def fail(self, step):

@@ -17,7 +17,7 @@ import pytest
 
 from checkpoints import write_checkpoint
 from fake_ranks import on_ranks
-from lithowave.errors import OutputError
+from lithowave import OutputError
 from lithowave.output import FILE_NAME, FOLDER, open_checkpoint
 from lithowave.output import checkpoint as module
 from lithowave.parallel import SINGLE_RANK

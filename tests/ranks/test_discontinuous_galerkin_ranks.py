@@ -11,8 +11,8 @@ import pytest
 import lithowave as lw
 from cuda_emulation import EmulatedCudaBackend
 from fake_ranks import on_ranks
+from lithowave import InputError
 from lithowave.backends import make_backend
-from lithowave.errors import InputError
 from lithowave.mesh import balanced_parts, find_shared_faces, tetrahedral_box
 from lithowave.parallel import SINGLE_RANK, Ranks
 from lithowave.solvers.discontinuous_galerkin import (

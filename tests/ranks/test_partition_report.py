@@ -10,7 +10,7 @@ import pytest
 
 import lithowave as lw
 from fake_ranks import on_ranks
-from lithowave.errors import InputError
+from lithowave import InputError
 from lithowave.run import (
     TRANSPORTS,
     ScalingEstimate,

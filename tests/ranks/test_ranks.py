@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from fake_ranks import on_ranks as on_threads
-from lithowave.errors import ResourceError
+from lithowave import ResourceError
 from lithowave.parallel import SINGLE_RANK, Watchdog, device_index, launched, launchers, make_ranks, require_own_device
 from lithowave.parallel import ranks as ranks_module
 from lithowave.run import SignalHandler, SignalRequests

@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 
 from fake_ranks import on_ranks
 from fake_solver import SHAPE, STEPS, part_of_a_run, simulation_of
+from lithowave import OutputError
 from lithowave.cli import app, print_run_summary
-from lithowave.errors import OutputError
 from lithowave.figures import snapshot_files
 from lithowave.output import (
     PartReader,

@@ -12,8 +12,8 @@ import pytest
 import lithowave as lw
 from fake_ranks import on_ranks as on_threads
 from gmsh_files import write_gmsh
+from lithowave import InputError
 from lithowave.backends import make_backend
-from lithowave.errors import InputError
 from lithowave.mesh import (
     bisect_grid,
     layered_box,

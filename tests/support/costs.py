@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from lithowave.errors import LithowaveError
+from lithowave import LithowaveError
 
 MOST_MEMORY = 6 << 30  # of a call that fails the test, so that the machine survives it
 PATIENCE = 20.0

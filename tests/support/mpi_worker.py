@@ -43,7 +43,7 @@ def main() -> None:
 
 def end_at(time: float, dead: bool) -> None:
     """Let the last rank end without a word, or with an error."""
-    from lithowave.errors import ResourceError
+    from lithowave import ResourceError
     from lithowave.parallel import make_ranks
     from lithowave.solvers import Clock
 

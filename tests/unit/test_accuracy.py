@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import lithowave as lw
+from lithowave import InputError
 from lithowave.description import LEVELS, METHODS, POINTS
-from lithowave.errors import InputError
 from lithowave.run import check_simulation
 
 BOX = {"x": [0, 4000], "y": [0, 4000], "z": [-3000, 0]}

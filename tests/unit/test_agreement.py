@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import lithowave as lw
+from lithowave import InputError
 from lithowave.agreement import (
     BASE,
     FINER,
@@ -26,7 +27,6 @@ from lithowave.agreement import (
     reference_method,
 )
 from lithowave.cli import solver_settings
-from lithowave.errors import InputError
 
 FD, SEM, DG = "finite_difference", "spectral_element", "discontinuous_galerkin"
 TIME = np.arange(400) * 0.02

@@ -10,8 +10,8 @@ import pytest
 import lithowave as lw
 import loh3
 from box_runs import BOX, GAUSSIAN, boxed
+from lithowave import InputError
 from lithowave.description import Material
-from lithowave.errors import InputError
 from lithowave.media import make_anelasticity
 from lithowave.physics import voigt_average
 from lithowave.run import check_simulation

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import lithowave as lw
+from lithowave import InputError
 from lithowave.description import Material
-from lithowave.errors import InputError
 from lithowave.media import BoundedLayers, make_anelasticity
 
 DOMAIN = SimpleNamespace(x=(-2000.0, 2000.0), y=(-1000.0, 1000.0), z=(-2000.0, 0.0))

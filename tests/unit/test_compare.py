@@ -7,8 +7,8 @@ import h5py
 import numpy as np
 import pytest
 
+from lithowave import InputError, OutputError
 from lithowave.compare import compare_runs
-from lithowave.errors import InputError, OutputError
 from lithowave.figures import title
 from lithowave.output import SeismogramWriter
 from sample_run import make_run_folder

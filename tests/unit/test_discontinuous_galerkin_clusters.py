@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lithowave.errors import InputError
+from lithowave import InputError
 from lithowave.mesh import TetrahedralMesh, layered_box, split_hexahedra
 from lithowave.solvers import make_schedule
 from lithowave.solvers.discontinuous_galerkin import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lithowave.errors import InputError
+from lithowave import InputError
 from lithowave.mesh import EDGES, TETRAHEDRON_FACES, TetrahedralMesh
 from lithowave.parallel import SINGLE_RANK
 from lithowave.solvers.discontinuous_galerkin import TOLERANCE, locate_points

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import lithowave as lw
+from lithowave import InputError
 from lithowave.backends import make_backend
-from lithowave.errors import InputError
 from lithowave.mesh import tetrahedral_box, write_gmsh
 from lithowave.physics import isotropic_stiffness, voigt_average
 from lithowave.rheology import QualityLaw, fit_body

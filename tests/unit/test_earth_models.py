@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import lithowave as lw
+from lithowave import InputError
 from lithowave.earth import (
     NAMES,
     RADIUS,
@@ -19,7 +20,6 @@ from lithowave.earth import (
     transverse_moduli,
     travel_times,
 )
-from lithowave.errors import InputError
 from lithowave.media import rotated_stiffness, rotation_to, speed_range
 from lithowave.readers import read_radial_model
 from lithowave.solvers.spectral_element import full_matrices

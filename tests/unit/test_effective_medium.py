@@ -9,12 +9,11 @@ import numpy as np
 import pytest
 
 import lithowave as lw
+from lithowave import InputError
 from lithowave.backends import make_backend
-from lithowave.errors import InputError
 from lithowave.media import aligned_moduli
 from lithowave.physics import isotropic_stiffness, lame_moduli
-from lithowave.solvers.finite_difference import LAWS, at_node, laminate, medium_planes, slab_between
-from lithowave.solvers.finite_difference.plan import plan
+from lithowave.solvers.finite_difference import LAWS, at_node, laminate, medium_planes, plan, slab_between
 
 SOFT, STIFF = (1800.0, 600.0, 1900.0), (4000.0, 2200.0, 2500.0)
 

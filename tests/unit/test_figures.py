@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from lithowave.errors import InputError, OutputError
+from lithowave import InputError, OutputError
 from lithowave.figures import (
     choose_traces,
     domain_of,

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from lithowave.errors import InputError
+from lithowave import InputError
 from lithowave.figures import (
     MapPage,
     Raster,

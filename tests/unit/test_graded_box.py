@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lithowave.errors import InputError
+from lithowave import InputError
 from lithowave.mesh import Rectangle, TetrahedralMesh, face_vertices, graded_box, split_hexahedra
 from lithowave.solvers.discontinuous_galerkin import with_layer
 from tetrahedra_plans import check_conforming

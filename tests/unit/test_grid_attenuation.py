@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import lithowave as lw
+from lithowave import InputError
 from lithowave.backends import make_backend
-from lithowave.errors import InputError
 from lithowave.mesh import Grid
 from lithowave.rheology import QualityLaw, fit_body
 from lithowave.solvers.finite_difference import (
@@ -22,9 +22,9 @@ from lithowave.solvers.finite_difference import (
     code_planes,
     line_weights,
     node_mechanism,
+    plan,
     relaxation,
 )
-from lithowave.solvers.finite_difference.plan import plan
 
 LOW = {"vp": 2000, "vs": 1000, "rho": 2000, "qp": 80, "qs": 40}
 HIGH = {"vp": 4000, "vs": 2300, "rho": 2500, "qp": 200, "qs": 100}

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import hexahedra_geometry as h
-from lithowave.errors import InputError
+from lithowave import InputError
 from lithowave.solvers.spectral_element import gll as g
 from lithowave.solvers.spectral_element import gll_points
 

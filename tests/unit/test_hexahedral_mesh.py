@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from hexahedra_geometry import reference_nodes
-from lithowave.errors import InputError
+from lithowave import InputError
 from lithowave.mesh import (
     FACES,
     HexahedralMesh,

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import lithowave as lw
-from lithowave.errors import InstabilityError
+from lithowave import InstabilityError
 from lithowave.run import NOISE, WINDOW_GROWTH, InstabilityWatch, crossing_time
 
 STEP, SOURCE_END, WINDOW = 0.1, 2.0, 3.0

@@ -9,7 +9,7 @@ import pytest
 
 import lithowave as lw
 from fake_ranks import on_ranks
-from lithowave.errors import InputError
+from lithowave import InputError
 from lithowave.parallel import SINGLE_RANK
 from lithowave.solvers.discontinuous_galerkin import build_local_mesh
 from lithowave.solvers.discontinuous_galerkin import meshing as tetrahedra

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from jittered_boxes import jittered, periodic_box
-from lithowave.errors import InputError
+from lithowave import InputError
 from lithowave.mesh import CUTS, TetrahedralMesh, cut_along, deformed, face_vertices, make_mesh, tetrahedral_box
 from lithowave.mesh.checks import described
 from lithowave.mesh.tetrahedral_checks import element_measures

@@ -8,8 +8,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from lithowave import InputError
 from lithowave.description import Material
-from lithowave.errors import InputError
 
 DOMAIN = SimpleNamespace(x=(-2000.0, 2000.0), y=(-1000.0, 1000.0), z=(-5000.0, 0.0))
 LAYERS = [

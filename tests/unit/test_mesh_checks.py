@@ -11,7 +11,7 @@ from scipy.sparse.csgraph import connected_components
 
 from hexahedra_boxes import apart, bend, cube, cubes, merged
 from hexahedra_geometry import reference_nodes
-from lithowave.errors import InputError
+from lithowave import InputError
 from lithowave.mesh import (
     HexahedralMesh,
     check_mesh,

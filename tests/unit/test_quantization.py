@@ -9,11 +9,10 @@ import pytest
 
 import lithowave as lw
 from cuda_devices import DEVICES, closeness, make_device
+from lithowave import InputError
 from lithowave.backends import make_backend
-from lithowave.errors import InputError
 from lithowave.run import run_simulation
-from lithowave.solvers.finite_difference import LAWS, FiniteDifferenceSolver, OnePassScheme, quantize
-from lithowave.solvers.finite_difference.plan import plan
+from lithowave.solvers.finite_difference import LAWS, FiniteDifferenceSolver, OnePassScheme, plan, quantize
 
 MATERIAL = LAWS["isotropic"].material
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 
+from lithowave import InputError
 from lithowave.description import Domain, DoubleCouple
-from lithowave.errors import InputError
 from lithowave.faults import planar_rupture, random_slip, regularized_yoffe, von_karman_spectrum
 
 FAULT = {

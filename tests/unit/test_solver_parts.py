@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from fake_ranks import on_ranks
+from lithowave import InputError
 from lithowave.backends import CpuBackend
-from lithowave.errors import InputError
 from lithowave.parallel import Ranks
 from lithowave.solvers.common import BLOCK, AmplitudeRow, AmplitudeTable, count_step
 from lithowave.solvers.elements import PointLocations, require_located, resolve_owners

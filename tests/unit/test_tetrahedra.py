@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from jittered_boxes import jittered
-from lithowave.errors import InputError
+from lithowave import InputError
 from lithowave.mesh import TETRAHEDRON_FACES, TetrahedralMesh, face_vertices, make_mesh, tetrahedral_box
 from tetrahedra_plans import check_conforming
 

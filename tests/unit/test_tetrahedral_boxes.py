@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 
-from lithowave.errors import InputError
+from lithowave import InputError
 from lithowave.mesh import (
     CUTS,
     HexahedralMesh,

@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
+from lithowave import InputError
 from lithowave.description import NaturalSpline, TimeFunction
-from lithowave.errors import InputError
 
 SAMPLES = {"values": [0.0, 0.3, 1.0, 1.4, 0.8, 0.2, 0.0], "interval": 0.15, "delay": 0.2}
 MOMENT_RATES = [

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from lithowave import KernelBuildError
 from lithowave.backends import (
     CpuBackend,
     CudaBackend,
@@ -29,7 +30,6 @@ from lithowave.backends import (
     require_whole_graph,
     source_path,
 )
-from lithowave.errors import KernelBuildError
 
 from .arrays import DeviceArray, EmulationError, Memory
 from .compiler import compile_for_host

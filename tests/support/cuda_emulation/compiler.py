@@ -20,8 +20,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
 
+from lithowave import KernelBuildError
 from lithowave.backends import COMMENTS, HEAD, header_folders, read_headers
-from lithowave.errors import KernelBuildError
 
 FOLDER = Path(__file__).parent
 OWN_INCLUDE = FOLDER / "include"
