@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,11 +17,11 @@ from lithowave import InputError, MissingPackageError
 from lithowave.mesh import FACES, HexahedralMesh, curved, jacobians, lattice_slopes, read_hexahedral_mesh
 from lithowave.readers import EXODUS_SIDES, FROM_EXODUS, usual_name
 from lithowave.solvers.spectral_element import gll as geometry
+from small_machine import hide_packages
 
 meshio = pytest.importorskip("meshio")
 DATA = Path(__file__).parents[1] / "data" / "hexahedra"
 GMSH_FILES = ["hex8_msh2.msh", "hex8_msh4.msh", "hex27_msh2.msh", "hex27_msh4.msh", "hex27_msh4_binary.msh"]
-
 
 MEDIUM = {"vp": 3000, "vs": 1700, "rho": 2300}
 
@@ -328,15 +326,8 @@ def test_files_that_are_no_meshes(tmp_path: Path) -> None:
 
 
 def test_meshio_is_missed_by_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    real: Callable = builtins.__import__
-
-    def without(name: str, *rest: object, **more: object) -> object:
-        if name == "meshio":
-            raise ImportError(name)
-        return real(name, *rest, **more)
-
     path = written(tmp_path / "box.vtu", TWO)
-    monkeypatch.setattr(builtins, "__import__", without)
+    hide_packages(monkeypatch, "meshio")
     with pytest.raises(MissingPackageError, match=r"lithowave\[meshes\]"):
         read_hexahedral_mesh(path)
     read_hexahedral_mesh(DATA / "hex8_msh2.msh")

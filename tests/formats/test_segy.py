@@ -19,6 +19,7 @@ from lithowave.mesh import layered_box
 from lithowave.output import Seismograms, SourceTable, check_names
 from lithowave.readers import interval_problem, microseconds
 from lithowave.solvers import make_schedule
+from small_machine import hide_packages
 from small_run import lithowave, write_small
 
 COUNT, SAMPLES = 3, 40
@@ -165,8 +166,7 @@ def test_whole_microseconds(interval, whole):
 
 
 def test_segyio_missing_is_told_before_the_run(monkeypatch, tmp_path):
-    monkeypatch.setattr("lithowave.output.waveforms.find_spec", lambda name: None)
-    monkeypatch.setattr("lithowave.errors.find_spec", lambda name: None)
+    hide_packages(monkeypatch, "obspy", "segyio")
     names = SimpleNamespace(network="LONGNET", station="LONG STATION", where="receivers[0]")
     install = r'SEG-Y needs the package segyio: pip install "lithowave\[formats\]"'
     with pytest.raises(MissingPackageError, match=install):

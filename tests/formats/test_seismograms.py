@@ -12,6 +12,7 @@ import pytest
 from lithowave import InputError, LithowaveWarning, OutputError
 from lithowave.output import SeismogramWriter, attributes_of, load_seismograms, standard_attributes
 from lithowave.output import files as hdf5
+from small_machine import limit_disk
 
 INTERVAL = 0.025
 
@@ -209,7 +210,7 @@ def test_writes_that_the_system_cuts_short_are_completed(tmp_path, monkeypatch):
 
 
 def test_too_little_room_is_refused_before_anything_is_written(tmp_path, monkeypatch):
-    monkeypatch.setattr(hdf5.shutil, "disk_usage", lambda _: SimpleNamespace(free=1000))
+    limit_disk(monkeypatch, 1000)
     with pytest.raises(OutputError, match=r"requires 4.8 kB of disk space, 1 kB are free"):
         writer_at(tmp_path / "s.h5")
     assert not (tmp_path / "s.h5").exists()

@@ -12,7 +12,6 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from rich.console import Console
@@ -20,6 +19,7 @@ from rich.console import Console
 import lithowave as lw
 from lithowave import doctor
 from lithowave.cli import json_text, printing, progress
+from small_machine import hide_packages, limit_disk, limit_memory
 from small_run import lithowave, report_of, settings, spawn, write_small
 
 
@@ -113,17 +113,17 @@ def test_check_fails_where_the_run_would(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     file = write_small(tmp_path)
     with monkeypatch.context() as patch:
-        patch.setattr("lithowave.backends.cpu.free_memory", lambda: 10_000_000)
+        limit_memory(patch, 10_000_000)
         text = lithowave("check", file, status=1)
         assert "PROBLEM  not enough memory" in text and "10 MB free" in text
         assert json.loads(lithowave("check", file, "--json", status=1))["runnable"] is False
     with monkeypatch.context() as patch:
-        patch.setattr("lithowave.output.waveforms.find_spec", lambda name: None)
+        hide_packages(patch, "obspy")
         text = lithowave("check", file, *settings("output.formats=[sac]"), status=1)
         assert "obspy" in text and 'pip install "lithowave[formats]"' in text
         text = lithowave("run", file, *settings("output.formats=[sac]"), status=1)
         assert "error: Writing SAC needs the package obspy" in text
-    monkeypatch.setattr("lithowave.run.check.shutil.disk_usage", lambda _: SimpleNamespace(free=900_000))
+    limit_disk(monkeypatch, 900_000)
     assert "not enough disk space" in lithowave("check", file, "--no-measure", status=1)
 
 
@@ -140,7 +140,7 @@ def test_a_run_without_the_package_of_a_format_is_told_and_works(tmp_path, monke
     if installed:
         pytest.importorskip(installed)
     file = write_small(tmp_path, ("formats: []", f"formats: {wanted}"), ("duration: 0.8", "duration: 0.05"))
-    monkeypatch.setattr("lithowave.output.waveforms.find_spec", lambda name: name == installed or None)
+    hide_packages(monkeypatch, *{"obspy", "segyio"} - {installed})
     text = lithowave("run", file, "--output", tmp_path / "run", status=1)
     assert not (tmp_path / "run").exists()
     without = text.strip().rpartition(", or run without it: ")[2]

@@ -29,6 +29,7 @@ from lithowave.report import (
 )
 from lithowave.shots import SurveyFolder
 from mpi_runs import on_ranks
+from small_machine import hide_packages
 from small_run import lithowave, settings, write_small
 from small_survey import survey_text
 
@@ -181,7 +182,7 @@ def test_a_folder_without_a_run_is_refused(tmp_path) -> None:
 
 
 def test_without_plotly_a_run_with_a_report_does_not_begin(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr("lithowave.errors.find_spec", lambda name: None)
+    hide_packages(monkeypatch, "plotly")
     output = lithowave("run", write_small(tmp_path), "-o", tmp_path / "out", "--report", status=1)
     assert 'the report needs the package plotly: pip install "lithowave[report]"' in output
     assert not (tmp_path / "out").exists()

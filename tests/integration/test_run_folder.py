@@ -5,16 +5,15 @@ from __future__ import annotations
 import hashlib
 import importlib
 import json
-from types import SimpleNamespace
 
 import pytest
 
 import lithowave as lw
 from lithowave.output import RunFolder, load_snapshots
-from lithowave.output import files as hdf5
 from lithowave.run import run_simulation
 from lithowave.solvers import Schedule
 from lithowave.solvers.finite_difference import FiniteDifferenceSolver
+from small_machine import limit_disk, limit_memory
 from small_run import lithowave, log_of, report_of, settings, spawn, write_small
 
 # The package has a function of this name too.
@@ -199,11 +198,11 @@ def test_a_full_disk_stops_the_run_clearly(tmp_path, size, file):
 
 def test_what_has_no_room_is_refused_before_the_start(tmp_path, monkeypatch):
     file, folder = write_small(tmp_path), tmp_path / "run"
-    monkeypatch.setattr(hdf5.shutil, "disk_usage", lambda _: SimpleNamespace(free=10_000))
+    limit_disk(monkeypatch, 10_000)
     text = lithowave("run", file, "--output", folder, status=1)
     assert "of disk space, 10 kB are free" in text
     monkeypatch.undo()
-    monkeypatch.setattr("lithowave.backends.cpu.free_memory", lambda: 1000)
+    limit_memory(monkeypatch, 1000)
     text = lithowave("run", file, "--output", folder, status=1)
     assert "GB of memory" in text and "0.00 GB are free" in text
     assert not folder.exists()

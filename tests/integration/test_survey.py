@@ -17,6 +17,7 @@ from lithowave.shots import check_survey, run_survey, shot_slots
 from lithowave.shots import folder as places_module
 from lithowave.shots import tasks as task
 from mpi_runs import on_ranks
+from small_machine import limit_memory
 from small_run import lithowave, log_of, report_of, settings, spawn
 from small_survey import LINE, survey_text, write_survey
 
@@ -245,7 +246,7 @@ def test_check_tells_of_a_shot_and_of_all(done, tmp_path):
 
 def test_check_sees_what_does_not_fit_side_by_side(tmp_path, monkeypatch):
     file = write_survey(tmp_path, LINE, "  at_once: 2\n")
-    monkeypatch.setattr("lithowave.backends.cpu.free_memory", lambda: 300_000_000)
+    limit_memory(monkeypatch, 300_000_000)
     text = lithowave("check", file, "--no-measure", status=1)
     assert "PROBLEM  not enough memory for 2 shots at a time" in text
     assert "would work" in lithowave("check", file, "--no-measure", *settings("survey.at_once=1"))

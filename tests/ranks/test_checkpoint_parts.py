@@ -22,6 +22,7 @@ from lithowave.output import FILE_NAME, FOLDER, open_checkpoint
 from lithowave.output import checkpoint as module
 from lithowave.parallel import SINGLE_RANK
 from lithowave.solvers import ArraySection, Hyperslab, RowSelection
+from small_machine import limit_disk
 
 WHOLE, ROWS = (7, 6, 11), 23
 FIELD = np.arange(math.prod(WHOLE) * 2, dtype=np.float32).reshape(*WHOLE, 2)
@@ -279,8 +280,7 @@ def test_one_that_cannot_fit_is_not_begun(tmp_path, monkeypatch):
     """What all ranks together need counts."""
     write(tmp_path, 3)
     own = sum(piece.values.nbytes for piece in state_of(1, 3).values())
-    free = type("Usage", (), {"free": 2 * own})
-    monkeypatch.setattr(shutil, "disk_usage", lambda _: free)
+    limit_disk(monkeypatch, 2 * own)
     with pytest.raises(OutputError, match=r"checkpoint\.h5: requires"):
         write(tmp_path, 3, 150)
     monkeypatch.undo()

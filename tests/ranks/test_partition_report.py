@@ -19,6 +19,7 @@ from lithowave.run import (
 from lithowave.solvers import METHODS, load_method
 from lithowave.solvers.common import RankWorkload
 from reference_backend import CPU
+from small_machine import limit_memory
 from small_run import lithowave, settings, write_small
 from small_survey import write_survey
 
@@ -203,7 +204,7 @@ def test_memory_is_that_of_a_rank(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = check_simulation(case, measure=False)
     arrays = whole.memory_bytes - 200_000_000
     monkeypatch.setattr("lithowave.run.check.PROCESS_BYTES", 0)
-    monkeypatch.setattr("lithowave.backends.cpu.free_memory", lambda: 0.8 * arrays)
+    limit_memory(monkeypatch, 0.8 * arrays)
     assert not check_simulation(case, measure=False).runnable
     shared = check_simulation(case, measure=False, ranks=2)
     [problem] = shared.problems
@@ -214,10 +215,10 @@ def test_memory_is_that_of_a_rank(monkeypatch: pytest.MonkeyPatch) -> None:
         "most 1 rank on each"
     )
     assert check_simulation(case, ranks=2).partition.efficiency is not None  # a cluster can still be planned
-    monkeypatch.setattr("lithowave.backends.cpu.free_memory", lambda: 3.0 * arrays)
+    limit_memory(monkeypatch, 3.0 * arrays)
     shared = check_simulation(case, measure=False, ranks=2)
     assert shared.runnable and shared.verdict == "this run would work here, with all 2 ranks on this machine"
-    monkeypatch.setattr("lithowave.backends.cpu.free_memory", lambda: 0.4 * arrays)
+    limit_memory(monkeypatch, 0.4 * arrays)
     shared = check_simulation(case, measure=False, ranks=2)
     assert "for a rank" in shared.problems[0] and len(shared.problems) == 1
     assert shared.verdict == "this run would fail here"

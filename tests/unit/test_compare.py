@@ -12,6 +12,7 @@ from lithowave.compare import compare_runs
 from lithowave.figures import title
 from lithowave.output import SeismogramWriter
 from sample_run import make_run_folder
+from small_machine import hide_packages
 
 
 def pulse(time, delay):
@@ -97,7 +98,7 @@ def test_runs_with_nothing_in_common_are_refused(tmp_path):
 
 def test_envelope_and_phase_need_obspy_only_to_be_there(tmp_path, monkeypatch):
     run = write_run(tmp_path / "a")
-    monkeypatch.setattr("lithowave.compare.runs.find_spec", lambda name: None)
+    hide_packages(monkeypatch, "obspy")
     comparison = compare_runs(run, run)
     assert comparison.envelope_misfit is None and comparison.band is None and comparison.worst_component() is None
     assert comparison.notes == ["No envelope and phase misfits: they require ObsPy (pip install 'lithowave[formats]')."]
