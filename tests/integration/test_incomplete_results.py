@@ -26,10 +26,7 @@ from small_run import (
     lithowave,
     report_of,
     result_of,
-    signal_after,
-    spawn,
     stop_at,
-    write_small,
 )
 from small_survey import write_survey
 
@@ -141,14 +138,6 @@ def test_a_copied_file_is_still_incomplete(stopped: lw.RunInterrupted, tmp_path:
     shutil.copy(stopped.result.directory / "seismograms.h5", tmp_path)
     with pytest.warns(lw.LithowaveWarning, match=r"incomplete: unfinished, ends at 0\.4\d* of 0\.8 s"):
         assert not lw.load_seismograms(tmp_path / "seismograms.h5").complete
-
-
-def test_a_killed_run_is_incomplete(tmp_path: Path) -> None:
-    folder = tmp_path / "run"
-    process = spawn("run", write_small(tmp_path), "--output", folder, before=signal_after(75, signal.SIGKILL))
-    assert process.returncode == -signal.SIGKILL
-    with pytest.warns(lw.LithowaveWarning, match="incomplete: unfinished, ends at"):
-        assert not lw.load_seismograms(folder).complete
 
 
 @pytest.mark.parametrize("last", [False, True])

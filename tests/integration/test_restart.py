@@ -53,47 +53,46 @@ def stopped_run(tmp_path_factory):
     return folder / "run"
 
 
-def stopped(tmp_path, step, number, *arguments):
-    """A run in its own process that gets a signal after a step: the process and the run folder."""
-    folder = tmp_path / "run"
+@pytest.mark.parametrize(
+    ("step", "number", "status"),
+    [(71, signal.SIGTERM, TERMINATED), (64, signal.SIGUSR1, 75), (64, signal.SIGUSR2, 0), (25, signal.SIGKILL, -9),
+     (60, signal.SIGKILL, -9)],
+)  # fmt: skip
+def test_a_run_with_a_signal_has_the_results_of_one_without(tmp_path, whole, step, number, status):
+    """SIGUSR1 has a status by which the script of a job knows that a checkpoint exists; SIGUSR2 only writes one."""
+    name, folder = signal.Signals(number).name, tmp_path / "run"
     process = spawn(
-        "run", write_small(tmp_path), "--output", folder, *settings(*EVERYTHING), *arguments,
-        before=signal_after(step, number),
-    )  # fmt: skip
-    return process, folder
-
-
-def test_sigterm_leaves_a_checkpoint_and_restart_gives_the_same_bits(tmp_path, whole):
-    process, folder = stopped(tmp_path, 71, signal.SIGTERM)
-    assert process.returncode == TERMINATED, process.errors
-    assert "stopped at step 71: by SIGTERM, checkpoint written" in process.output
-    assert f"lithowave restart {folder}" in process.output
-    assert "Traceback" not in process.errors
-    report = report_of(folder)
-    assert (report["exit_state"], report["stopped_by"], report["stopped_at_step"]) == (
-        "stopped",
-        "SIGTERM",
-        71,
+        "run", write_small(tmp_path), "--output", folder, *settings(*EVERYTHING), before=signal_after(step, number)
     )
-    assert not (folder / "progress.json").exists()
-    assert 0 < len(lw.load_seismograms(folder).time) < len(lw.load_seismograms(whole).time)
-
-    text = lithowave("restart", folder)
-    assert "from step 71" in text and f"lithowave plot {folder}" in text
-    assert_same_results(folder, whole)
-    report = report_of(folder)
-    assert report["exit_state"] == "finished" and "stopped_by" not in report
-    assert [part["step"] for part in report["restarts"]] == [71]
-    assert report["restarts"][0]["before"]["stopped_by"] == "SIGTERM"
-
-
-def test_sigusr1_ends_the_run_with_a_status_of_its_own(tmp_path, whole):
-    """By which the script of a job knows that a checkpoint exists."""
-    process, folder = stopped(tmp_path, 64, signal.SIGUSR1)
-    assert process.returncode == 75, process.errors
-    assert "stopped at step 64: by SIGUSR1, checkpoint written" in process.output
-    assert report_of(folder)["stopped_by"] == "SIGUSR1"
-    lithowave("restart", folder)
+    assert process.returncode == status and "Traceback" not in process.errors, process.errors
+    report, first = report_of(folder), step
+    if name == "SIGUSR2":
+        assert f"step {step}: checkpoint" in log_of(folder) and report["exit_state"] == "finished"
+    elif name == "SIGKILL":
+        lost = "lost: the process ended without reporting an exit state"
+        first = int(log_of(folder).split(": checkpoint")[0].split()[-1]) if step == 60 else 0
+        assert (0 < first < 60) == (folder / CHECKPOINT).exists() == (step == 60)
+        assert report["exit_state"] == "running" and lost in lithowave("status", folder)
+        with pytest.warns(lw.LithowaveWarning, match="incomplete: unfinished, (ends at|no sample)"):
+            assert not lw.load_seismograms(folder).complete
+        assert first == 0 or f"`lithowave restart {folder}` resumes from step {first}" in lithowave("status", folder)
+    else:
+        assert f"stopped at step {step}: by {name}, checkpoint written" in process.output
+        assert f"lithowave restart {folder}" in process.output and not (folder / "progress.json").exists()
+        resumes = f"stopped at step {step}: by {name}; `lithowave restart {folder}` resumes from step {step}"
+        assert resumes in lithowave("status", folder)
+        ending = [report[key] for key in ("exit_state", "stopped_by", "stopped_at_step")]
+        assert ending == ["stopped", name, step]
+        with pytest.warns(lw.LithowaveWarning, match=f"incomplete: stopped by {name}"):
+            assert 0 < len(lw.load_seismograms(folder).time) < len(lw.load_seismograms(whole).time)
+    if status:
+        # Another number of threads changes nothing in the result, and the checkpoint still belongs to the run.
+        restarted = spawn("restart", folder, "--threads", 2)
+        assert restarted.returncode == 0 and f"lithowave plot {folder}" in restarted.output, restarted.errors
+        report = report_of(folder)
+        assert report["exit_state"] == "finished" and "stopped_by" not in report and report["threads"] <= 2
+        assert [part["step"] for part in report["restarts"]] == [first]
+        assert report["restarts"][0]["before"].get("stopped_by") == (None if status < 0 else name)
     assert_same_results(folder, whole)
 
 
@@ -112,45 +111,14 @@ def test_sigusr1_before_the_time_loop_waits_for_the_first_step(tmp_path):
     assert report_of(tmp_path / "run")["stopped_at_step"] == 1
 
 
-def test_sigusr1_does_not_replace_a_cancellation():
+@pytest.mark.parametrize("numbers", [("SIGTERM", "SIGUSR1"), ("SIGUSR1", "SIGTERM"), ("SIGTERM", "SIGTERM")])
+def test_a_cancellation_prevails_and_ctrl_c_typed_twice_does_not_wait(numbers):
     signals = SignalHandler()
-    signals.receive(signal.SIGTERM, None)
-    signals.receive(signal.SIGUSR1, None)
-    assert signals.stopped_by == "SIGTERM"
-    signals = SignalHandler()
-    signals.receive(signal.SIGUSR1, None)
-    signals.receive(signal.SIGTERM, None)
-    assert signals.stopped_by == "SIGTERM"
-
-
-def test_sigusr2_leaves_a_checkpoint_and_the_run_goes_on(tmp_path, whole):
-    process, folder = stopped(tmp_path, 64, signal.SIGUSR2)
-    assert process.returncode == 0, process.errors
-    assert "step 64: checkpoint" in log_of(folder)
-    assert report_of(folder)["exit_state"] == "finished"
-    assert_same_results(folder, whole)
-
-
-def test_killed_before_the_first_checkpoint_it_begins_anew(tmp_path, whole):
-    process, folder = stopped(tmp_path, 25, signal.SIGKILL)
-    assert process.returncode == -signal.SIGKILL
-    assert not (folder / CHECKPOINT).exists() and report_of(folder)["exit_state"] == "running"
-    lithowave("restart", folder)
-    assert report_of(folder)["restarts"][0]["step"] == 0
-    assert_same_results(folder, whole)
-
-
-def test_killed_after_a_checkpoint_what_came_later_is_done_again(tmp_path, whole):
-    process, folder = stopped(tmp_path, 60, signal.SIGKILL)
-    assert process.returncode == -signal.SIGKILL
-    kept = int(log_of(folder).split(": checkpoint")[0].split()[-1])
-    assert 0 < kept < 60
-    # Another number of threads changes nothing in the result, and the checkpoint still belongs to the run.
-    process = spawn("restart", folder, "--threads", 2)
-    assert process.returncode == 0, process.errors
-    report = report_of(folder)
-    assert report["restarts"][0]["step"] == kept and report["threads"] <= 2
-    assert_same_results(folder, whole)
+    for name in numbers:
+        signals.receive(signal.Signals[name], None)
+    assert signals.pending and signals.stopped_by == "SIGTERM"
+    with pytest.raises(KeyboardInterrupt):
+        signals.receive(signal.SIGINT, None)
 
 
 def test_a_signal_from_outside(tmp_path):
@@ -174,15 +142,6 @@ def test_ctrl_c_is_told_apart(tmp_path, monkeypatch):
     text = lithowave("run", write_small(tmp_path), "--output", tmp_path / "run", status=128 + signal.SIGINT)
     assert "stopped at step 30: by SIGINT" in text
     assert signal.getsignal(signal.SIGINT) is before, "the handlers are as before"
-
-
-def test_ctrl_c_typed_twice_does_not_wait():
-    signals = SignalHandler()
-    signals.receive(signal.SIGTERM, None)
-    signals.receive(signal.SIGTERM, None)
-    assert signals.pending and signals.stopped_by == "SIGTERM"
-    with pytest.raises(KeyboardInterrupt):
-        signals.receive(signal.SIGINT, None)
 
 
 def test_a_signal_at_the_last_step_does_not_stop_what_is_complete(tmp_path, monkeypatch):
@@ -336,13 +295,3 @@ def test_commands_name_a_damaged_report(stopped_run, tmp_path, damage):
     (tmp_path / "run" / "run.json").write_bytes(DAMAGE[damage])
     assert_no_traceback(tmp_path / "run", "restart", "status", "report", named="run.json: is damaged")
     assert_no_traceback(tmp_path / "run", "plot")
-
-
-@pytest.mark.parametrize("name", ["simulation.yaml", "seismograms.h5", "log.txt", "progress.json", CHECKPOINT])
-def test_damaged_files_of_a_run_have_no_traceback(stopped_run, tmp_path, name):
-    folder = tmp_path / "run"
-    for content in (b"\xff\xfe\x00", b"", b"\x89HDF\r\n\x1a\n" + bytes(100)):
-        shutil.copytree(stopped_run, folder)
-        (folder / name).write_bytes(content)
-        assert_no_traceback(folder, "restart", "status", *(["report"] if name == "simulation.yaml" else []))
-        shutil.rmtree(folder)

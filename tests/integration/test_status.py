@@ -11,7 +11,7 @@ import time
 import pytest
 
 from lithowave.run import HEARTBEAT_TIMEOUT, run_state
-from small_run import lithowave, log_of, report_of, settings, signal_after, spawn, stop_at, write_small
+from small_run import lithowave, log_of, report_of, settings, signal_after, spawn, write_small
 
 PLAIN = settings("output.snapshots=[]", "output.peak_motion=false")
 
@@ -35,18 +35,6 @@ def test_no_run(tmp_path):
     assert run_state(tmp_path).text() == "waiting"
 
 
-def test_a_stopped_run_and_the_step_that_it_goes_on_from(tmp_path, monkeypatch):
-    folder = tmp_path / "run"
-    stop_at(monkeypatch, 60)
-    lithowave("run", write_small(tmp_path), "--output", folder, *PLAIN, status=128 + signal.SIGTERM)
-    text = lithowave("status", folder)
-    assert f"stopped at step 60: by SIGTERM; `lithowave restart {folder}` resumes from step 60" in text
-    assert status(folder)["resumable_from_step"] == 60
-
-
-KILLED = signal_after(60, signal.SIGKILL, pause=0.01)
-
-
 def test_a_run_that_failed(tmp_path):
     folder = tmp_path / "run"
     before = """
@@ -68,21 +56,12 @@ def test_a_run_that_failed(tmp_path):
     assert status(folder)["error"] == "the device is gone."
 
 
-def test_a_run_whose_process_is_gone(tmp_path):
-    folder = tmp_path / "run"
-    process = spawn("run", write_small(tmp_path), "--output", folder, *PLAIN, before=KILLED)
-    assert process.returncode == -signal.SIGKILL and report_of(folder)["exit_state"] == "running"
-    kept = int(log_of(folder).split(": checkpoint")[0].split()[-1])
-    text = lithowave("status", folder)
-    words = "lost: the process ended without reporting an exit state"
-    assert f"{words}; `lithowave restart {folder}` resumes from step {kept}" in text
-    assert status(folder)["state"] == "lost"
-
-
 def test_a_run_on_another_machine_is_known_by_its_progress(tmp_path):
     """Locks of another machine may not be seen here."""
     folder = tmp_path / "run"
-    spawn("run", write_small(tmp_path), "--output", folder, *PLAIN, before=KILLED)
+    before = signal_after(60, signal.SIGKILL, pause=0.01)
+    spawn("run", write_small(tmp_path), "--output", folder, *PLAIN, before=before)
+    assert status(folder)["state"] == "lost"
     report = report_of(folder) | {"host": "another-machine"}
     (folder / "run.json").write_text(json.dumps(report))
     assert (folder / "progress.json").exists() and status(folder)["state"] == "running"
