@@ -364,3 +364,40 @@ def test_surfaces_and_cells_that_do_not_fit(tmp_path: Path) -> None:
         read_hexahedral_mesh(path, given={"fold": "free"})
     meshio.gmsh.write(path, meshio.Mesh(TWO.vertices, [("quad", SIDES)]), fmt_version="2.2", binary=False)
     assert "it has no hexahedra, only 12 quads" in refusal(path)
+
+
+GROUPS = """
+domain: {x: [-500, 500], y: [-500, 500], z: [-1000, 0]}
+material: {groups: {rock: {vp: 3000, vs: 1700, rho: 2300}}}
+sources: [{position: [0, 0, -600], force: [0, 0, 1.0e9], time_function: {gaussian: {sigma: 0.6}}}]
+duration: 2
+"""
+
+
+@pytest.mark.parametrize("kind", ["msh", "vtu", "exo", "tetrahedra"])
+def test_a_mesh_without_groups_together_with_groups(tmp_path, kind):
+    x = np.array([[-500, -500], [500, -500], [500, 500], [-500, 500]], float)
+    points = np.vstack([np.column_stack([x, np.full(4, z)]) for z in (-1000.0, 0.0)])
+    method, name = "spectral_element", f"mesh.{kind}"
+    if kind == "msh":
+        nodes = "\n".join(f"{n} {a} {b} {c}" for n, (a, b, c) in enumerate(points, 1))
+        cell = "1 5 0 " + " ".join(map(str, range(1, 9)))
+        (tmp_path / name).write_text(
+            f"$MeshFormat\n2.2 0 8\n$EndMeshFormat\n$Nodes\n8\n{nodes}\n$EndNodes\n$Elements\n1\n{cell}\n$EndElements\n"
+        )
+    elif kind == "exo":
+        with h5py.File(tmp_path / name, "w") as file:
+            for axis, values in zip("xyz", points.T, strict=True):
+                file[f"coord{axis}"] = values
+            file["connect1"] = np.arange(1, 9, dtype=np.int32)[None]
+            file["connect1"].attrs["elem_type"] = "HEX8"
+    else:
+        cells = [("hexahedron", np.arange(8)[None])]
+        if kind == "tetrahedra":
+            method, name = "discontinuous_galerkin", "mesh.vtu"
+            corners = [[0, 1, 2, 6], [0, 2, 3, 6], [0, 3, 7, 6], [0, 7, 4, 6], [0, 4, 5, 6], [0, 5, 1, 6]]
+            cells = [("tetra", np.array(corners))]
+        meshio.Mesh(points, cells).write(tmp_path / name)
+    (tmp_path / "case.yaml").write_text(f"{GROUPS}solver: {{method: {method}, mesh: {name}, max_frequency: 0.5}}\n")
+    with pytest.raises(InputError, match="material.groups.*" + "has no groups of elements" * (kind != "exo")):
+        lw.Simulation.from_file(tmp_path / "case.yaml").check()

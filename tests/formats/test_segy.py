@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import resource
 import signal
@@ -313,6 +314,7 @@ def test_a_simulation_with_a_section(segyio, tmp_path):
         ({"vp": "vs"}, ["section: ", "vp^2 must be greater than 4/3 vs^2"]),
         ({"origin": [2000, 0]}, ["material.section: ", "covers x = 2000 to 2050 m", "spacing and origin"]),
         ({"vp": "timeless"}, ["section.vp: ", "has the sample interval 0", "thousandths of a meter"]),
+        ({"vp": "headers"}, ["section.vp: ", "headers.segy"]),
     ],
 )  # fmt: skip
 def test_refused_sections(segyio, tmp_path, change, words):
@@ -320,6 +322,8 @@ def test_refused_sections(segyio, tmp_path, change, words):
     values = np.full((4, 5), 2000.0)
     write_file(tmp_path / "small.segy", values[:2])
     (tmp_path / "text.segy").write_text("this is no SEG-Y file\n" * 400)
+    write_file(tmp_path / "headers.segy", values)
+    os.truncate(tmp_path / "headers.segy", 3600)
     write_file(tmp_path / "bare.segy", values, x=None)
     write_file(tmp_path / "timeless.segy", values, interval=0)
     write_file(tmp_path / "light.segy", linear(X[:, None], Z)[2] / 1000.0 * np.ones((4, 5)))

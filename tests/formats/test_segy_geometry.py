@@ -160,6 +160,12 @@ def test_units_must_be_the_same_in_all_traces(tmp_path):
     assert "trace 10: the unit of coordinates (bytes 89-90) is 2, that of trace 1 is 1" in message
 
 
+def test_a_file_of_headers_alone_is_refused(tmp_path):
+    path = write(tmp_path / "line.segy")
+    path.write_bytes(path.read_bytes()[:3600])
+    assert "line.segy" in message_of(described, receivers=[{"file": str(path)}])
+
+
 def test_keys_of_other_files_are_refused(tmp_path):
     path = str(write(tmp_path / "line.segy"))
     assert "it applies to StationXML" in message_of(described, receivers=[{"file": path, "time": "2020-01-01"}])

@@ -333,6 +333,9 @@ def upto(count):
 DAMAGED = {
     "no subfaults": (upto(6), r":6: SRF: the file ends without subfaults.*POINTS n"),
     "only the version": (upto(1), r":1: SRF: the file ends without subfaults"),
+    "numbers of 5000 digits": (changed(7, "2", "1" * 5000), r":7: POINTS: .* is not valid"),
+    "planes of 5000 digits": (changed(4, "1", "1" * 5000), r":4: PLANE: .* is not valid"),
+    "samples of 5000 digits": (changed(9, " 8 ", f" {'1' * 5000} "), r":9: NT1: .* is not valid"),
     "unknown version": (changed(1, "2.0", "3.0"), r":1: version: .*'3.0'.*available: 1.0 and 2.0"),
     "other version": (changed(1, "2.0", "1.0"), r":8: SRF: 10 words .*expected 8: LON .*version 2.0 has VS and DEN"),
     "unknown block": (changed(7, "POINTS", "POINT"), r":7: SRF: 'POINT 2' does not begin a block.*PLANE n or POINTS n"),

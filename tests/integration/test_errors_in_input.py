@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,8 @@ from test_bad_input import CMT
 
 import lithowave as lw
 from lithowave.description import parse_overrides
+from lithowave.solvers import METHODS
+from small_run import SMALL
 
 GOOD = """\
 title: test
@@ -249,7 +252,19 @@ SOURCE = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("old", "new", "words"), KEYS + VALUES + SOLVER + PLACES + SOURCE)
+HOSTILE = [
+    ("title: test", "title: te\0st", ["special characters are not allowed"]),
+    ("title: test", 'title: "te\\0st"', ["there is a NUL character"]),
+    ("network: XX, name: S01", 'network: "X\\0X", name: S01', ["there is a NUL character"]),
+    ("duration: 9.0", f"duration: {'9' * 5000}", ["the integer has 5000 digits; allowed: 300"]),
+    ("duration: 9.0", f"duration: {'9' * 305}", ["the integer has 305 digits"]),
+    ("duration: 9.0", "duration: 1e400", ["duration"]),
+    ("x: [-15000, 15000]", "x: [-1e300, 1e300]", ["domain.x"]),
+    ("count: 101", f"count: {'9' * 100}", ["receivers[1]"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("old", "new", "words"), KEYS + VALUES + SOLVER + PLACES + SOURCE + HOSTILE)
 def test_it_is_refused_with_place_and_reason(tmp_path, old, new, words):
     message = told(tmp_path, (old, new))
     for word in words:
@@ -317,9 +332,10 @@ def test_files_that_cannot_be_read(tmp_path):
         lw.Simulation.from_file(tmp_path / "no.yaml")
     with pytest.raises(lw.InputError, match="cannot be read"):
         lw.Simulation.from_file(tmp_path)
-    (tmp_path / "latin.yaml").write_bytes(b"title: caf\xe9\n")
-    with pytest.raises(lw.InputError, match="not text in UTF-8"):
-        lw.Simulation.from_file(tmp_path / "latin.yaml")
+    for content in (b"title: caf\xe9\n", b"\xff\xfe\0t\0"):
+        (tmp_path / "latin.yaml").write_bytes(content)
+        with pytest.raises(lw.InputError, match="not text in UTF-8"):
+            lw.Simulation.from_file(tmp_path / "latin.yaml")
 
 
 def test_the_nearest_file_name_is_told(tmp_path):
@@ -340,6 +356,10 @@ def test_python_objects_are_refused_without_a_file():
         lw.Material()
     with pytest.raises(lw.InputError, match=r"colour: unknown key"):
         lw.Solver(max_frequency=1, colour=2)
+    with pytest.raises(lw.InputError, match="title: contains a NUL character"):
+        lw.Simulation.from_text(GOOD).with_overrides({"title": "a\0b"})
+    with pytest.raises(lw.InputError, match="file: contains a NUL character"):
+        lw.Receivers(file="a\0b")
 
 
 def parts(**changes):
@@ -472,6 +492,113 @@ def test_bad_overrides(tmp_path, overrides, words):
 
 
 def test_bad_override_arguments():
-    for argument, words in (("order", "key=value"), ("=4", "key=value"), ("a=[", "not readable as YAML")):
+    for argument, words in (
+        ("order", "key=value"), ("=4", "key=value"), ("a=[", "not readable as YAML"),
+        (f"title={'[' * 3000}", "--set title"), (f"duration={'9' * 5000}", "--set duration"),
+    ):  # fmt: skip
         with pytest.raises(lw.InputError, match=words):
             parse_overrides([argument])
+
+
+# --- files of other programs, refused with both places
+
+
+EVENT = "  - file: CMTSOLUTION\n"
+STATION = "A XX 700.0 400.0 0.0 10.0\n"
+TWO = "  - {file: A, delay: 2}\n  - {file: B, delay: 3}\n"
+# Files with their text, changes of the good description, words of the message.
+FILES = {
+    "event with a broken number": (
+        {"CMTSOLUTION": CMT.replace("-2.000000e+23", "-2.0x")}, [(SOURCES, EVENT)],
+        ["test.yaml:11: sources[0].file: ", "CMTSOLUTION:11", "-2.0x"],
+    ),
+    "event cut off": (
+        {"CMTSOLUTION": CMT[: CMT.index("Mrp")]}, [(SOURCES, EVENT)], ["test.yaml:11: sources[0].file: ", "Mrp"],
+    ),
+    "stations with a broken line": (
+        {"STATIONS": STATION + "B XX 700.0\n"}, [(POINT, "{file: STATIONS}")],
+        ["test.yaml:18: receivers[0].file: ", "STATIONS:2"],
+    ),
+    "event without an origin of the coordinates": (
+        {"CMTSOLUTION": CMT}, [(SOURCES, EVENT)], ["sources[0]", "domain.crs"]
+    ),
+    "event outside the domain": (
+        {"CMTSOLUTION": CMT.replace("33.9490\nlong", "34.9490\nlong")}, [CRS, (SOURCES, EVENT)],
+        ["sources[0].file: ci14383980: y = 1108"],
+    ),
+    "cut event among other sources": (
+        {"CMTSOLUTION": CMT}, [CRS, (FIRST_SOURCE, EVENT)],
+        ["sources[0].file: the time function reaches 100% of its peak", "delay: 1.9 would do",
+         "every entry with events"],
+    ),
+    "too small a delay": (
+        {"CMTSOLUTION": CMT}, [CRS, (SOURCES, EVENT + "    delay: 0.5\n")],
+        ["sources[0].delay: ", "delay: 1.9 would do"],
+    ),
+    "event without duration": (
+        {"CMTSOLUTION": CMT.replace("1.1400", "0.0")}, [CRS, (SOURCES, EVENT)],
+        ["sources[0].file: ", "half duration of 0 s", "time_function"],
+    ),
+    "file and mechanism": (
+        {"CMTSOLUTION": CMT}, [CRS, (SOURCES, EVENT + "    force: [1, 0, 0]\n")],
+        ["sources[0].force: file and force are both given"],
+    ),
+    "files that disagree about time zero": (
+        {"A": CMT, "B": CMT.replace("18 42 15.00", "18 42 16.00")}, [CRS, (SOURCES, TWO)],
+        ["sources[1].delay: 3 s, while another entry has 2 s",
+         "sources[1].file: an origin time is 2008-07-29T18:42:16"],
+    ),
+    "degrees as metres": (
+        {"STATIONS": "A CI 33.9 -117.7 0.0 0.0\n"}, [(POINT, "{file: STATIONS}")],
+        ["receivers[0].file: ", "domain.crs", "coordinates: cartesian"],
+    ),
+    "metres as degrees": (
+        {"STATIONS": "A CI 700.0 400.0 0.0 0.0\n"}, [CRS, (POINT, "{file: STATIONS}")],
+        ["STATIONS:1: (700, 400) is no latitude and longitude", "coordinates: cartesian"],
+    ),
+    "stations outside": (
+        {"STATIONS": STATION + "B XX 700.0 40000.0 0.0 0.0\n"}, [(POINT, "{file: STATIONS}")],
+        ["receivers[0].file: XX.B (STATIONS:2): x = 40000 m is outside the domain"],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("files", "changes", "words"), FILES.values(), ids=FILES)
+def test_files_that_cannot_be_used_are_told(tmp_path, files, changes, words):
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    message = told(tmp_path, *changes)
+    for word in words:
+        assert word in message, message
+
+
+@pytest.mark.parametrize(
+    ("script", "docstring", "named"),
+    [
+        ("make.py", "Write STATIONS here.", True), ("my make.py", "``my make.py`` writes a.csv and STATIONS.", True),
+        ("plot.py", "Draw the positions in STATIONS.", False),
+        ("make.py", "Write STATIONS.xml and MY_STATIONS.", False),
+        ("broken.py", 'Write STATIONS.""" ( """', False),
+    ],
+)  # fmt: skip
+def test_a_script_that_writes_a_missing_file_is_named(tmp_path, script, docstring, named):
+    (tmp_path / script).write_text(f'"""{docstring}"""\n')
+    message = told(tmp_path, (POINT, "{file: STATIONS}"))
+    assert "receivers[0].file: the file 'STATIONS' does not exist" in message
+    assert (f"script in its folder: `python {shlex.quote(str(tmp_path / script))}`" in message) == named
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"duration": 1e300}, "duration: .* steps of"),
+        ({"output.sampling_interval": 1e-300}, "output.sampling_interval: a duration"),
+        ({"output.sampling_interval": 1e-12}, "output.sampling_interval: a duration of 0.8 s has 8e.11 steps"),
+        *(({"solver.method": method, "solver.time_step": 1e-12},
+           r"solver.time_step: .* 8e.11 steps of 1e-12 s; at most 1e.09 steps.*omit it to use 0.0\d+ s")
+          for method in METHODS),
+    ],
+)  # fmt: skip
+def test_billions_of_steps_are_refused(changes, words):
+    with pytest.raises(lw.InputError, match=f"(?s){words}"):
+        lw.Simulation.from_text(SMALL).with_overrides(changes).check()
