@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 import lithowave as lw
@@ -35,7 +34,7 @@ from lithowave.output import (
 from lithowave.parallel import Ranks
 from lithowave.run import check, check_simulation, duration_text, restart_run
 from lithowave.solvers import Clock, GatheredSolver, PendingFields
-from small_run import write_small
+from small_run import assert_same_results, write_small
 
 PATIENCE = 30.0  # s; a test that waits longer fails
 PLANE = {"interval": 0.05, "plane": {"z": 0}, "fields": ["velocity"]}
@@ -201,24 +200,30 @@ class Steps(lw.Callback):
         self.work(clock.step)
 
 
-def test_the_loop_does_not_wait_for_a_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The disk accepts the first checkpoint four steps later; the loop completes it then."""
-    gate, saved = threading.Event(), []
-    sync = CheckpointWriter.sync
+@pytest.fixture
+def disk_accepts(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
+    """Until this event, no checkpoint is on the disk."""
+    gate, sync = threading.Event(), CheckpointWriter.sync
 
     def late(writer: CheckpointWriter) -> None:
         assert gate.wait(PATIENCE)
         sync(writer)
 
     monkeypatch.setattr(CheckpointWriter, "sync", late)
+    return gate
+
+
+def test_the_loop_does_not_wait_for_a_checkpoint(tmp_path: Path, disk_accepts: threading.Event) -> None:
+    """The disk accepts the first checkpoint four steps later; the loop completes it then."""
+    saved: list[bool] = []
     simulation = lw.Simulation.from_file(write_small(tmp_path), {"output.snapshots": []})
     every = round(0.3 / time_step(simulation))
 
     def look(step: int) -> None:
         saved.append((tmp_path / "out" / FILE_NAME).exists())
         if step == every + 4:
-            gate.set()
-        if gate.is_set():
+            disk_accepts.set()
+        if disk_accepts.is_set():
             time.sleep(0.01)
 
     simulation.run(output=tmp_path / "out", callbacks=[Steps(look)])
@@ -257,40 +262,24 @@ def test_a_failed_checkpoint_ends_the_run_and_the_previous_one_remains(
     monkeypatch.undo()
     assert open_checkpoint(tmp_path / "out", fingerprint((tmp_path / "out" / DESCRIPTION).read_text())).step == every
     restarted = restart_run(tmp_path / "out")
-    whole = simulation.run(output=tmp_path / "whole")
-    assert restarted.seismograms.data.tobytes() == whole.seismograms.data.tobytes()
+    assert_same_results(restarted.directory, simulation.run(output=tmp_path / "whole").directory)
 
 
-def test_a_run_that_fails_completes_its_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_that_fails_completes_its_checkpoint(tmp_path: Path, disk_accepts: threading.Event) -> None:
     """An error in the step after the checkpoint, which is not on the disk then."""
-    sync, failing = CheckpointWriter.sync, threading.Event()
-
-    def late(writer: CheckpointWriter) -> None:
-        assert failing.wait(PATIENCE)
-        sync(writer)
-
-    monkeypatch.setattr(CheckpointWriter, "sync", late)
     simulation = lw.Simulation.from_file(write_small(tmp_path))
     every = round(0.3 / time_step(simulation))
 
     def fail(step: int) -> None:
         if step == every + 1:
-            failing.set()
+            disk_accepts.set()
             raise RuntimeError("a mistake")
 
     with pytest.raises(RuntimeError, match="a mistake"):
         simulation.run(output=tmp_path / "out", callbacks=[Steps(fail)])
-    monkeypatch.undo()
     restarted = restart_run(tmp_path / "out")
     assert restarted.report["restarts"][0]["step"] == every
-    whole = simulation.run(output=tmp_path / "whole")
-    assert restarted.seismograms.data.tobytes() == whole.seismograms.data.tobytes()
-    for name in ("plane_z_0.vtkhdf", "volume.vtkhdf"):
-        paths = [tmp_path / run / "snapshots" / name for run in ("out", "whole")]
-        with load_snapshots(paths[0]) as one, load_snapshots(paths[1]) as other:
-            assert one.times.tolist() == other.times.tolist()
-            for field in one.fields:
-                assert all(np.array_equal(one.read(n, field), other.read(n, field)) for n in range(len(one)))
+    assert_same_results(restarted.directory, simulation.run(output=tmp_path / "whole").directory)
 
 
 def test_the_dry_run_predicts_the_time_of_outputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,10 +11,10 @@ import pytest
 
 import lithowave as lw
 from lithowave.backends import CpuBackend
-from lithowave.backends import loops as host_threads
 from lithowave.solvers.discontinuous_galerkin import DiscontinuousGalerkinSolver
 from lithowave.solvers.discontinuous_galerkin import plan as tetrahedra_plan
 from lithowave.solvers.spectral_element import SpectralElementSolver, plan
+from small_run import assert_same_bits
 
 SIZES = {  # smaller parts, so that a small mesh has several
     "mesh.hexahedra.PART": 50, "mesh.hexahedral_box.PART": 70, "mesh.hexahedral_box.MOVED_PART": 300,
@@ -67,19 +67,22 @@ def prepared(simulation: lw.Simulation) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def divide(monkeypatch: pytest.MonkeyPatch, threads: int, sizes: dict[str, int]) -> None:
+    """From now on this number of threads works on parts of these sizes."""
+    for name, value in {"backends.loops.get_num_threads": lambda: threads, **sizes}.items():
+        module, _, constant = name.rpartition(".")  # a name of a package may be that of its module
+        monkeypatch.setattr(import_module(f"lithowave.{module}"), constant, value)
+
+
 @pytest.mark.parametrize("threads", [1, 3])
 def test_parts_and_threads_do_not_change_a_run(threads: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     simulation = experiment(tmp_path)
     expected = prepared(simulation)
     assert np.abs(expected["momentum"]).max() > 0 and expected["nodes"].shape[1] == 27
-    monkeypatch.setattr(host_threads, "get_num_threads", lambda: threads)
-    for name, size in SIZES.items():
-        module, _, constant = name.rpartition(".")  # a name of a package may be that of its module
-        monkeypatch.setattr(import_module(f"lithowave.{module}"), constant, size)
+    divide(monkeypatch, threads, SIZES)
     found = prepared(simulation)
     for name, values in expected.items():
-        assert values.dtype == found[name].dtype
-        assert values.tobytes() == found[name].tobytes(), name
+        assert_same_bits(values, found[name], name)
 
 
 TETRAHEDRA_SIZES = {
@@ -121,13 +124,10 @@ def prepared_tetrahedra() -> dict[str, np.ndarray]:
 
 def test_parts_and_threads_do_not_change_tetrahedra(monkeypatch: pytest.MonkeyPatch) -> None:
     # Sums over Taylor terms may depend on the number of sources that are processed together.
-    monkeypatch.setattr("lithowave.solvers.discontinuous_galerkin.sources.PAIRS", 5)
-    monkeypatch.setattr(host_threads, "get_num_threads", lambda: 1)
+    pairs = {"solvers.discontinuous_galerkin.sources.PAIRS": 5}
+    divide(monkeypatch, 1, pairs)
     expected = prepared_tetrahedra()
-    monkeypatch.setattr(host_threads, "get_num_threads", lambda: 3)
-    for name, size in TETRAHEDRA_SIZES.items():
-        module, _, constant = name.rpartition(".")  # a name of a package may be that of its module
-        monkeypatch.setattr(import_module(f"lithowave.{module}"), constant, size)
+    divide(monkeypatch, 3, pairs | TETRAHEDRA_SIZES)
     found = prepared_tetrahedra()
     for name, values in expected.items():
-        assert values.tobytes() == found[name].tobytes(), name
+        assert_same_bits(values, found[name], name)

@@ -16,9 +16,8 @@ import numpy as np
 import pytest
 
 import lithowave as lw
-from cuda_devices import make_device
+from cuda_devices import emulate
 from lithowave import InputError, InstabilityError
-from lithowave.backends import make_backend
 from lithowave.output import LOG
 from lithowave.run import is_locked, restart_run, run_simulation
 from small_run import assert_same_results, log_of, report_of, write_small
@@ -45,7 +44,7 @@ def first(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     folder = tmp_path_factory.mktemp("first")
     simulation = described(folder, *request.param)
     with pytest.MonkeyPatch.context() as monkeypatch:
-        monkeypatch.setattr("lithowave.run.launch.make_backend", device)
+        emulate(monkeypatch)
         run_simulation(simulation, folder / "run")
         yield simulation, folder / "run"
 
@@ -56,11 +55,6 @@ def described(folder: Path, method: str, backend: str) -> lw.Simulation:
     if method != "finite_difference":  # with layers at all sides, hexahedra would require many kernels
         changes["boundaries"] = {"sides": "rigid"} if method == "spectral_element" else {}
     return lw.Simulation.from_file(write_small(folder, ("interval: 0.3", "interval: 0.08")), changes)
-
-
-def device(name: str, precision: str, threads: int | None = None, *_ranks: Any) -> Any:
-    """The CPU, or an emulated CUDA device instead of a real one."""
-    return make_device("emulated", precision) if name == "cuda" else make_backend(name, precision, threads)
 
 
 @pytest.fixture(autouse=True)

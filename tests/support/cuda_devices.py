@@ -34,16 +34,17 @@ def rounding(precision: str) -> float:
 
 
 def emulate(
-    monkeypatch: pytest.MonkeyPatch, change: Callable[[Any], None] = lambda backend: None, **options: Any
-) -> None:
-    """From now on `compute.backend: cuda` is the emulation; `change` is done to each new one."""
+    monkeypatch: pytest.MonkeyPatch, change: Callable[[Any], None] = lambda backend: None, *,
+    make: Callable[..., Any] = emulated_cuda, modules: tuple[str, ...] = ("run.launch", "run.check"), **options: Any,
+) -> None:  # fmt: skip
+    """From now on `compute.backend: cuda` is the emulation in these modules; `change` is done to each new one."""
 
-    def make(name: str, precision: str, threads: int | None = None, *_ranks: Any) -> Any:
+    def made(name: str, precision: str, threads: int | None = None, *_ranks: Any) -> Any:
         if name != "cuda":
             return make_backend(name, precision, threads)
-        backend = emulated_cuda(precision, **options)
+        backend = make(precision, **options)
         change(backend)
         return backend
 
-    for module in ("launch", "check"):
-        monkeypatch.setattr(f"lithowave.run.{module}.make_backend", make)
+    for module in modules:
+        monkeypatch.setattr(f"lithowave.{module}.make_backend", made)
