@@ -89,16 +89,6 @@ def test_the_pickles_of_this_test_execute_code(tmp_path):
         assert mark.exists(), kind
 
 
-def test_yaml_does_not_construct_objects(tmp_path):
-    mark = tmp_path / "executed"
-    path = tmp_path / "simulation.yaml"
-    for text in (f"!!python/object/apply:os.mkdir ['{mark}']", f"title: !!python/object/apply:os.mkdir ['{mark}']"):
-        path.write_text(text)
-        with pytest.raises(lw.InputError):
-            lw.Simulation.from_file(path)
-        assert not mark.exists()
-
-
 def test_all_readers_are_in_the_table():
     """A new reader needs an entry in `input_readers.ENTRIES`, unless another reader calls it."""
     found = set()
@@ -173,16 +163,3 @@ def test_observed_files_are_read_by_their_content(tmp_path):
     (tmp_path / "data.zip").write_bytes(archive((tmp_path / "plain").read_bytes()))
     with pytest.raises(lw.InputError, match=r"data\.zip: is damaged, or not a file of seismograms: its format is unk"):
         read_observed(tmp_path / "data.zip")
-
-
-def test_hdf5_has_no_python_objects(tmp_path):
-    """Objects that h5py stores as opaque bytes are not numbers."""
-    import h5py
-
-    mark = tmp_path / "executed"
-    with h5py.File(tmp_path / "model.h5", "w") as file:
-        for name in ("vp", "vs", "rho", "x", "y", "z"):
-            file[name] = np.void(pickle.dumps(Touch(mark)))
-    with pytest.raises(lw.InputError):
-        ENTRIES["model"].read(tmp_path / "model.h5")
-    assert not mark.exists()

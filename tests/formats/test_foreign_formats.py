@@ -42,13 +42,6 @@ def test_the_format_is_named(tmp_path: Path, name: str, content: bytes, read, wo
     assert refused.value.file == tmp_path / name
 
 
-def test_errors_of_own_formats_keep_their_line(tmp_path: Path) -> None:
-    """The end of a name decides nothing for text: a list of stations may have any."""
-    (tmp_path / "a.asc").write_text("A XX 1 2 3\n")
-    with pytest.raises(InputError, match="a.asc:1: stations: the line ends after 5 of 6 columns"):
-        read_stations(tmp_path / "a.asc")
-
-
 def test_a_mesh_of_seissol_is_named_and_its_conversion_works(tmp_path: Path) -> None:
     meshio = pytest.importorskip("meshio")
     box, path = tetrahedral_box((0, 200), (0, 200), (-200, 0), 100.0), tmp_path / "a.puml.h5"

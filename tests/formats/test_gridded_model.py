@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from itertools import permutations
 
 import h5py
@@ -12,12 +11,6 @@ import pytest
 from lithowave import InputError
 from lithowave.media import GriddedMedium
 from lithowave.readers import DENSITY, LENGTH, SPEED, GriddedModel, local_model, open_arrays, si_factor
-
-
-def written(directory, content, name="file"):
-    path = directory / name
-    path.write_bytes(content)
-    return path
 
 
 @pytest.mark.parametrize(
@@ -123,13 +116,6 @@ def test_axes_of_one_length_are_taken_by_name_only(tmp_path, order):
     told = r'vp: has the shape \(3, 3, 3\) and no names .*x, y and z have the same .*axes=\["x", "y", "z"\] in numpy'
     with pytest.raises(InputError, match=told):
         read_gridded_model(tmp_path / "bare.npz")
-
-
-@pytest.mark.parametrize("order", list(permutations("xyz")), ids="".join)
-def test_axes_of_different_lengths_need_no_names(tmp_path, order):
-    values = {"vp": velocity(), "vs": velocity() / 2, "rho": np.full((3, 2, 4), 2500.0)}
-    turned = {name: array.transpose(["xyz".index(axis) for axis in order]) for name, array in values.items()}
-    check(read_gridded_model(npz(tmp_path / "model.npz", **turned)))
 
 
 def test_variables_that_are_not_used_are_named(tmp_path):
@@ -306,13 +292,6 @@ def test_classic_netcdf_against_the_library(tmp_path, kind, lone):
             np.testing.assert_array_equal(values, expected[name])
         assert variables["fixed_i1"].attributes["numbers"].tolist() == [1.5, 2.5, 3.5]
         assert variables["höhe"].dimensions == ("x",)
-
-
-def test_other_kinds_of_files_are_refused(tmp_path):
-    with pytest.raises(InputError, match="the file format is unknown"):
-        read_gridded_model(written(tmp_path, struct.pack("<9d", *range(9))))
-    with pytest.raises(InputError, match="No such file"):
-        read_gridded_model(tmp_path / "missing.nc")
 
 
 # --- fluids beside solids

@@ -300,22 +300,6 @@ def test_the_key_of_the_mesh_in_a_simulation(tmp_path: Path) -> None:
     assert list(lw.Simulation(**numbered, solver=solver).material.groups) == ["7"]
 
 
-def test_hexahedra_in_no_volume(tmp_path: Path) -> None:
-    text = refusal(written(tmp_path / "box.msh", TWO, names={"rock": [4, 3]}, tags=[[4, 0]]))
-    assert "1 of 2 hexahedra are in no group" in text
-    text = refusal(written(tmp_path / "box.msh", TWO, names={"rock": [4, 3]}))
-    assert "no cell is in the volume groups 'rock'" in text and "SaveAll" in text
-
-
-def test_an_inverted_element_has_the_number_of_gmsh(tmp_path: Path) -> None:
-    lines = (DATA / "hex8_msh2.msh").read_text().splitlines()
-    place = next(n for n, line in enumerate(lines) if line.startswith("40 5 "))
-    words = lines[place].split()
-    lines[place] = " ".join([*words[:-8], *words[-4:], *words[-8:-4]])
-    (tmp_path / "box.msh").write_text("\n".join(lines) + "\n")
-    assert "1 element is inverted, folded or flat; the worst is element 40" in refusal(tmp_path / "box.msh")
-
-
 def test_files_that_are_no_meshes(tmp_path: Path) -> None:
     assert "extension .stl is not known" in refusal(tmp_path / "box.stl")
     assert "cannot be read" in refusal(tmp_path / "missing.msh")

@@ -18,7 +18,7 @@ from gmsh_files import write_gmsh
 from lithowave import InputError, MissingPackageError, OutputError
 from lithowave.mesh import layered_box
 from lithowave.output import Seismograms, SourceTable, check_names
-from lithowave.readers import interval_problem, microseconds
+from lithowave.readers import interval_problem
 from lithowave.solvers import make_schedule
 from small_machine import hide_packages
 from small_run import lithowave, write_small
@@ -155,15 +155,6 @@ def test_what_cannot_be_written(segyio, tmp_path):
         write(seismograms(0.0020005), tmp_path)
     empty = replace(seismograms(), networks=[], stations=[], data=np.zeros((0, 3, SAMPLES)), positions=np.zeros((0, 3)))
     assert write(empty, tmp_path) == [] and list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize(
-    ("interval", "whole"),
-    [(0.004, 4000), (0.1 * 3 / 100, 3000), (1e-6, 1), (0.0040001, None), (1 / 3000, None), (4e-7, None)],
-)
-def test_whole_microseconds(interval, whole):
-    assert microseconds(interval) == whole
-    assert (interval_problem(interval, 10) is None) == (whole is not None)
 
 
 def test_segyio_missing_is_told_before_the_run(monkeypatch, tmp_path):

@@ -173,17 +173,6 @@ def test_keys_of_other_files_are_refused(tmp_path):
     assert "crs is given without a SEG-Y file" in message_of(described, survey={"shots": shots})
 
 
-@pytest.mark.parametrize("offset", [0, 1, 2])
-@pytest.mark.parametrize("key", ["receivers", "survey"])
-def test_a_file_with_only_zeros_has_no_positions(tmp_path, offset, key):
-    """Small offsets, such as trace numbers, agree with any place within their rounding."""
-    zeros = dict.fromkeys(("SourceX", "SourceY", "GroupX", "GroupY", "SourceGroupScalar"), 0)
-    path = str(write(tmp_path / "line.segy", offset=offset, **zeros))
-    changes = {"receivers": [{"file": path}]} if key == "receivers" else {"survey": {"shots": {"file": path}}}
-    message = message_of(described, **{"receivers": [], **changes})
-    assert "are 0, from trace 1" in message or "the scalar of coordinates (bytes 71-72) is 0" in message, message
-
-
 def swapped(path):
     """Exchange the bytes of all numbers of a file that `write` has made."""
     data = bytearray(path.read_bytes())

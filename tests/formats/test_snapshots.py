@@ -268,7 +268,8 @@ def test_points_cells_and_directions_are_those_of_the_sphere(tmp_path, plane):
         root = file["VTKHDF"]
         points, cells = root["Points"][:], root["Connectivity"][:].reshape(len(root["Types"]), -1)
         directions = np.stack([root[f"PointData/{name}"][:] for name in ("East", "North", "Up")], axis=1)
-    z, y, x = np.meshgrid(*(CHUNK_ORIGIN[k] + CHUNK_SPACING[k] * np.arange(shape[2 - k]) for k in (2, 1, 0)), indexing="ij")
+    axes = [CHUNK_ORIGIN[k] + CHUNK_SPACING[k] * np.arange(shape[2 - k]) for k in (2, 1, 0)]
+    z, y, x = np.meshgrid(*axes, indexing="ij")
     assert np.allclose(points, chunk.to_cartesian(x, y, z).reshape(-1, 3), rtol=0, atol=1e-6)
     assert np.allclose(directions, chunk.axes(x, y).reshape(-1, 3, 3), rtol=0, atol=1e-7)
     assert np.linalg.norm(points, axis=1) == pytest.approx(RADIUS + z.ravel())

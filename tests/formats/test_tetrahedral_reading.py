@@ -284,30 +284,6 @@ def test_no_tetrahedra(tmp_path: Path) -> None:
 # Surfaces
 
 
-def surfaces_refusal(path: Path, triangles: np.ndarray, tags: np.ndarray) -> str:
-    return refusal(gmsh_file(path, box((2, 1, 1)), "2.2", 4, (triangles, tags), NAMES))
-
-
-def test_surfaces_must_be_the_exterior(tmp_path: Path) -> None:
-    path = tmp_path / "box.msh"
-    triangles, is_top = box((2, 1, 1)).triangles
-    tags = np.where(is_top, 1, 2)
-    text = surfaces_refusal(path, triangles[:-3], tags[:-3])
-    missing = box((2, 1, 1)).points[triangles[-3:]].mean(axis=1)
-    assert "of 20 exterior faces 3 are in no surface group; the first is that of element" in text
-    assert any("x = {:.6g} m, y = {:.6g} m, z = {:.6g} m".format(*place) in text for place in missing)
-    inside = next(row for row in box((2, 1, 1)).tetrahedra if (box((2, 1, 1)).points[row, 0] == 1).sum() == 3)
-    inside = inside[box((2, 1, 1)).points[inside, 0] == 1]
-    text = surfaces_refusal(path, np.append(triangles, [inside], axis=0), np.append(tags, 1))
-    assert "of the surface group 'top' 1 face is inside the mesh, between two elements" in text
-    assert "the first is around x = 1 m" in text
-    across = np.argsort(box((2, 1, 1)).points[:, 0])[[0, -1, -2]]
-    text = surfaces_refusal(path, np.append(triangles, [across], axis=0), np.append(tags, 2))
-    assert "of the surface group 'sides' 1 face is not on a face of an element" in text
-    text = surfaces_refusal(path, np.append(triangles, triangles[:1], axis=0), np.append(tags, 3 - tags[0]))
-    assert "1 face is in the surface groups 'top' and 'sides'; the first is that of element" in text
-
-
 # Meshes that cannot carry waves
 
 

@@ -10,7 +10,6 @@ import resource
 import shlex
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 
 import pytest
@@ -365,22 +364,6 @@ def test_a_title_that_the_terminal_cannot_show_is_replaced(tmp_path):
             assert b"?bung ? ??" in done.stdout
     assert "title: Übung π 地震" in (folder / "simulation.yaml").read_text(encoding="utf-8")
     assert lw.load_seismograms(folder).title == "Übung π 地震"
-
-
-def test_doctor_lists_all_packages_of_pyproject():
-    pyproject = Path(__file__).parents[2] / "pyproject.toml"
-    project = tomllib.loads(pyproject.read_text(encoding="utf-8"))["project"]
-
-    def names(requirements):
-        return {re.match(r"[\w.-]+", text)[0] for text in requirements}
-
-    extras = {name: names(entries) for name, entries in project["optional-dependencies"].items()}
-    listed = {(extra, package) for package, (_, extra) in doctor.OPTIONAL.items()}
-    developers = {"test", "docs", "dev"}
-    assert listed == {(extra, name) for extra in extras.keys() - developers for name in extras[extra]}
-    assert names(project["dependencies"]) <= set(doctor.REQUIRED)
-    shown = lithowave("doctor")
-    assert all(re.search(rf"^ *{name}  ", shown, re.MULTILINE) for name in doctor.OPTIONAL)
 
 
 def test_doctor_tells_devices_and_mpi(tmp_path, monkeypatch):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,15 +9,12 @@ import pytest
 
 import lithowave as lw
 from gmsh_files import write_gmsh
-from hexahedra_boxes import apart, cubes, merged
 from lithowave import InputError
 from lithowave.mesh import HexahedralMesh, layered_box
 from lithowave.output import load_snapshots
 from lithowave.run import run_simulation
-from small_run import lithowave
 from verification_tools import make, relative_l2, velocities
 
-DATA = Path(__file__).parents[1] / "data" / "hexahedra"
 SOFT, ROCK = {"vp": 2400, "vs": 1200, "rho": 2000}, {"vp": 5000, "vs": 2900, "rho": 2600}
 SURFACES = {"free": ["z_max"], "absorbing": ["x_min", "x_max", "y_min", "y_max"], "bottom": ["z_min"]}
 
@@ -76,75 +72,6 @@ def test_a_mesh_from_a_file_is_as_good_as_a_built_one(tmp_path: Path) -> None:
     assert relative_l2(velocities(swapped)[1], built) > 0.1
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["hex8_msh4.msh", "hex27_msh4_binary.msh"])
-def test_meshes_of_gmsh_run(tmp_path: Path, name: str) -> None:
-    """Metres in size, milliseconds long, through the command line: two volumes, three named surfaces."""
-    text = f"""\
-title: gmsh
-domain: {{x: [0.3, 1.7], y: [0.3, 2.7], z: [-2.7, -0.3]}}
-material:
-  groups:
-    rock: {{vp: 5000, vs: 2900, rho: 2600}}
-    soft soil: {{vp: 2400, vs: 1200, rho: 2000}}
-sources:
-  - position: [1, 1.5, -1.5]
-    force: [100, 0, 200]
-    time_function: {{gaussian: {{sigma: 2.0e-4, delay: 1.2e-3}}}}
-receivers:
-  - {{network: XX, name: S01, position: [0.7, 1.1, -0.6]}}
-duration: 3.0e-3
-solver: {{method: spectral_element, mesh: {DATA / name}, degree: 4}}
-compute: {{backend: cpu, precision: single, threads: 1}}
-output: {{sampling_interval: 5.0e-5, strain: true, stress: true}}
-"""
-    (tmp_path / "gmsh.yaml").write_text(text)
-    told = lithowave("check", tmp_path / "gmsh.yaml")
-    assert "12 elements" in told
-    lithowave("run", tmp_path / "gmsh.yaml", "--output", tmp_path / "run")
-    found = lw.load_seismograms(tmp_path / "run")
-    assert found.complete and np.abs(found.data).max() > 0
-    assert np.isfinite(found.data).all() and np.isfinite(found.stress).all()
-
-
-def inverted(mesh: HexahedralMesh) -> HexahedralMesh:
-    elements = mesh.elements.copy()
-    elements[4] = elements[4][[1, 0, 3, 2, 5, 4, 7, 6]]
-    return replace(mesh, elements=elements)
-
-
-def holed() -> HexahedralMesh:
-    whole = cubes((3, 3, 3))
-    return merged(whole[:13] + whole[14:])
-
-
-def hanging() -> HexahedralMesh:
-    """One element beside four halves."""
-    halves = [0.5 * cube + [1.0, 0.0, 0.0] for cube in cubes((1, 2, 2))]
-    return merged(cubes((1, 1, 1)) + halves)
-
-
-BAD_MESHES = {
-    "inverted": (inverted(layers_mesh()), ["inverted"]),
-    "holes": (holed(), ["hole"]),
-    "hanging": (hanging(), ["hang"]),
-    "in two parts": (apart(merged(cubes((1, 1, 1))), merged(cubes((1, 1, 1), (5, 0, 0)))), ["2 components"]),
-}
-
-
-@pytest.mark.parametrize("kind", BAD_MESHES)
-def test_bad_meshes_are_refused_before_any_work(tmp_path: Path, kind: str) -> None:
-    mesh, words = BAD_MESHES[kind]
-    surfaces = SURFACES if mesh.boundaries and kind != "inverted" else {}
-    path = write_gmsh(tmp_path / "bad.msh", mesh, ["soft"] if not mesh.materials.any() else ["soft", "rock"], surfaces)
-    refused(tmp_path, path, *words)
-
-
-def test_tetrahedra_are_refused(tmp_path: Path) -> None:
-    path = write_gmsh(tmp_path / "bad.msh", layers_mesh(), ["soft", "rock"], {}, tetrahedra=True)
-    refused(tmp_path, path, "tetra")
-
-
 def refused(folder: Path, mesh: Path, *words: str, **changes: object) -> None:
     """The run stops with a message that names the mesh, and leaves no seismograms."""
     with pytest.raises(InputError) as caught:
@@ -174,15 +101,6 @@ def hill(folder: Path, extent: float = 700.0) -> Path:
     height = 60 * np.exp(-(x**2 + (x[:, None] - 100) ** 2) / 450.0**2)
     np.savez(folder / "hill.npz", x=x, y=x, elevation=height, axes=["y", "x"])
     return folder / "hill.npz"
-
-
-def test_topography_must_cover_the_domain_and_sources_lie_below_it(tmp_path: Path) -> None:
-    domain = content()["domain"]
-    with pytest.raises(InputError, match="it must cover the domain"):
-        small(domain={**domain, "topography": hill(tmp_path, 500.0)})
-    source = {**content()["sources"][0], "position": [500, -500, 30]}
-    with pytest.raises(InputError, match="above the ground"):
-        small(domain={**domain, "topography": hill(tmp_path)}, sources=[source])
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,6 @@ from lithowave.mesh import (
     identify,
     layered_box,
     morton_order,
-    number_faces,
     number_points,
 )
 
@@ -95,19 +94,6 @@ def test_a_point_is_at_one_place_and_a_place_is_one_point(mesh: HexahedralMesh, 
     one[numbers.ravel()] = places
     np.testing.assert_allclose(one[numbers.ravel()], places, atol=1e-12)
     assert len(np.unique((one / 1e-6).round().astype(np.int64), axis=0)) == count
-
-
-@pytest.mark.parametrize("threads", [1, 3])
-def test_parts_and_threads_do_not_change_numbers(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    elements = shuffled(doubled()).elements
-    points, faces = number_points(elements, 3), number_faces(elements)
-    monkeypatch.setattr("lithowave.mesh.numbering.CHUNK", 7)
-    monkeypatch.setattr("lithowave.mesh.numbering.ROWS", 30)
-    monkeypatch.setattr("lithowave.mesh.numbering.VERTICES", 5)
-    monkeypatch.setattr("lithowave.backends.loops.get_num_threads", lambda: threads)
-    for found, whole in ((number_points(elements, 3), points), (number_faces(elements), faces)):
-        assert found[1] == whole[1]
-        np.testing.assert_array_equal(found[0], whole[0])
 
 
 @pytest.mark.parametrize("size", [2, 4])
