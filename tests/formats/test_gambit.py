@@ -106,12 +106,6 @@ def test_groups_and_boundaries(shift: int, tmp_path: Path) -> None:
     np.testing.assert_allclose(mesh.volumes(), 1 / 6)
 
 
-@pytest.mark.parametrize(("name", "boundary"), [("surface_101", "free"), ("x105", "absorbing"), ("top", "top")])
-def test_names_of_boundaries(name: str, boundary: str, tmp_path: Path) -> None:
-    mesh = read_tetrahedral_mesh(written(tmp_path / "box.neu", sample(name, "sides")))
-    assert set(mesh.boundaries) == {boundary, "sides"}
-
-
 def test_other_writers(tmp_path: Path) -> None:
     """Nodes counted otherwise, Fortran's exponents, DOS line ends, blank lines, titles of two words."""
     text = sample("free surface 101").replace("e+00", "D+00").replace("ENDOFSECTION\n", "ENDOFSECTION\n\n")
@@ -124,13 +118,6 @@ def test_other_writers(tmp_path: Path) -> None:
     np.testing.assert_allclose(mesh.volumes(), 1 / 6)
     expected = points[np.array(elements) - 1]
     np.testing.assert_array_equal(np.sort(mesh.element_vertices(), axis=1), np.sort(expected, axis=1))
-
-
-def test_without_groups_and_boundaries(tmp_path: Path) -> None:
-    mesh = read_tetrahedral_mesh(written(tmp_path / "box.neu", neu(*bricks(), [], [])))
-    assert mesh.groups == () and not mesh.materials.any()
-    sizes = {"x_min": 2, "x_max": 2, "y_min": 4, "y_max": 4, "z_min": 4, "z_max": 4}
-    assert {name: len(faces) for name, faces in mesh.boundaries.items()} == sizes
 
 
 def test_a_line_or_a_number_too_few_too_many_or_wrong(tmp_path: Path) -> None:

@@ -113,14 +113,6 @@ def test_points_of_the_domain_are_projected_and_interpolated(tmp_path):
     np.testing.assert_allclose(column[7], made.material.sample(np.full(50, x[7]), np.full(50, y[0]), z)[0], rtol=1e-12)
 
 
-@pytest.mark.parametrize("shift, origin", [(360.0, -119.0), (0.0, 241.0), (360.0, 241.0)])
-def test_longitudes_may_be_counted_either_way(tmp_path, shift, origin):
-    path = write_emc(tmp_path / "emc.nc", longitude=LONGITUDE + shift)
-    made = simulation(path, {"crs": {"longitude": origin, "latitude": 34}})
-    expected = 1e3 * speed(*made.domain.to_geographic(9e3, -4e3), 2.0)
-    assert made.material.sample(9e3, -4e3, -2e3)[0] == pytest.approx(expected, rel=2e-7)
-
-
 @pytest.mark.parametrize("first, count", [(0.0, 360), (0.0, 361), (-180.0, 360), (-180.0, 361)])
 def test_global_models_have_no_seam(tmp_path, first, count):
     """vp depends on the longitude around the date line as a hat function, wherever the file begins."""

@@ -51,11 +51,6 @@ def test_meshio_reads_the_same(mesh, tmp_path):
     assert dimension == 2 and len(plane) == len(mesh.boundaries["x_min"]) and (plane[:, :, 0] == 0).all()
 
 
-def test_materials_without_names_go_by_their_number(mesh, tmp_path):
-    read = read_tetrahedral_mesh(write_gmsh(tmp_path / "box.msh", replace(mesh, groups=())))
-    assert read.groups == ("1", "2") and np.array_equal(read.materials, mesh.materials)
-
-
 def test_what_cannot_be_written_is_told(mesh, tmp_path):
     with pytest.raises(OutputError, match='is not valid in a .msh file'):
         write_gmsh(tmp_path / "box.msh", replace(mesh, groups=("water", 'the "rock"')))

@@ -184,14 +184,6 @@ def mask_point(file):
     file["rho"][0, 1, 2] = np.ma.masked
 
 
-def test_positive_down_is_honoured(tmp_path):
-    def change(file):
-        file["z"][:] = -Z / 1e3
-        file["z"].positive = "down"
-
-    check(read_gridded_model(netcdf(tmp_path / "model.nc", change=change)))
-
-
 @pytest.mark.parametrize(
     "change, pattern",
     [
@@ -328,21 +320,6 @@ def test_nothing_is_interpolated_between_a_fluid_and_a_solid():
     for n in np.flatnonzero(mixed & (np.abs(points[:, 2] + 50) < 49) & (points[:, 0] < 100)):
         np.testing.assert_array_equal(found[:, n], nearest(medium, points[n]))
     np.testing.assert_array_equal(found[:, ~mixed], plain[:, ~mixed])
-
-
-def test_points_on_a_grid_of_their_own_get_the_same_values_beside_a_fluid():
-    fluid = np.zeros((3, 2, 4), bool)
-    fluid[:, 1, 2:] = True
-    medium, points = sea(fluid), places(9)
-    x, y, z = (np.sort(axis) for axis in points.T)
-    shape = (9, 9, 9)
-    on_grid = medium.sample(x, y[:, None], z[:, None, None])
-    spread = (np.ascontiguousarray(np.broadcast_to(p, shape)) for p in (x, y[:, None], z[:, None, None]))
-    single = medium.sample(*spread)
-    for one, other in zip(on_grid, single, strict=True):
-        assert one.shape == shape
-        np.testing.assert_allclose(one, other, rtol=1e-13)
-    assert (on_grid[1] == 0).any() and (on_grid[1] >= 1800).any()
 
 
 # --- quality factors

@@ -62,16 +62,6 @@ def test_marks_comments_and_line_ends(tmp_path, name):
         np.testing.assert_array_equal(read(tmp_path / name), plain)
 
 
-@pytest.mark.parametrize("name", ["model.txt", "samples.txt", "STATIONS", "fault.srf"])
-def test_comments_at_ends_of_lines(tmp_path, name):
-    text, comment, read = FILES[name]
-    (tmp_path / name).write_text(text)
-    plain = read(tmp_path / name)
-    lines = [f"{line}  {comment} é" if number else line for number, line in enumerate(text.splitlines())]
-    (tmp_path / name).write_text("\n".join(lines) + "\n")
-    np.testing.assert_array_equal(read(tmp_path / name), plain)
-
-
 def test_marks_before_other_formats(tmp_path):
     """The simulation file, XML and meshes."""
     text = (

@@ -300,15 +300,6 @@ def test_the_key_of_the_mesh_in_a_simulation(tmp_path: Path) -> None:
     assert list(lw.Simulation(**numbered, solver=solver).material.groups) == ["7"]
 
 
-def test_files_that_are_no_meshes(tmp_path: Path) -> None:
-    assert "extension .stl is not known" in refusal(tmp_path / "box.stl")
-    assert "cannot be read" in refusal(tmp_path / "missing.msh")
-    for suffix in (".msh", ".vtu", ".exo"):
-        for content in (b"", b"no mesh\n", b"$MeshFormat\n9.9 0 8\n$EndMeshFormat\n"):
-            (tmp_path / f"box{suffix}").write_bytes(content)
-            refusal(tmp_path / f"box{suffix}")
-
-
 def test_meshio_is_missed_by_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     path = written(tmp_path / "box.vtu", TWO)
     hide_packages(monkeypatch, "meshio")

@@ -165,14 +165,6 @@ def test_grids_around_the_globe_have_no_seam(tmp_path: Path, first: float) -> No
         np.testing.assert_allclose(vs / plain - 1.0, 0.01 * change, rtol=1e-10)
 
 
-def test_models_are_applied_one_after_the_other(tmp_path: Path) -> None:
-    files = [write(tmp_path / f"{n}.nc", {"dvs": ("%", factor)}) for n, factor in enumerate((1.0, 2.0))]
-    earth = {"model": "prem", "perturbations": [{"file": str(path)} for path in files]}
-    made = lw.Simulation(material={"earth": earth}, **PARTS)
-    change, plain = expected(made)
-    np.testing.assert_allclose(made.material.sample(X, Y, Z)[1], plain.vs * (1 + change) * (1 + 2 * change), rtol=1e-12)
-
-
 @pytest.mark.parametrize("method", ["spectral_element", "discontinuous_galerkin"])
 def test_elements_are_smaller_where_waves_are_slower(tmp_path: Path, method: str) -> None:
     """The perturbed model has the requested points per wavelength."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import resource
-import signal
 import struct
 from dataclasses import replace
 from types import SimpleNamespace
@@ -20,7 +18,7 @@ from lithowave.mesh import layered_box
 from lithowave.output import Seismograms, SourceTable, check_names
 from lithowave.readers import interval_problem
 from lithowave.solvers import make_schedule
-from small_machine import hide_packages
+from small_machine import hide_packages, limit_files
 from small_run import lithowave, write_small
 
 COUNT, SAMPLES = 3, 40
@@ -136,15 +134,8 @@ def test_coordinates_too_large_for_millimetres(segyio, tmp_path):
 
 
 def test_a_full_disk_leaves_no_file(segyio, tmp_path):
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    try:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (3900, limits[1]))
-        with pytest.raises(OutputError, match="velocity_E.segy"):
-            write(seismograms(), tmp_path)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-        signal.signal(signal.SIGXFSZ, before)
+    with limit_files(3900), pytest.raises(OutputError, match="velocity_E.segy"):
+        write(seismograms(), tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 

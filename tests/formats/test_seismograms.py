@@ -12,7 +12,7 @@ import pytest
 from lithowave import InputError, LithowaveWarning, OutputError
 from lithowave.output import SeismogramWriter, attributes_of, load_seismograms, standard_attributes
 from lithowave.output import files as hdf5
-from small_machine import limit_disk
+from small_machine import limit_disk, limit_files
 
 INTERVAL = 0.025
 
@@ -207,6 +207,20 @@ def test_writes_that_the_system_cuts_short_are_completed(tmp_path, monkeypatch):
     with writer_at(tmp_path / "s.h5") as writer:
         writer.write(0, piece(blocks(), 0, 50))
     assert np.array_equal(load_seismograms(tmp_path / "s.h5").data, blocks()["motion"][..., :50])
+
+
+def test_earlier_samples_outlive_a_full_disk(tmp_path):
+    """The samples of the receivers are stored one after the other: the limit cuts off those of the later ones."""
+    path = tmp_path / "s.h5"
+    with SeismogramWriter(path, receivers(40), 0.1, 20_000, "velocity") as writer:
+        writer.write(0, {"motion": np.ones((40, 3, 1000), np.float32)})
+        words = r"is full.*samples \(to t = 99\.9 s\) remain readable"
+        with limit_files(3_000_000), pytest.raises(OutputError, match=words):
+            for start in range(1000, 20_000, 500):
+                writer.write(start, {"motion": np.ones((40, 3, 500), np.float32)})
+    assert load_seismograms(path).data.shape == (40, 3, 1000)
+    with SeismogramWriter.resume(path) as writer:
+        assert writer.samples_written == 1000
 
 
 def test_too_little_room_is_refused_before_anything_is_written(tmp_path, monkeypatch):

@@ -16,6 +16,7 @@ from lithowave.output import (
     load_snapshots,
     standard_attributes,
 )
+from small_machine import limit_files
 
 ORIGIN, SPACING = (-300.0, 50.0, -80.0), (100.0, 25.0, 10.0)
 # (nz, ny, nx): planes normal to z, y, x, and a volume
@@ -168,6 +169,18 @@ def test_resume_drops_later_steps_and_goes_on(tmp_path):
         assert np.array_equal(resumed.times, whole.times)
         for step in range(5):
             assert np.array_equal(resumed.read(step, "velocity"), whole.read(step, "velocity"))
+
+
+def test_earlier_snapshots_outlive_a_full_disk(tmp_path):
+    shape = (1, 100, 100)
+    with SnapshotWriter(tmp_path / "s.vtkhdf", ORIGIN, SPACING, shape, ["velocity"], step_count=20) as writer:
+        for step in range(2):
+            writer.write(float(step), {"velocity": field_at(step, shape)})
+        with limit_files(300_000), pytest.raises(OutputError, match="is full.*2 snapshots remain readable"):
+            writer.write(2.0, {"velocity": field_at(2, shape)})
+    with load_snapshots(tmp_path / "s.vtkhdf") as snapshots:
+        assert snapshots.times.tolist() == [0.0, 1.0]
+        assert np.array_equal(snapshots.read(1, "velocity"), field_at(1, shape))
 
 
 def test_wrong_calls_are_refused(tmp_path):

@@ -221,13 +221,6 @@ def test_the_forms_of_a_file_are_the_same_sources_of_a_simulation(tmp_path):
             np.testing.assert_allclose(source.position, expected.position, atol=0.5)  # single precision degrees
 
 
-def test_lines_without_blanks_at_ends_and_exponents_with_d(tmp_path):
-    text = srf_text(made_subfaults(), "2.0")
-    (tmp_path / "a.srf").write_text(text)
-    (tmp_path / "b.srf").write_bytes(text.replace("e+0", "D+0").replace("\n", "\r\n").encode())
-    np.testing.assert_array_equal(read_srf(tmp_path / "a.srf").rates, read_srf(tmp_path / "b.srf").rates)
-
-
 def test_slip_that_differs_from_its_samples(tmp_path):
     subfaults = made_subfaults(components=(0,))
     stated = float(subfaults[3]["SLIP1"])

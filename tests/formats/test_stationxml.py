@@ -121,11 +121,6 @@ def test_stations_beyond_the_domain_are_refused_or_omitted(tmp_path):
     assert "all 1 receivers are outside" in message_of(receivers_of, tmp_path, stations[1], outside="omit")
 
 
-def test_xml_is_recognized_by_its_content(tmp_path):
-    (tmp_path / "stations").write_text(document(station("A")))
-    assert len(described(receivers=[{"file": str(tmp_path / "stations")}]).receiver_list()) == 1
-
-
 def test_it_requires_the_origin_of_the_coordinates(tmp_path):
     (tmp_path / "stations.xml").write_text(document(station("A")))
     message = message_of(described, receivers=[{"file": str(tmp_path / "stations.xml")}], crs=None)

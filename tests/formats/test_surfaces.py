@@ -57,13 +57,6 @@ def test_equal_steps_give_catmull_rom():
     assert surface(2 + t, 3.7) == pytest.approx(basis @ values[1:5])
 
 
-def test_beyond_the_edge_it_goes_on_level():
-    surface = Surface(None, X, Y, heights())
-    assert surface(9e3, 0.0) == surface(2000.0, 0.0)
-    assert surface(0.0, -9e3) == surface(0.0, -1000.0)
-    assert surface(-9e3, 9e3) == heights()[-1, 0]
-
-
 @pytest.mark.parametrize("count", [2, 3])
 def test_short_axes_are_lines_and_parabolas(count):
     axis = np.array([0.0, 1.0, 3.0])[:count]
@@ -168,11 +161,3 @@ def test_a_topography_must_fit(tmp_path, changes, pattern):
         changes, pattern = {}, "topography: .*goes down to z = -30.* in the domain; the surface must be above the"
     with pytest.raises(lw.InputError, match=pattern):
         domain(tmp_path, **changes)
-
-
-def test_a_broken_topography_is_told_with_both_places(tmp_path):
-    npz(tmp_path / "ground.npz", elevation=None)
-    with pytest.raises(lw.InputError, match=r"^topography: .*ground.npz: elevation: the variable is missing"):
-        domain(tmp_path)
-    with pytest.raises(lw.InputError, match="topography: the file 'none.nc' does not exist"):
-        domain(tmp_path, topography="none.nc")

@@ -43,12 +43,6 @@ def test_named_columns_in_any_order_of_rows(tmp_path, header, separator):
     check(*read_model(write(tmp_path / "m.txt", header=header, separator=separator)))
 
 
-def test_columns_are_known_by_their_names_only(tmp_path):
-    order = [5, 3, 2, 4, 1, 0]
-    header = " ".join(np.array("x y z vp vs rho".split())[order])
-    check(*read_model(write(tmp_path / "m.txt", table()[:, order], header)))
-
-
 def test_units_of_columns(tmp_path):
     rows = table() * np.array([1e-3, 1e-3, -1e-3, 1e-3, 1e-3, 1e-3])
     check(*read_model(write(tmp_path / "m.txt", rows, "x(km) y(km) depth(km) vp(km/s) vs(km/s) rho(g/cm^3)")))

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import resource
 import shutil
+import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
 
@@ -18,6 +22,18 @@ def limit_memory(monkeypatch: pytest.MonkeyPatch, free: float) -> None:
 def limit_disk(monkeypatch: pytest.MonkeyPatch, free: float) -> None:
     """From now on the disk has this many free bytes."""
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=free))
+
+
+@contextmanager
+def limit_files(size: int) -> Iterator[None]:
+    """Within this context, bytes beyond this size of a file cannot be written, as on a full disk."""
+    limits, before = resource.getrlimit(resource.RLIMIT_FSIZE), signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, limits[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        signal.signal(signal.SIGXFSZ, before)
 
 
 class Finder:

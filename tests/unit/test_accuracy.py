@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -46,19 +45,6 @@ def test_what_was_not_measured_is_refused() -> None:
     with pytest.raises(InputError, match="solver.accuracy: fine was not measured for degree 7; allowed for degree 4"):
         simulation(method="spectral_element", degree=7, accuracy="fine")
     assert simulation(method="spectral_element", degree=7, accuracy="standard").solver.points_per_wavelength == 5.0
-
-
-def test_the_resolved_file_can_be_read(tmp_path: Path) -> None:
-    made = simulation(accuracy="draft")
-    file = tmp_path / "resolved.yaml"
-    file.write_text(made.to_yaml())
-    assert "accuracy: draft" in file.read_text() and "points_per_wavelength: 5.4" in file.read_text()
-    again = lw.Simulation.from_file(file)
-    assert again == made
-    other = made.with_overrides({"solver.accuracy": "fine"})
-    assert other.solver.points_per_wavelength == 16.0
-    elements = made.with_overrides({"solver.method": "spectral_element"})
-    assert elements.solver.points_per_wavelength == POINTS["spectral_element"][4][0]
 
 
 def test_overrides_of_the_resolution_replace_those_of_the_file() -> None:

@@ -7,7 +7,6 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-import lithowave as lw
 import loh3
 from box_runs import BOX, GAUSSIAN, boxed
 from lithowave import InputError
@@ -239,13 +238,6 @@ def test_anisotropic_media_attenuate_isotropically():
 
 
 # --- files and reports
-
-
-def test_a_description_with_attenuation_survives_yaml():
-    simulation = described(loh3.material(band=[0.1, 5], mechanisms=4))
-    again = lw.Simulation.from_text(simulation.to_yaml())
-    assert again == simulation and again.material.layers[1].qp == 155.9
-    assert again.anelasticity.body is simulation.anelasticity.body
 
 
 def test_check_reports_attenuation():

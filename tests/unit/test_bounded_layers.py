@@ -203,18 +203,6 @@ def simulation(layers, method="finite_difference", **more):
     )
 
 
-def test_the_written_file_reads_back_and_functions_are_named(tmp_path):
-    name = file_of(tmp_path / "slope.npz")
-    layers = [{"top": 0, **SOFT, "gradient": {"vp": 0.5}}, {"top": name, **ROCK}]
-    original = simulation(layers)
-    assert lw.Simulation.from_text(original.to_yaml()) == original
-    assert Path(name) in original.input_files()
-    (tmp_path / "a.yaml").write_text(original.to_yaml().replace(str(tmp_path) + "/", ""))
-    assert lw.Simulation.from_file(tmp_path / "a.yaml").material == original.material
-    with pytest.raises(InputError, match=r"layers\[1\].top: a Python function cannot be written"):
-        simulation([{"top": 0, **SOFT}, {"top": slope, **ROCK}]).to_yaml()
-
-
 def test_anisotropy_is_refused_where_layers_are_sampled():
     layers = [{"top": 0, **SOFT, "anisotropy": {"epsilon": 0.1}}, {"top": slope, **ROCK}]
     with pytest.raises(InputError, match=r"layers\[0\]: is anisotropic, and finite_difference"):

@@ -99,16 +99,6 @@ def event(tmp_path, time_shift=0.0, half_duration=1.14, **source) -> lw.Simulati
 # --- reading
 
 
-def test_a_file_is_read_as_it_stands(folder):
-    simulation = lw.Simulation.from_file(folder / "loh1.yaml")
-    assert simulation.title == "LOH.1" and simulation.domain.y == (-15000.0, 15000.0)
-    assert simulation.sources[0].moment_tensor.xy == 1e18 and len(simulation.receiver_list()) == 102
-    assert simulation.output.directory.as_posix() == "out/loh1" and simulation.directory == folder
-    assert simulation.input_files() == [folder / "stf.txt"]
-    assert simulation.material_extremes["vs_min"] == 2000.0 and simulation.shortest_wavelength == 400.0
-    assert lw.Simulation.from_text(FULL, folder) == simulation
-
-
 def test_python_objects_and_dictionaries_say_the_same():
     shape = lw.Gaussian(sigma=0.2, delay=1.2)
     built = lw.Simulation(
@@ -159,17 +149,6 @@ def test_lines_of_entries_and_of_what_is_not_written():
 
 
 # --- resolved YAML
-
-
-def test_resolved_yaml_reads_back_as_an_equal_simulation(folder):
-    """It has all defaults, and absolute names of files."""
-    simulation = lw.Simulation.from_file(folder / "loh1.yaml")
-    text = simulation.to_yaml()
-    again = lw.Simulation.from_text(text, "/")
-    assert again == simulation and again.to_yaml() == text
-    defaults = ("passes: auto", "safety: 0.9", "time_step: null", "quantity: velocity", "threads: null")
-    for line in (*defaults, f"file: {folder / 'stf.txt'}", "reflection: null", "network: 'NO'"):
-        assert line in text
 
 
 def test_a_function_has_no_yaml():

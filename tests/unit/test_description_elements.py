@@ -15,7 +15,6 @@ from lithowave.mesh import write_gmsh as write_tetrahedra
 FD, SE, DG = "finite_difference", "spectral_element", "discontinuous_galerkin"
 WATER = {"vp": 1500, "vs": 0, "rho": 1000}
 SEA = {"layers": [{"top": 0, **WATER}, {"top": -200, **ROCK}]}
-STIFFNESS = [6e10, 2e10, 2e10, 0, 0, 0, 6e10, 2e10, 0, 0, 0, 6e10, 0, 0, 0, 2e10, 0, 0, 2e10, 0, 2e10]
 SHEAR = {"position": [0, 0, -100], "moment_tensor": {"xy": 1e15}, "time_function": GAUSSIAN}
 CMT = """PDE 2008 7 29 18 42 15.71 33.9530 -117.7610 14.7 5.4 5.4 TEST
 event name: test\ntime shift: 0.0\nhalf duration: 0.5\nlatitude: 33.95\nlongitude: -117.76\ndepth: 0.5
@@ -145,29 +144,6 @@ def test_a_mesh_has_its_own_sizes_ends_and_groups(folder, method, file):
 # --- what is written
 
 
-@pytest.mark.parametrize(
-    ("method", "changes"),
-    [
-        (SE, {}), (SE, {"solver": {"method": SE, "spacing": 500, "degree": 6}}), (SE, {"output": {"strain": True}}),
-        (SE, {"boundaries": {"absorption": "layer", "layer": {"elements": 5}}, "compute": {"deterministic": True}}),
-        (SE, {"material": {"homogeneous": {**ROCK, "anisotropy": {"epsilon": 0.1, "axis": [1, 0, 1]}}}}),
-        (SE, {"material": {"layers": [{"top": 0, "rho": 2600, "stiffness": STIFFNESS}]}}),
-        (SE, {"receivers": [{"line": {"prefix": "L", "start": [0, 0], "end": [9, 0], "count": 3}}]}),
-        (DG, {}), (DG, {"solver": {"method": DG, "spacing": 500, "order": 6, "local_time_steps": False}}),
-        (DG, {"material": SEA}), (DG, {"material": {"homogeneous": {"rho": 2600, "stiffness": STIFFNESS}}}),
-        (DG, {"boundaries": {"absorption": "stacey", "x_min": "free", "z_min": "rigid"}}),
-        (DG, {"output": {"stress": True, "pressure": True, "formats": ["segy"], "sampling_interval": 0.01}}),
-    ],
-)  # fmt: skip
-def test_resolved_yaml_reads_back_as_an_equal_simulation(method, changes):
-    simulation = boxed(method, **changes)
-    text = simulation.to_yaml()
-    again = lw.Simulation.from_text(text)
-    assert again == simulation and again.to_yaml() == text and again.warnings() == simulation.warnings()
-    own, foreign = ("degree", ("order", "passes")) if method == SE else ("order", ("degree", "passes", "coefficients"))
-    assert f"{own}: " in text and all(f"{key}: " not in text for key in foreign)
-
-
 # --- boundaries and limits of methods
 
 
@@ -220,14 +196,6 @@ def test_a_topography_must_suit_the_method_and_its_boundary(folder):
     refused(lambda: hilly(folder, FD), "domain.topography: finite_difference", "flat")
     refused(lambda: hilly(folder, boundaries={"top": "rigid"}), "domain.topography: ", "rigid", "top: free")
     assert hilly(folder, DG).domain.ground.z == (-1000.0, 600.0)
-
-
-def test_what_discontinuous_galerkin_takes():
-    for change in ({"anisotropy": {"gamma": 0.1}}, {"vp": None, "vs": None, "stiffness": STIFFNESS}):
-        assert boxed(DG, material={"homogeneous": {**ROCK, **change}}).material.homogeneous.is_anisotropic
-    for name in ("x_min", "x_max", "y_min", "y_max", "z_min"):
-        for kind in ("free", "absorbing", "rigid"):
-            assert boxed(DG, boundaries={name: kind}).boundaries.face(name) == kind
 
 
 # --- fluids

@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 
-from lithowave.mesh import TETRAHEDRON_FACES, make_mesh
+from lithowave.mesh import TETRAHEDRON_FACES
 from lithowave.solvers.discontinuous_galerkin import (
     CORNERS,
     DIRECTIONS,
@@ -16,7 +16,6 @@ from lithowave.solvers.discontinuous_galerkin import (
     basis_values,
     face_values,
     make_reference,
-    mode_count,
     tetrahedron_rule,
     triangle_rule,
 )
@@ -72,35 +71,3 @@ def test_matrices_are_those_of_another_basis_and_quadrature(order: int) -> None:
         places = corners[0] + nodes[2] @ (corners[1:] - corners[0])
         trace = theirs(3, places) * weights[2] @ face.T
         np.testing.assert_allclose(own, change.T @ trace @ change_face, atol=1e-11)
-
-
-def test_neighbours_in_all_relations_see_one_trace() -> None:
-    """4 faces of one, 4 of the other, 3 rotations: with vertices that rise both parametrize their face alike."""
-    order, random = 4, np.random.default_rng(3)
-    points, weights = tetrahedron_rule(order + 1)
-    seen = set()
-    for face, other, rotation in itertools.product(range(4), range(4), range(3)):
-        vertices = random.normal(size=(5, 3))
-        shared = [0, 1, 2]
-        turned = np.roll([2, 1, 0], rotation)  # seen from the other side
-        rows = [list(shared), list(turned)]
-        rows[0].insert(3 - face, 3)
-        rows[1].insert(3 - other, 4)
-        # Numbers at random: the rows of the mesh are sorted by them.
-        names = random.permutation(5)
-        renamed = np.empty((5, 3))
-        renamed[names] = vertices
-        mesh = make_mesh(renamed, names[np.array(rows)])
-        gains = random.normal(size=mode_count(order))
-        coefficients = []
-        for element in mesh.element_vertices():
-            places = element[0] + points @ (element[1:] - element[0])
-            values = gains @ np.array([np.prod(places ** np.array(one), axis=1) for one in powers(order - 1, 3)])
-            coefficients.append(basis_values(order, points) * weights @ values)
-        (own,) = np.flatnonzero(mesh.neighbors[0] >= 0)
-        across = int(mesh.neighbors[0, own]) % 4
-        seen.add((int(own), across))
-        traces = make_reference(order).traces
-        one, two = coefficients[0] @ traces[own], coefficients[1] @ traces[across]
-        np.testing.assert_allclose(one, two, atol=1e-10 * np.abs(one).max())
-    assert len(seen) > 8

@@ -85,37 +85,6 @@ def test_clusters_keep_to_all_limits(given: bool, interval: float | None, local:
     assert counts == {1} if local is False else max(counts) > 3
 
 
-def test_a_graded_mesh_gains_what_its_sizes_promise() -> None:
-    limits = 0.01 * 2.0 ** np.repeat([0, 1, 2, 3], [8, 16, 32, 64])
-    made = check(limits, chain(120), 3.0, None, None, None)
-    np.testing.assert_array_equal(made.cluster, np.repeat([0, 1, 2, 3], [8, 16, 32, 64]))
-    assert made.gain == pytest.approx(120 / (8 + 8 + 8 + 8))
-
-
-def test_the_largest_step_resolves_the_frequency() -> None:
-    limits = 0.01 * 2.0 ** np.arange(9).repeat(3)
-    for frequency, count in ((None, 9), (0.1, 5), (10.0, 1)):
-        made = make_clusters(limits, chain(27), 3.0, 1.0, None, None, True, frequency)
-        assert made.count == count
-        assert frequency is None or made.count == 1 or made.schedule.time_step <= 1 / (40 * frequency)
-
-
-def test_smoothing_takes_no_more_than_it_must() -> None:
-    random = np.random.default_rng(2)
-    mesh = box((3, 3, 3))
-    neighbors = element_neighbors(mesh)
-    raw = random.integers(0, 7, mesh.element_count)
-    found = limit_cluster_jumps(raw, neighbors)
-    # The largest allowed clusters: the least over all elements of their own and how many faces away they are.
-    distance = np.full((len(raw), len(raw)), 99)
-    np.fill_diagonal(distance, 0)
-    for e in range(len(raw)):
-        distance[e, neighbors[e][neighbors[e] >= 0]] = 1
-    for middle in range(len(raw)):
-        distance = np.minimum(distance, distance[:, middle, None] + distance[None, middle])
-    np.testing.assert_array_equal(found, (raw + distance).min(axis=1))
-
-
 # ---------------------------------------------------------------------------------- local steps against one step
 
 

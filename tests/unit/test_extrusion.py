@@ -101,16 +101,6 @@ def test_the_surface_continues_with_its_height_at_the_side(nodes: int) -> None:
     assert on_top.reshape(len(top), nodes).sum(axis=1).min() >= (4 if nodes == 8 else 9)
 
 
-def test_only_some_sides() -> None:
-    """The layer of one side ends at the planes of the others, whose boundaries continue."""
-    found, _ = extruded(box(), ("x_max", "z_min"))
-    low, high = found.vertices.min(axis=0), found.vertices.max(axis=0)
-    np.testing.assert_allclose([low, high], [[0, 0, -4.5], [6.5, 3, 0]])
-    assert outer_area(found, "x_min")[0] == pytest.approx(3 * 4.5)
-    assert outer_area(found, "y_min")[1] == pytest.approx(6.5 * 4.5)
-    assert len(found.boundaries["x_min"]) == 3 * 4
-
-
 @pytest.mark.parametrize("names", [BELOW, ("y_min", "z_min")])
 def test_tetrahedra_are_conforming(names: tuple[str, ...]) -> None:
     """Prisms share faces with their neighbors for any order of the vertices, and fill the layer."""

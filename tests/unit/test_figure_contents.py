@@ -17,16 +17,14 @@ from lithowave.figures import (
     ground_map,
     interface_levels,
     map_page,
-    nice_limit,
     plot_run,
     record_section,
     station_map,
     style,
     traces,
 )
-from lithowave.figures.movie import _Frames
 from lithowave.globe_coordinates import angular_distance
-from lithowave.output import SnapshotWriter, load_seismograms, load_snapshots, offsets
+from lithowave.output import load_seismograms, offsets
 from sample_run import MOMENT, make_run_folder
 from saved_figures import keep_figures
 from small_run import lithowave, write_small
@@ -161,36 +159,6 @@ def test_the_pressure_has_its_own_axis(tmp_path, figures):
 
 
 # ---- movies ----------------------------------------------------------------------------------------------------------
-
-
-def pulse(radius, now):
-    """A pulse that spreads at 2 km/s and decays as the inverse of the distance."""
-    return np.exp(-(((radius - 2000.0 * now) / 300.0) ** 2)) / np.maximum(radius, 1.0)
-
-
-def test_the_color_scale_fits_the_wave_instead_of_the_source(tmp_path):
-    axis = np.linspace(-5e3, 5e3, 51)
-    x, y = np.meshgrid(axis, axis)
-    path = tmp_path / "snapshots" / "plane_z_0.vtkhdf"
-    with SnapshotWriter(path, (-5e3, -5e3, 0), (200.0,) * 3, (1, 51, 51), ["velocity"], step_count=12) as writer:
-        for step in range(12):
-            values = np.zeros((1, 51, 51, 3))
-            values[0, ..., 2] = pulse(np.hypot(x, y), 0.2 * step)
-            writer.write(0.2 * step, {"velocity": values})
-    run = run_of(tmp_path / "run", receivers_at((1e3, 0.0)), [
-        SimpleNamespace(name="", position=(0.0, 0.0, 0.0), moment=EXPLOSION, force=None)
-    ])  # fmt: skip
-    with load_snapshots(path) as snapshots:
-        frames = _Frames(snapshots, None, "Z", run)
-        times = np.array([0.2 * step for step in range(12)])
-        largest = np.max([pulse(np.hypot(x, y), now) for now in times], axis=0)
-        far = largest[np.hypot(x, y) >= 0.12 * 1e4]
-        far = far[far > 1e-3 * far.max()]
-        assert frames.wave_amplitude(run) == pytest.approx(np.percentile(far, 90), rel=1e-5)
-        assert frames.limit == nice_limit(frames.wave_amplitude(run) * frames.factor)
-        assert frames.limit / frames.factor < 0.002 * largest.max()  # the peak at the source is 500 times larger
-        bar = frames.figure.axes[1]
-        assert bar.get_ylabel().startswith("Vertical velocity (") and bar.get_ylabel().endswith("m/s)")
 
 
 def test_interfaces_are_drawn_at_their_depths(tmp_path):

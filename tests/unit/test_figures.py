@@ -12,13 +12,10 @@ import pytest
 
 from lithowave import InputError, OutputError
 from lithowave.figures import (
-    choose_traces,
     domain_of,
     first_arrival,
     layers_of,
-    move_apart,
     nice_limit,
-    normalised,
     plot_run,
     polarity,
     read_description,
@@ -30,7 +27,6 @@ from lithowave.figures import (
     wavefield_movie,
 )
 from lithowave.output import (
-    SeismogramWriter,
     SnapshotWriter,
     component,
     epicentral_distance,
@@ -39,7 +35,7 @@ from lithowave.output import (
     radial_direction,
     write_peak_motion,
 )
-from sample_run import MOMENT, VP, VS, make_run_folder, sample_receivers, sample_sources
+from sample_run import MOMENT, VP, VS, make_run_folder, sample_sources
 from saved_figures import keep_figures, texts_of
 
 LAYERS = ([0.0], [VP], [VS])
@@ -108,12 +104,6 @@ def test_the_pressure_has_a_panel_where_it_was_recorded(tmp_path, figures, press
     else:
         with pytest.raises(ValueError, match="P if pressure was recorded"):
             record_section(seismograms, tmp_path / "p.png", "P")
-
-
-def test_the_pressure_is_scaled_by_its_own_peaks():
-    data = np.array([[[1.0, -2.0]], [[0.5, 0.0]]])
-    assert normalised(data, data[:, 0], "all").tolist() == [[0.5, -1.0], [0.25, 0.0]]
-    assert normalised(1e6 * data, 1e6 * data[:, 0], "receiver").tolist() == [[0.5, -1.0], [1.0, 0.0]]
 
 
 def test_drawing_leaves_matplotlib_alone(run, tmp_path):
@@ -336,22 +326,6 @@ def test_units_suit_their_numbers(largest, unit, expected):
     assert readable_unit(largest, unit) == expected
 
 
-def test_labels_are_moved_apart_and_stay_inside():
-    places = np.array([0.0, 0.1, 0.2, 5.0, 9.9, 10.0])
-    moved = move_apart(places, 1.0, 0.0, 10.0)
-    assert (np.diff(moved) > 1.0 - 1e-9).all()
-    assert moved.min() >= 0.0 and moved.max() <= 10.0
-    assert moved[3] == 5.0
-    assert np.array_equal(move_apart(places[::3], 1.0, -1.0, 11.0), places[::3])
-
-
-def test_a_dense_line_is_thinned_evenly():
-    distance = np.linspace(0.0, 1.0e4, 1001)
-    chosen = choose_traces(distance, 50)
-    assert len(chosen) <= 50
-    assert np.ptp(np.diff(distance[chosen])) < 21.0
-
-
 def test_peak_motion_comes_back_and_replaces_only_when_complete(tmp_path, monkeypatch):
     x, y = np.linspace(0, 1, 3), np.linspace(0, 1, 2)
     maps = np.arange(18.0).reshape(3, 2, 3)
@@ -367,10 +341,3 @@ def test_peak_motion_comes_back_and_replaces_only_when_complete(tmp_path, monkey
         write_peak_motion(tmp_path / "peak_motion.h5", x, y, {"loudest": maps[0]}, maps)
     assert load_peak_motion(tmp_path).attributes["title"] == "A"
     assert [path.name for path in tmp_path.iterdir()] == ["peak_motion.h5"]
-
-
-def test_a_map_of_many_stations_leaves_names_out(tmp_path):
-    receivers = sample_receivers(100)
-    with SeismogramWriter(tmp_path / "seismograms.h5", receivers, 0.1, 10, "velocity", sources=sample_sources()):
-        pass
-    assert station_map(tmp_path, tmp_path / "map.png").is_file()

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from lithowave import InputError
-from lithowave.mesh import Rectangle, TetrahedralMesh, face_vertices, graded_box, split_hexahedra
-from lithowave.solvers.discontinuous_galerkin import with_layer
+from lithowave.mesh import Rectangle, face_vertices, graded_box, split_hexahedra
 from tetrahedra_plans import check_conforming
 
 
@@ -21,11 +20,6 @@ PLANS = {
     "two": lambda: graded_box((0, 8), (0, 8), [0, -2, -4, -12], [1, 2, 4]),
     "uneven": lambda: graded_box((0, 8), (0, 6), [0, hill, -8], [1, 2]),
 }
-
-
-def longest_edges(mesh: TetrahedralMesh) -> np.ndarray:
-    corners = mesh.element_vertices()
-    return np.linalg.norm(corners[:, :, None] - corners[:, None], axis=3).max(axis=(1, 2))
 
 
 @pytest.mark.parametrize("name", PLANS)
@@ -44,29 +38,6 @@ def test_elements_fit_together_and_fill_the_layers(name: str) -> None:
     assert plan.element_count == plan.build().element_count
 
 
-@pytest.mark.parametrize("name", ["one", "two"])
-def test_where_columns_merge_elements_are_as_round_as_at_a_side(name: str) -> None:
-    mesh = split_hexahedra(PLANS[name]().build())
-    assert mesh.insphere_radii().min() == pytest.approx(0.16019, rel=1e-4)
-    below = mesh.insphere_radii()[mesh.materials == 1]
-    assert below.min() == pytest.approx(0.20711, rel=1e-4)
-    assert longest_edges(mesh)[mesh.materials == 0].max() < 1.5
-
-
-@pytest.mark.parametrize(
-    ("interfaces", "sizes"),
-    [
-        ([0, -18, -20], [1, 1.75]),  # a thin fast layer is not worth narrower columns in a thick slow one
-        ([0, -2, -20], [1, 1.2]),
-        ([0, -2, -18, -20], [1, 2, 1]),  # what is slow at the bottom has narrow columns up to the surface
-        ([0, -20], [1]),
-    ],
-)
-def test_columns_do_not_merge_where_it_does_not_pay(interfaces: list[float], sizes: list[float]) -> None:
-    plan = graded_box((0, 40), (0, 40), interfaces, sizes)
-    assert (plan.merged, len(plan.x)) == (1, 41)
-
-
 def test_a_part_is_that_of_the_global_mesh() -> None:
     plan = graded_box((0, 16), (0, 16), [0, -2, -8], [1, 2])
     whole = split_hexahedra(plan.build())
@@ -80,15 +51,6 @@ def test_a_part_is_that_of_the_global_mesh() -> None:
         np.testing.assert_array_equal(part.element_vertices(), whole.element_vertices(there))
         found.append(there)
     np.testing.assert_array_equal(np.sort(np.concatenate(found)), np.arange(whole.element_count))
-
-
-def test_columns_of_the_absorbing_layer_merge_too() -> None:
-    sizes = {"x_min": 2.0, "x_max": 2.0, "y_max": 2.0, "z_min": 2.0}
-    plan, thickness = with_layer(PLANS["one"](), sizes, {"x_min": 1, "x_max": 0, "y_max": 0, "z_min": 0}, 2, 2.0)
-    np.testing.assert_allclose(np.diff(plan.x), [4, 4, 2, 2, 1, 1, *[1] * 8, 2, 2, 4, 4])
-    np.testing.assert_allclose(np.diff(plan.y), [*[1] * 12, 2, 2, 4, 4])
-    assert set(thickness.values()) == {12.0}
-    check_conforming(split_hexahedra(plan.build()))
 
 
 def test_other_cuts_and_impossible_boxes_are_refused() -> None:

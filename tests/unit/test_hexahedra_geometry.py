@@ -50,15 +50,6 @@ def test_jacobian_against_finite_differences(count):
     np.testing.assert_allclose(inverse @ jacobian, np.broadcast_to(np.eye(3), jacobian.shape), rtol=0, atol=1e-12)
 
 
-def test_volumes_in_closed_form():
-    sheared = h.reference_nodes(8) @ np.array([[2.0, 0, 0], [5.0, 3.0, 0], [1.0, 7.0, 4.0]])
-    assert h.volumes(sheared[None]) == pytest.approx([8 * 24.0], rel=1e-14)
-    x, y, z = h.reference_nodes(27).T
-    hill = np.stack([x, y, z + 0.25 * (1 + z) * (1 - x**2) * (1 - y**2)], axis=-1)
-    # The top rises by (1 - x^2)(1 - y^2) / 2, whose integral is (4/3)^2 / 2.
-    assert h.volumes(hill[None]) == pytest.approx([8 + 8 / 9], rel=1e-14)
-
-
 @pytest.mark.parametrize("count", [8, 27])
 def test_inverse_mapping_round_trip(count):
     nodes = deformed(count, 200) - [1e4, -2e4, -500.0]
@@ -98,18 +89,6 @@ def test_bounding_box_holds_a_bulge_beyond_all_nodes():
     positions = g.gll_positions(nodes, 10).reshape(-1, 3)
     assert positions[:, 0].max() > 1.01
     assert (positions >= low - 1e-14).all() and (positions <= high + 1e-14).all()
-
-
-def test_quality():
-    nodes = np.concatenate([boxes((1, 1, 1)) * [4.0, 2.0, 1.0], boxes((1, 1, 1))])
-    nodes[1, 4:, 0] += 1.0  # leans by 45 degrees
-    measured = h.quality(nodes, 4)
-    np.testing.assert_allclose(measured.jacobian, [1.0, 0.125])
-    np.testing.assert_allclose(measured.jacobian_ratio, 1.0)
-    np.testing.assert_allclose(measured.skewness, [0.0, 0.5], atol=1e-14)
-    np.testing.assert_allclose(measured.edge_ratio, [4.0, np.sqrt(2)])
-    smallest = (1 - np.sqrt(3 / 7)) / 2
-    np.testing.assert_allclose(measured.distance, smallest)
 
 
 def test_inverted_elements_are_named():

@@ -10,7 +10,6 @@ import pytest
 import lithowave as lw
 from fake_ranks import on_ranks
 from lithowave.solvers import load_method
-from lithowave.solvers.elements import reflection_warnings
 from reference_backend import CPU
 
 SE, DG, FD = "spectral_element", "discontinuous_galerkin", "finite_difference"
@@ -73,26 +72,6 @@ def test_reflections_from_first_order_faces_are_estimated(method, remedy):
 )
 def test_what_does_not_reflect_has_no_warning(changes):
     assert warnings_of(described(**changes)) == []
-
-
-@pytest.mark.parametrize(("end", "count"), [(7200.0, 0), (6900.0, 1)])
-def test_faces_at_the_distance_that_is_recommended_have_no_warning(end, count):
-    bounds = ((-end, end), (-end, end), (-end, 0.0))
-    faces = dict.fromkeys(("x_min", "x_max", "y_min", "y_max", "z_min"), "absorbing") | {"z_max": "free"}
-    assert len(reflection_warnings(described(), bounds, faces, "stacey")) == count
-
-
-def test_only_absorbing_faces_count():
-    """Without receivers the error is that at the source."""
-    boundaries = {"sides": "rigid", "bottom": "absorbing"}
-    [text] = warnings_of(described(boundaries=boundaries, receivers=[{"name": "A", "position": [2900, 0, 0]}]))
-    assert "at XX.A, 3000 m from z_min" in text
-    [text] = warnings_of(described(boundaries=boundaries, output={"peak_motion": True}, receivers=[
-        {"name": "B", "position": [2900, 0, -2900]}]))  # fmt: skip
-    assert "at XX.B, 100 m from z_min" in text
-    buried = {"position": [0, 0, -2990], "double_couple": DOUBLE_COUPLE, "time_function": {"gaussian": {"sigma": 0.15}}}
-    [text] = warnings_of(described(sources=[buried], receivers=[{"name": "C", "position": [0, 0, -2980]}]))
-    assert ": 100% (median), 100% at XX.C, 20 m from z_min" in text
 
 
 # --- layers

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 import pytest
 
-from lithowave import InputError
 from lithowave.mesh import (
     CUTS,
     HexahedralMesh,
     TetrahedralMesh,
-    deformed,
     face_vertices,
     layered_box,
     split_hexahedra,
@@ -92,32 +88,3 @@ def test_a_ring_of_three_has_no_two_colours() -> None:
         split = split_hexahedra(mesh, cut)
         check_conforming(split, euler=0)
         assert split.volumes().sum() == pytest.approx(9 * np.sqrt(3) / 4)
-
-
-def test_hexahedra_turned_over_are_refused() -> None:
-    box = layered_box((0, 3), (0, 3), [0, -3], [(1, 1)])
-    middle = np.flatnonzero((box.vertices == [1, 1, -1]).all(axis=1))
-    box.vertices[middle] += [0, 0, 1.6]
-    for cut in CUTS:
-        with pytest.raises(InputError, match=r"element \d+.*inverted.*\(1, 1, 0.6\)"):
-            split_hexahedra(box, cut)
-
-
-def test_deformed_meshes_get_the_topography() -> None:
-    mesh = tetrahedral_box((0, 8), (0, 8), (-4, 0), 0.8)
-    shifted = deformed(mesh, lambda x, y, z: (0, 0, 0.5 * np.sin(np.pi * x / 8) * (1 + z / 4)))
-    top = shifted.vertices[face_vertices(shifted, shifted.boundaries["z_max"])]
-    np.testing.assert_allclose(top[:, :, 2], 0.5 * np.sin(np.pi * top[:, :, 0] / 8))
-    assert shifted.volumes().sum() == pytest.approx(256 + 0.5 * 8 * 16 / np.pi, rel=3e-3)
-    check_conforming(shifted)
-
-
-@pytest.mark.parametrize("move, where", [
-    (lambda x, y, z: (0, 0, -1.5 * (np.hypot(x - 4, y - 4) < 0.1) * (z == 0)), r"\(4, 4, -1.5\)"),
-    (lambda x, y, z: (0, 0, -(z + 1) * (z > -1.1) * (x < 1.1) * (y < 1.1)), r"\(0.5, 0.5, -1\)"),
-])  # fmt: skip
-def test_elements_without_volume_are_refused(move: object, where: str) -> None:
-    mesh = tetrahedral_box((0, 8), (0, 8), (-4, 0), 1)
-    with pytest.raises(InputError, match="the volume must be positive") as caught:
-        deformed(mesh, move)
-    assert re.search(where, str(caught.value))
