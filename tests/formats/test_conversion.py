@@ -36,14 +36,6 @@ def test_converted_models_are_the_same(tmp_path, kind, suffix):
         assert getattr(before, name).dtype == getattr(after, name).dtype
 
 
-def test_missing_values_remain_missing(tmp_path):
-    pytest.importorskip("netCDF4")
-    source = write_emc(tmp_path / "emc.nc", change=lambda file: file["vp"].__setitem__((0, 0, 0), 99999.0))
-    convert_file(source, tmp_path / "new.h5")
-    (model,) = read_model(tmp_path / "new.h5")
-    assert np.argwhere(np.isnan(model.vp)).tolist() == [[0, 0, 6]]
-
-
 def test_meshes_are_written_for_gmsh(tmp_path):
     mesh = replace(jittered(tetrahedral_box((0, 300), (0, 200), (-200, 0), 100.0), 0.1), groups=("rock",)).local()
     source = write_gmsh(tmp_path / "a.msh", mesh)

@@ -11,7 +11,6 @@ import pytest
 
 import hexahedra_geometry
 import lithowave as lw
-from gmsh_sections import gmsh_file
 from hexahedra_boxes import bend, cubes, merged
 from lithowave import InputError, MissingPackageError
 from lithowave.mesh import FACES, HexahedralMesh, curved, jacobians, lattice_slopes, read_hexahedral_mesh
@@ -122,20 +121,6 @@ def test_files_of_gmsh_that_are_refused(name: str, old: str, new: str, message: 
     assert text.count(old) == 1 or not old
     (tmp_path / "box.msh").write_text(text.replace(old, new) if old else text)
     assert message in refusal(tmp_path / "box.msh")
-
-
-@pytest.mark.parametrize("form", ["2.2", "2.2 binary", "4.1", "4.1 binary"])
-def test_ids_and_groups_of_all_formats(form: str, tmp_path: Path) -> None:
-    """Files whose nodes and elements have IDs that are not consecutive from 1, with points and lines between."""
-    cells = [(15, 0, [0]), (1, 0, [0, 1])]
-    cells += [(3, 2, face) for face in SIDES[OUTER].tolist()]
-    cells += [(5, 4, TWO.elements[0].tolist()), (5, 9, TWO.elements[1].tolist())]
-    path = gmsh_file(tmp_path / "box.msh", TWO.vertices, cells, form, [(2, 2, "sides"), (3, 4, "rock")])
-    mesh = read_hexahedral_mesh(path)
-    assert mesh.ids.dtype == mesh.elements.dtype == np.int64 and mesh.ids.tolist() == [23, 24]
-    assert mesh.groups == ("rock", "9") and mesh.materials.tolist() == [0, 1]
-    np.testing.assert_array_equal(mesh.element_nodes(), TWO.element_nodes())
-    assert {name: len(faces) for name, faces in mesh.boundaries.items()} == {"sides": 10}
 
 
 # Round trips

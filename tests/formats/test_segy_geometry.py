@@ -203,15 +203,6 @@ def test_little_endian_files(tmp_path):
     assert [shot.place for shot in shots] == SHOTS and geometry.notes == ()
 
 
-def test_coordinates_without_a_unit_may_be_degrees(tmp_path):
-    places = [(-117.75, 33.9), (-117.7, 33.95)]
-    path = write(tmp_path / "d.segy", [places[0]], places, -10000, factor=10000, CoordinateUnits=0, offset=0)
-    first, second = described(receivers=[{"file": str(path)}]).receiver_list()
-    assert first.position[:2] == pytest.approx(described().domain.to_local(*places[0]))
-    meters = described(receivers=[{"file": str(path), "coordinates": "cartesian"}]).receiver_list()
-    assert meters[1].position[:2] == places[1]
-
-
 def test_offsets_that_disagree_and_sources_without_coordinates_are_told(tmp_path):
     path = write(tmp_path / "line.segy")
     with segyio.open(str(path), "r+", ignore_geometry=True) as file:

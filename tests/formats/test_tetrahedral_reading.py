@@ -255,21 +255,6 @@ def test_parametric_nodes_and_reversed_groups(tmp_path: Path) -> None:
     }
 
 
-@pytest.mark.parametrize("form", FORMATS)
-@pytest.mark.parametrize(
-    ("kind", "nodes", "message"),
-    [
-        (5, 8, "it has 1 hexahedron in addition to 6 tetrahedra; the first is element 11"),
-        (3, 4, "1 quad in addition to"),
-        (11, 10, "1 tetrahedron of 10 nodes in addition to 6 tetrahedra"),
-    ],
-)
-def test_other_cells(kind: int, nodes: int, message: str, form: str, tmp_path: Path) -> None:
-    more = [(kind, [n % 8 for n in range(nodes)])]
-    text = refusal(gmsh_file(tmp_path / "box.msh", box((1, 1, 1)), form, more=more))
-    assert message in text and "every cell must be a tetrahedron of 4 nodes" in text
-
-
 def test_no_tetrahedra(tmp_path: Path) -> None:
     found = box((1, 1, 1))
     empty = replace(found, tetrahedra=found.tetrahedra[:0])

@@ -43,15 +43,6 @@ def test_copies_have_their_own(simulation: lw.Simulation) -> None:
     assert len(pickle.loads(pickle.dumps(simulation)).acquisition.receivers) == 5
 
 
-def test_all_entries_that_cannot_be_resolved_are_listed(simulation: lw.Simulation, tmp_path: Path) -> None:
-    (tmp_path / "STATIONS").write_text("A XX 100\n", encoding="utf-8")
-    receivers = [{"file": str(tmp_path / "STATIONS")}, {"name": "P", "longitude": 1.0, "latitude": 2.0}]
-    with pytest.raises(lw.InputError) as caught:
-        simulation.with_overrides({"receivers": receivers})
-    text = str(caught.value)
-    assert "receivers[0].file" in text and "receivers[1]" in text
-
-
 def test_the_line_of_check_states_number_names_and_depths(simulation: lw.Simulation) -> None:
     def line(*receivers: dict) -> str:
         return receiver_line(simulation.with_overrides({"receivers": list(receivers)}))

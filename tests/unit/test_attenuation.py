@@ -209,16 +209,6 @@ def test_quality_factors_of_layers():
     assert make_anelasticity(material, shallow, 2.0).inverse_qualities == (1 / 300, 1 / 300)
 
 
-def test_averages_over_cells_use_the_unrelaxed_moduli():
-    material = Material(layers=[{"top": 0, **SOLID}, {"top": -1000, **ELASTIC}])
-    unrelaxed = make_anelasticity(material, DOMAIN, 2.0).material
-    mean = unrelaxed.moduli(0.0, 0.0, -1000.0, spacing=50.0)
-    above, below = (unrelaxed.moduli(0.0, 0.0, z) for z in (-900.0, -1100.0))
-    for index in (0, 1):
-        assert mean[index] == pytest.approx(2.0 / (1.0 / above[index] + 1.0 / below[index]), rel=1e-13)
-    assert below[1] == 2700.0 * 3464.0**2  # elastic layers are unchanged, bit by bit
-
-
 def test_anisotropic_media_attenuate_isotropically():
     material = Material(layers=[{"top": 0, **VTI}, {"top": -1000, **ELASTIC}], attenuation={"reference_frequency": 1.0})
     found = make_anelasticity(material, DOMAIN, 2.0)

@@ -67,18 +67,6 @@ def test_receivers_are_matched_by_name_whatever_their_order(tmp_path):
     assert any("2 receivers are in one run only" in note for note in comparison.notes)
 
 
-@pytest.mark.parametrize(("fine", "tolerance"), [(0.025, 1e-12), (0.02, 1e-4), (0.031, 3e-4)])
-def test_the_finer_run_is_taken_at_the_coarser_samples(tmp_path, fine, tolerance):
-    coarse = write_run(tmp_path / "a", interval=0.05, samples=200)
-    finer = write_run(tmp_path / "b", interval=fine, samples=int(8.0 / fine))
-    for pair in ((coarse, finer), (finer, coarse)):
-        comparison = compare_runs(*pair)
-        assert np.allclose(np.diff(comparison.time), 0.05)
-        # both cover the time up to the finer run's last sample
-        assert 8.0 - 0.05 - fine < comparison.time[-1] <= 8.0
-        assert comparison.overall_l2 < tolerance
-
-
 def test_moved_receivers_are_told(tmp_path):
     comparison = compare_runs(write_run(tmp_path / "a", offset=25.0), write_run(tmp_path / "b"))
     assert any("3 receivers have different positions" in note and "by 25 m" in note for note in comparison.notes)

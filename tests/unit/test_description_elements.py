@@ -254,21 +254,6 @@ def test_shear_in_a_fluid_is_told(change, stated):
 # --- places
 
 
-def test_receivers_stand_on_the_surface(folder):
-    receivers = [
-        {"name": "A", "position": [100, 200]}, {"name": "B", "position": [100, 200, 100]},
-        {"line": {"prefix": "L", "start": [0, 0], "end": [900, -900], "count": 4}},
-        {"plane": {"prefix": "P", "start": [0, 0], "end": [300, 600], "counts": [2, 3]}},
-    ]  # fmt: skip
-    places = np.array([receiver.position for receiver in hilly(folder, receivers=receivers).receiver_list()])
-    expected = height(places[:, 0], places[:, 1])
-    expected[1] = 100.0
-    np.testing.assert_allclose(places[:, 2], expected, rtol=1e-12)
-    assert places[5, :2].tolist() == [900.0, -900.0] and places[-1, :2].tolist() == [300.0, 600.0]
-    flat = boxed(SE, receivers=receivers[:1] + receivers[2:]).receiver_list()
-    assert {receiver.position[2] for receiver in flat} == {0.0}
-
-
 def test_depth_counts_from_the_surface(folder):
     crs = {"crs": {"longitude": -117.76, "latitude": 33.95}}
     (folder / "STATIONS").write_text("S1 XX 33.95 -117.76 310 25\nS2 XX 33.951 -117.761 300 0.5\n")

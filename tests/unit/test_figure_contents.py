@@ -17,7 +17,6 @@ from lithowave.figures import (
     ground_map,
     interface_levels,
     map_page,
-    plot_run,
     record_section,
     station_map,
     style,
@@ -215,15 +214,6 @@ def test_a_map_without_peak_motion_shows_the_topography(tmp_path):
 
 
 # ---- formats ---------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("ending", "begin"), [("pdf", b"%PDF"), ("svg", b"<?xml"), ("png", b"\x89PNG")])
-def test_figures_are_written_in_a_format(tmp_path, ending, begin):
-    run = make_run_folder(tmp_path / "run", 3, samples=60, points=5, steps=1, vertical_plane=False)
-    (run / "snapshots" / "plane_z_0.vtkhdf").unlink()
-    paths = plot_run(run, tmp_path / "figures", file_format=ending)
-    assert [path.name for path in paths] == [f"{name}.{ending}" for name in ("map", "record_section", "traces")]
-    assert all(path.read_bytes().startswith(begin) and path.parent == tmp_path / "figures" for path in paths)
 
 
 # ---- the command -----------------------------------------------------------------------------------------------------

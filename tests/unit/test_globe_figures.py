@@ -1,6 +1,5 @@
 """Figures of a chunk of the globe: projections, sections, travel times, turned mechanisms, the static offset."""
 
-import sys
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -221,13 +220,6 @@ def test_record_sections_of_a_chunk_are_in_degrees_with_phases(tmp_path, station
     record_section(write_run(tmp_path, stations, count=25), tmp_path / "short.png", "Z", model="prem")
     labels = {text.get_text(): text.xy[0] for text in figures["short"].axes[0].texts if hasattr(text, "xy")}
     assert {"P", "S"} <= set(labels) and max(labels.values()) <= 240.0
-
-
-def test_without_obspy_the_missing_curves_are_stated(tmp_path, stations, monkeypatch, figures):
-    monkeypatch.setattr(sys.modules[record_section.__module__], "has_taup", lambda: False)
-    record_section(write_run(tmp_path, stations), tmp_path / "r.png", "Z", model="prem")
-    texts = texts_of(figures)
-    assert any("travel times require ObsPy" in text for text in texts) and "ScS" not in texts
 
 
 @pytest.mark.parametrize("place", [PLACE, None])

@@ -115,18 +115,6 @@ def test_faces_follow_the_interfaces() -> None:
     np.testing.assert_allclose(z, hill(x, y), atol=1e-9)
 
 
-def test_sizes_are_kept_and_coarsened() -> None:
-    mesh = layered_box(X, Y, *BOXES["doubled in two layers"])
-    counts = [len(mesh.boundaries[name]) for name in ("z_max", "z_min")]
-    assert counts == [16 * 16, 4 * 4]
-    for layer, (horizontal, vertical) in enumerate(BOXES["doubled in two layers"][1]):
-        nodes = mesh.vertices[mesh.elements[mesh.materials == layer]]
-        extent = nodes.max(axis=1) - nodes.min(axis=1)
-        assert extent[:, :2].max() <= horizontal * (1 + 1e-9)
-        height = abs(nodes[:, 4:, 2] - nodes[:, :4, 2]).max()
-        assert height <= vertical * 1.02  # the thickness is that of a lattice of columns
-
-
 def test_an_element_inside_out_is_named() -> None:
     mesh = layered_box((0, 2), (0, 2), [0, -2], [(1, 1)])
     mesh.elements[5] = mesh.elements[5][[4, 5, 6, 7, 0, 1, 2, 3]]

@@ -188,16 +188,6 @@ def test_anisotropic_layers_that_pinch_out_are_refused():
         cell_layers(made)
 
 
-def test_layers_of_elements_are_divided_by_the_velocity_of_a_gradient():
-    """From 500 m/s at the top to 2500 m/s at the bottom: elements are doubled twice."""
-    one = {"top": 0, "vp": 1200, "vs": 500, "rho": 2000, "gradient": {"vp": 1.5, "vs": 1.0}}
-    cells = cell_layers(simulation("spectral_element", one))
-    assert cells.level_map is None and cells.materials == [0] * len(cells.tops)
-    assert len(cells.tops) == 3 and cells.slowest[0] == pytest.approx(500.0)
-    for top, slowest in zip(cells.tops, cells.slowest, strict=True):
-        assert slowest == pytest.approx(500.0 - top)
-
-
 def test_too_steep_surfaces_are_refused_with_the_place():
     def cliff(x, y):
         return -600.0 + 350.0 * np.tanh(x / 20.0) + 0.0 * y

@@ -65,17 +65,6 @@ def test_sections_are_the_values_of_the_model(tmp_path):
     np.testing.assert_allclose(sections["surface"]["vs"][:, 100], sections["south_north"]["vs"][-1], rtol=1e-12)
 
 
-def test_sections_end_at_the_topography(tmp_path):
-    x = np.linspace(-30e3, 30e3, 61)
-    np.savez(tmp_path / "t.npz", x=x, y=x, elevation=np.broadcast_to(0.1 * x, (61, 61)), axes=["y", "x"])
-    parts = {**SIMULATION, "solver": {"method": "spectral_element", "max_frequency": 0.1}}
-    parts["domain"] = {**SIMULATION["domain"], "topography": str(tmp_path / "t.npz")}
-    made = lw.Simulation(material={"homogeneous": {"vp": 5e3, "vs": 3e3, "rho": 2700}}, **parts)
-    section = model_sections(made)["west_east"]
-    above = section["b"][:, None] > 0.1 * section["a"] + 1e-3
-    assert np.array_equal(np.isnan(section["vp"]), above) and above.any()
-
-
 def test_the_figure_shows_both_layers(tmp_path):
     """The map is of one color, and the vertical section of two, one below the other."""
     path = model_figure(layered(top=-10e3), tmp_path / "model.png")

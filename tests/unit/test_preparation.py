@@ -6,12 +6,9 @@ import time
 from collections.abc import Callable
 
 import numpy as np
-import pytest
 
 from lithowave import Simulation
 from lithowave.backends import make_backend
-from lithowave.mesh import around, refined, tetrahedral_box
-from lithowave.mesh.tetrahedra import face_neighbors
 from lithowave.solvers import load_method
 from lithowave.solvers.spectral_element import (
     SpectralElementPlan,
@@ -40,15 +37,6 @@ def layered_plan(quality: bool = False, half: float = 3000.0, **solver: float) -
     })  # fmt: skip
     found: SpectralElementPlan = load_method("spectral_element").plan(simulation, make_backend("cpu", "single"))
     return found
-
-
-@pytest.mark.parametrize("times", [1, 2])
-def test_neighbors_of_a_refined_mesh_are_those_of_a_search_in_all_of_it(times: int) -> None:
-    mesh = tetrahedral_box((0, 5), (0, 5), (-5, 0), 1.0)
-    for center in ((2.5, 2.5, -2.5), (0.0, 0.0, 0.0))[:times]:
-        nearest = np.argmin(np.linalg.norm(mesh.element_vertices().mean(axis=1) - center, axis=1))
-        mesh = refined(mesh, around(mesh, np.array([nearest])))
-        np.testing.assert_array_equal(mesh.neighbors, face_neighbors(mesh.elements))
 
 
 def processor_time(call: Callable[[], object], repeats: int = 3) -> float:

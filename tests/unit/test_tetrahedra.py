@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 
 import numpy as np
@@ -101,12 +100,3 @@ def test_wrong_boundaries_are_refused() -> None:
     ):
         with pytest.raises(InputError, match=text):
             make_mesh(vertices, elements, boundaries=boundaries)
-
-
-def test_a_quarter_million_elements_take_seconds() -> None:
-    """About half a second on one core; the bound allows for a slow machine."""
-    start = time.process_time()
-    mesh = tetrahedral_box((0, 28), (0, 28), (-28, 0), 1).local()
-    assert mesh.volumes().sum() == pytest.approx(28**3)
-    assert mesh.neighbors.shape == (12 * 28**3, 4)
-    assert time.process_time() - start < 10

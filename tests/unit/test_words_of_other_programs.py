@@ -71,13 +71,6 @@ def test_spherical_tensors():
             MomentTensor(**keys)
 
 
-def test_spherical_tensors_in_a_survey_are_scaled():
-    survey = {"shots": [{"position": [100, 0, -200], "scale": 3}]}
-    entry = {**PARTS["sources"][0], "moment_tensor": {"tp": 1e15}}
-    (shot,) = simulation(sources=[entry], survey=survey).shots()
-    assert shot.acquisition.sources[0].moment == (0, 0, 0, -3e15, 0, 0)
-
-
 def test_a_moment_of_a_shape():
     wavelet = {"ricker": {"frequency": 0.5, "quantity": "moment"}}
     assert source(time_function=wavelet).time_function.is_moment
