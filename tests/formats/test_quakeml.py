@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import lithowave as lw
+from geographic_runs import CRS, described
 from lithowave import InputError
 from lithowave.description import DoubleCouple
 from lithowave.projection import turned
@@ -189,13 +190,7 @@ def test_quakeml_of_obspy_agrees_with_cmtsolution(tmp_path, source):
 
 
 def simulation(sources, **changes):
-    parts = {
-        "domain": {"x": [-2e4, 2e4], "y": [-2e4, 2e4], "z": [-3e4, 0], "crs": {"longitude": -117.8, "latitude": 33.9}},
-        "material": {"homogeneous": {"vp": 5000, "vs": 2900, "rho": 2600}},
-        "duration": 10,
-        "solver": {"max_frequency": 0.5},
-    }
-    return lw.Simulation(**(parts | {"sources": sources} | changes))
+    return described(CRS, sources=sources, **changes)
 
 
 def signature(run):

@@ -50,8 +50,8 @@ def states(simulation: lw.Simulation, steps: int, monkeypatch: pytest.MonkeyPatc
     compute = simulation.compute
     backend = make_backend("cpu", compute.precision, compute.threads)
     for limit, scheme in ((0, "one sweep"), (2**62, "two passes")):
-        monkeypatch.setattr(sweep, "CACHE_BYTES", limit)
-        monkeypatch.setattr(sweep, "MOST_LATE", 1.0)  # the grids are small
+        for name, value in (("CACHE_BYTES", limit), ("MOST_LATE", 1.0)):  # the grids are small
+            monkeypatch.setattr(sweep, name, value)
         solver = FiniteDifferenceSolver(plan(simulation, backend), simulation, backend)
         assert solver.facts()["scheme"] == scheme
         fill_with_noise(solver)

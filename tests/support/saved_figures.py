@@ -20,7 +20,8 @@ def keep_figures(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
         return save(figure, path)
 
     monkeypatch.setattr(style, "save", save_and_keep)
-    monkeypatch.setattr(style, "DOTS_PER_INCH", 50)
+    for name, value in (("style.DOTS_PER_INCH", 50), ("movie.DOTS_PER_INCH", 40), ("maps.PIXELS", 60)):
+        monkeypatch.setattr(f"lithowave.figures.{name}", value)
     return saved
 
 
