@@ -97,24 +97,6 @@ def test_envelope_and_phase_need_obspy_only_to_be_there(tmp_path, monkeypatch):
     assert comparison.figure(tmp_path / "compare.png").exists()
 
 
-def test_median_and_largest_are_told_with_their_receiver(tmp_path):
-    pytest.importorskip("obspy")
-    run, reference = write_run(tmp_path / "a"), write_run(tmp_path / "b")
-    with h5py.File(run / "seismograms.h5", "r+") as file:
-        file["motion"][1] *= 1.2
-        file["motion"][2] *= 0.9
-    comparison = compare_runs(run, reference)
-    summary = comparison.summary()
-    assert summary["envelope_misfit"]["receiver"] == summary["relative_l2"]["receiver"] == "XX.B"
-    assert summary["envelope_misfit"]["largest"] == pytest.approx(0.2, rel=1e-3)
-    assert summary["envelope_misfit"]["median"] == pytest.approx(0.1, rel=1e-3)
-    assert summary["phase_misfit"]["largest"] < 1e-6
-    assert comparison.worst_component() == (1, 2)
-    median, largest, _ = str(comparison).splitlines()[-3:]
-    assert median.split()[0::3] == ["median", "10.00%"] and largest.split()[0::3] == ["largest", "20.00%"]
-    assert comparison.to_dict()["receivers"][1]["envelope_misfit_N"] == pytest.approx(0.4 / 3, rel=1e-3)
-
-
 def test_receivers_without_motion_have_no_envelope_and_phase(tmp_path):
     pytest.importorskip("obspy")
     run, reference = write_run(tmp_path / "a"), write_run(tmp_path / "b")

@@ -11,9 +11,7 @@ import pytest
 from jittered_boxes import jittered
 from lithowave import InputError
 from lithowave.mesh import (
-    FACES,
     HexahedralMesh,
-    check_jacobians,
     check_mesh,
     curved,
     extruded_hexahedra,
@@ -47,40 +45,6 @@ def extruded(mesh: Any, names: tuple[str, ...] = BELOW) -> tuple[Any, np.ndarray
     assert sides.used == [name for name in BELOW if name in names]
     extrude = extruded_hexahedra if isinstance(mesh, HexahedralMesh) else extruded_tetrahedra
     return extrude(mesh, sides, dict.fromkeys(sides.used, STEPS))
-
-
-def centers(mesh: Any) -> np.ndarray:
-    found = mesh.vertices[mesh.elements].mean(axis=1)
-    return found[np.lexsort(found.round(6).T)]
-
-
-def outer_area(mesh: HexahedralMesh, name: str) -> np.ndarray:
-    """Area (3,) of a boundary as seen along x, y and z."""
-    faces = mesh.boundaries[name]
-    a, b, c, d = np.moveaxis(mesh.vertices[mesh.elements[faces[:, :1], FACES[faces[:, 1]]]], 1, 0)
-    return np.abs(0.5 * np.cross(c - a, d - b)).sum(axis=0)
-
-
-def test_a_box_becomes_the_larger_box() -> None:
-    """The elements and boundaries are those of a generated box with the same lines; edges and corners are filled."""
-    mesh = replace(box(), ids=np.arange(100, 124))
-    found, parent = extruded(mesh)
-    check_jacobians(found)
-    exterior = check_mesh(replace(found, ids=None), "mesh").faces
-    assert sum(len(faces) for faces in found.boundaries.values()) == len(exterior)
-    lines = [-2.5, -1, 0, 1, 2, 3, 4, 5, 6.5], [-2.5, -1, 0, 1, 2, 3, 4, 5.5], [-4.5, -3, -2, -1, 0]
-    middles = np.meshgrid(*(0.5 * (np.array(one[1:]) + np.array(one[:-1])) for one in lines), indexing="ij")
-    expected = np.stack([one.ravel() for one in middles], axis=1)
-    np.testing.assert_allclose(centers(found), expected[np.lexsort(expected.round(6).T)], atol=1e-12)
-    for name, area in (("x_min", 8 * 4.5), ("y_max", 9 * 4.5), ("z_min", 72.0), ("z_max", 72.0)):
-        assert outer_area(found, name)["xyz".index(name[0])] == pytest.approx(area)
-    np.testing.assert_array_equal(found.elements[:24], mesh.elements)
-    np.testing.assert_array_equal(parent[:24], np.arange(24))
-    np.testing.assert_array_equal(found.materials, mesh.materials[parent])
-    np.testing.assert_array_equal(found.ids, 100 + parent)
-    # Each element continues the nearest one of the mesh.
-    inside = np.clip(found.vertices[found.elements].mean(axis=1), [0.1, 0.1, -1.9], [3.9, 2.9, -0.1])
-    assert (np.abs(inside - mesh.vertices[mesh.elements[parent]].mean(axis=1)) < 0.51).all()
 
 
 @pytest.mark.parametrize("nodes", [8, 27])

@@ -90,22 +90,6 @@ def test_depths_and_numbers_have_no_negative_zero(tmp_path, figures, z, words):
     assert [text for text in texts if re.search(r"[-\u2212]0(\.0*)?(?![.\d])", text)] == []
 
 
-@pytest.mark.parametrize(("pressure", "title"), [(True, "pressure and velocity"), (False, "ground velocity")])
-def test_the_pressure_has_a_panel_where_it_was_recorded(tmp_path, figures, pressure, title):
-    run = make_run_folder(tmp_path, 3, samples=50, points=5, steps=1, vertical_plane=False, pressure=pressure)
-    plot_run(run)
-    texts = texts_of(figures)
-    assert ("Pressure" in texts) is pressure and f"Chino Hills: {title}" in texts
-    seismograms = load_seismograms(run)
-    if pressure:
-        assert component(seismograms, "P") is seismograms.pressure
-        for normalise in ("trace", "receiver", "all"):
-            record_section(seismograms, tmp_path / "p.png", "PZ", normalise=normalise)
-    else:
-        with pytest.raises(ValueError, match="P if pressure was recorded"):
-            record_section(seismograms, tmp_path / "p.png", "P")
-
-
 def test_drawing_leaves_matplotlib_alone(run, tmp_path):
     script = f"""
 import sys

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from lithowave import InputError
-from lithowave.mesh import Rectangle, face_vertices, graded_box, split_hexahedra
+from lithowave.mesh import face_vertices, graded_box, split_hexahedra
 from tetrahedra_plans import check_conforming
 
 
@@ -36,21 +36,6 @@ def test_elements_fit_together_and_fill_the_layers(name: str) -> None:
         a, b, c = np.moveaxis(mesh.vertices[face_vertices(mesh, mesh.boundaries[end])], 1, 0)
         assert np.linalg.norm(np.cross(b - a, c - a), axis=1).sum() / 2 == pytest.approx(area)
     assert plan.element_count == plan.build().element_count
-
-
-def test_a_part_is_that_of_the_global_mesh() -> None:
-    plan = graded_box((0, 16), (0, 16), [0, -2, -8], [1, 2])
-    whole = split_hexahedra(plan.build())
-    found = []
-    for first in range(8):
-        cubes = plan.build(Rectangle(max(0, first - 1), min(8, first + 2), 0, 8))
-        middles = cubes.element_nodes()[:, :8, 0].mean(axis=1)
-        part = split_hexahedra(cubes, own=(middles > 2 * first) & (middles < 2 * first + 2))
-        place = np.searchsorted(np.sort(whole.keys_of_elements), part.keys_of_elements)
-        there = np.argsort(whole.keys_of_elements)[place]
-        np.testing.assert_array_equal(part.element_vertices(), whole.element_vertices(there))
-        found.append(there)
-    np.testing.assert_array_equal(np.sort(np.concatenate(found)), np.arange(whole.element_count))
 
 
 def test_other_cuts_and_impossible_boxes_are_refused() -> None:

@@ -8,7 +8,6 @@ import pytest
 
 import lithowave as lw
 from box_runs import boxed
-from lithowave.mesh import tetrahedral_box, write_gmsh
 
 ROCK = {"vp": 5000, "vs": 2900, "rho": 2600}
 LOST = {"vp": 3.2, "vs": 1.6, "rho": 2.3}  # km/s and g/cm^3 without units
@@ -49,18 +48,6 @@ def test_homogeneous(changes, words):
 @pytest.mark.parametrize("changes", [{"vp": 30000, "vs": 17000}, {"vs": 30, "rho": 300}, {"vs": 0}, {"rho": 25000}])
 def test_the_ends_of_the_ranges_and_fluids_are_plausible(changes):
     assert described({"homogeneous": {**ROCK, **changes}})
-
-
-def test_layers_groups_and_lines(tmp_path):
-    text = refused({"layers": [{"top": 0, **ROCK}, {"top": -300, **ROCK, "rho": 2.7}, {"top": -600, **LOST}]})
-    assert "material.layers[1].rho: 2.7 kg/m^3" in text and text.count("is implausible") == 4
-    write_gmsh(tmp_path / "a.msh", tetrahedral_box((-1000, 1000), (-1000, 1000), (-1000, 0), 1000.0))
-    solver = {"method": "discontinuous_galerkin", "mesh": tmp_path / "a.msh", "max_frequency": 1.0}
-    assert "material.groups.salt.rho: 2.1 kg/m^3" in refused({"groups": {"salt": {**ROCK, "rho": 2.1}}}, solver=solver)
-    content = described({"homogeneous": ROCK}).to_yaml().replace("rho: 2600.0", "rho: 2.6")
-    (tmp_path / "bad.yaml").write_text(content, encoding="utf-8")
-    with pytest.raises(lw.InputError, match=r"bad.yaml:\d+: material.homogeneous.rho: 2.6 kg/m\^3"):
-        lw.Simulation.from_file(tmp_path / "bad.yaml")
 
 
 def test_anisotropic_solids():

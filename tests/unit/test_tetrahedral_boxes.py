@@ -12,7 +12,6 @@ from lithowave.mesh import (
     face_vertices,
     layered_box,
     split_hexahedra,
-    tetrahedral_box,
 )
 from lithowave.mesh import FACES as HEXAHEDRON_FACES
 from tetrahedra_plans import check_conforming
@@ -56,21 +55,6 @@ def test_pieces_fit_together_and_fill_the_box(hexahedra: HexahedralMesh, cut: st
     depth = hexahedra.vertices[:, 2].min()
     thickness = {1: z, 2: 3, 3: 9}[1 if len(set(mesh.materials)) == 1 else 2 if depth == -5 else 3]
     assert mesh.volumes()[bottom].sum() == pytest.approx(x * y * thickness)
-
-
-@pytest.mark.parametrize("cut, count, inner, side, edge", [
-    ("twelve", 12, 1 / np.sqrt(32), 0.16019, 1.0),
-    ("five", 5, 0.21132, 0.21132, np.sqrt(2)),
-    ("six", 6, 0.20711, 0.20711, np.sqrt(3)),
-])  # fmt: skip
-def test_the_shapes_in_a_box_are_those_stated(cut: str, count: int, inner: float, side: float, edge: float) -> None:
-    mesh = tetrahedral_box((0, 6), (0, 6), (-6, 0), 1, cut=cut)
-    assert mesh.element_count == count * 216
-    radii, corners = mesh.insphere_radii(), mesh.element_vertices()
-    inside = (np.abs(corners - [3, 3, -3]).max(axis=(1, 2))) < 3
-    assert radii[inside].min() == pytest.approx(inner, rel=1e-4) and radii.min() == pytest.approx(side, rel=1e-4)
-    edges = np.linalg.norm(corners[inside][:, :, None] - corners[inside][:, None], axis=3)
-    assert edges.max() == pytest.approx(edge)
 
 
 def test_a_ring_of_three_has_no_two_colours() -> None:
