@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import lithowave as lw
-from geographic_runs import CRS, described
+from geographic_runs import described
 from lithowave import InputError
 from lithowave.description import DoubleCouple
 from lithowave.projection import turned
@@ -190,7 +190,7 @@ def test_quakeml_of_obspy_agrees_with_cmtsolution(tmp_path, source):
 
 
 def simulation(sources, **changes):
-    return described(CRS, sources=sources, **changes)
+    return described({"longitude": -117.8, "latitude": 33.9}, sources=sources, **changes)
 
 
 def signature(run):

@@ -112,14 +112,6 @@ def test_methods_and_precisions_are_suggested_for_their_other_names(place):
         assert f"did you mean '{method}" in lithowave("check", file, *settings(f"solver.method={name}"), status=2)
 
 
-def test_all_problems_are_told_at_once(place):
-    file = write_small(
-        place, ("vp: 5000", "vp: -1"), ("duration: 0.8", "duration: a"), ("order: 4", "order: x")
-    )
-    text = lithowave("run", file, status=2)
-    assert [part in text for part in (":4: material", ":12: duration", ":13: solver.order")] == [True] * 3
-
-
 def test_files_that_are_not_there(place):
     assert "no.yaml: description: cannot be read" in lithowave("run", "no.yaml", status=2)
     assert "cannot be read" in lithowave("check", place, status=2)

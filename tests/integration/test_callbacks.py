@@ -304,15 +304,6 @@ def loop(folder: Path, size: int, make: Callable[[], StopsOn]) -> list[tuple[Clo
     return on_ranks(size, work)
 
 
-def test_all_ranks_stop_at_the_same_step(tmp_path: Path) -> None:
-    ended = loop(tmp_path, 3, lambda: StopsOn(rank=1, step=12))
-    assert [clock.step for clock, _ in ended] == [12] * 3
-    assert [clock.stop_reason for clock, _ in ended] == ["rank 1 has had enough"] * 3
-    assert all(user.stopped for _, user in ended)
-    found = read_seismograms(tmp_path)
-    assert len(found.time) == found.sample_count
-
-
 def test_ranks_read_the_same_values(tmp_path: Path) -> None:
     [(_, single)] = loop(tmp_path / "one", 1, lambda: StopsOn(None, 0))
     several = [user for _, user in loop(tmp_path / "three", 3, lambda: StopsOn(None, 0))]

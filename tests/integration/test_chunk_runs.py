@@ -14,7 +14,6 @@ from lithowave.figures import plot_run
 from lithowave.globe_coordinates import RADIUS, angular_distance, azimuths, propagation_azimuths
 from lithowave.output import load_peak_motion, load_seismograms, load_snapshots
 from lithowave.run import check_simulation
-from saved_figures import keep_figures
 from small_chunk import CENTER, SOURCE, STATIONS, small_chunk
 
 pytestmark = pytest.mark.filterwarnings("ignore::lithowave.LithowaveWarning")
@@ -142,7 +141,8 @@ def test_snapshots_are_on_the_sphere_in_the_components_of_the_seismograms(run):
 
 
 def test_all_figures_are_drawn(run, monkeypatch):
-    keep_figures(monkeypatch)
+    for name, value in (("style.DOTS_PER_INCH", 40), ("movie.DOTS_PER_INCH", 40), ("maps.PIXELS", 60)):
+        monkeypatch.setattr(f"lithowave.figures.{name}", value)
     names = {path.name.partition(".")[0] for path in plot_run(run)}
     waves = {"wavefield_plane_z_0", "wavefield_plane_x_100000", "wavefield_volume"}
     assert {"map", "record_section", "static_offset", "traces"} | waves <= names

@@ -410,16 +410,6 @@ def test_doctor_asks_the_mpi_library_in_a_process_of_its_own():
     assert doctor.mpi_kind(told) and loaded == "False"
 
 
-def test_check_takes_device_and_precision_as_run_does(tmp_path) -> None:
-    path = write_small(tmp_path)
-    single, double = (
-        json.loads(lithowave("check", path, "--no-measure", "--json", "--backend", "cpu", "--precision", precision))
-        for precision in ("single", "double")
-    )
-    assert single["backend"] == "cpu" and double["plan"]["memory_bytes"] == 2 * single["plan"]["memory_bytes"]
-    assert "compute.backend" in lithowave("check", path, "--backend", "gpu", status=2)
-
-
 def test_a_profile_shows_all_phases_of_a_run(tmp_path: Path) -> None:
     folder = tmp_path / "out"
     text = lithowave("run", write_small(tmp_path), "--output", folder, "--profile")

@@ -11,9 +11,7 @@ import pytest
 
 import lithowave as lw
 from exact_solutions.full_space import full_space_moment
-from fake_ranks import on_ranks
-from fake_solver import SCHEDULE, STEPS, part_of_a_run, simulation_of
-from lithowave import OutputError
+from fake_solver import STEPS, part_of_a_run, simulation_of
 from lithowave.output import (
     SeismogramRecorder,
     SeismogramWriter,
@@ -226,19 +224,3 @@ def test_any_number_of_ranks_writes_the_same(tmp_path: Path, monkeypatch, sizes,
     if sizes[1:]:  # the peaks of a run that goes on are of the state of its solver
         shutil.copy(tmp_path / "one" / "peak_motion.h5", tmp_path / "run")
     assert_same_output(tmp_path / "one", tmp_path / "run")
-
-
-def test_all_ranks_learn_that_the_first_one_has_no_room(tmp_path: Path, monkeypatch) -> None:
-    def no_room(*_: object, **__: object) -> None:
-        raise OutputError("seismograms.h5: the disk or quota is full.")
-
-    monkeypatch.setattr(recorders, "SeismogramWriter", no_room)
-
-    def attempt(ranks: object) -> str:
-        solver = SimpleNamespace(ranks=ranks, sea_floor=())
-        with pytest.raises(OutputError, match="is full") as caught:
-            recorders.make_recorders(simulation_of([]), SCHEDULE, solver, tmp_path, {})
-        return str(caught.value)
-
-    texts = on_ranks(3, attempt)
-    assert [text.startswith("rank 0: ") for text in texts] == [False, True, True]

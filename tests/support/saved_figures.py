@@ -20,8 +20,7 @@ def keep_figures(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
         return save(figure, path)
 
     monkeypatch.setattr(style, "save", save_and_keep)
-    for name, value in (("style.DOTS_PER_INCH", 50), ("movie.DOTS_PER_INCH", 40), ("maps.PIXELS", 60)):
-        monkeypatch.setattr(f"lithowave.figures.{name}", value)
+    monkeypatch.setattr(style, "DOTS_PER_INCH", 50)
     return saved
 
 
