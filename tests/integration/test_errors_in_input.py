@@ -354,6 +354,8 @@ def test_python_objects_are_refused_without_a_file():
     assert [line.split(":")[0] for line in str(refused.value).splitlines()] == ["x", "y", "z"]
     with pytest.raises(lw.InputError, match=r"material: no material is given"):
         lw.Material()
+    with pytest.raises(lw.InputError, match="does not exist"):
+        lw.Material(file="no_such_model.nc")
     with pytest.raises(lw.InputError, match=r"colour: unknown key"):
         lw.Solver(max_frequency=1, colour=2)
     with pytest.raises(lw.InputError, match="title: contains a NUL character"):

@@ -88,20 +88,16 @@ def test_the_size_of_elements_is_checked(method, coarse, stated, words):
         (DG, {"degree": 4}, ["solver.degree: the key 'degree' does not apply to discontinuous",
                              "order, local_time_steps, refine_sources, mesh, spacing"]),
         (DG, {"passes": "one"}, ["'passes' does not apply to discontinuous"]),
-        (DG, {"order": 1}, ["solver.order: 1 is not an order of disc", "choose 2 to 7"]),
         (DG, {"order": 3, "points_per_wavelength": 6}, ["6 points per wavelength are too few",
                                                         "order 3 needs at least 7; 14 are"]),
         (DG, {"local_time_steps": 1}, ["solver.local_time_steps"]),
-        (FD, {"order": 3}, ["solver.order: 3 is not an order of finite_difference", "2, 4, 6 or 8"]),
         (FD, {"local_time_steps": True}, ["'local_time_steps' does not apply to finite_difference",
                                           "memory_variables, time_dispersion_correction, spacing"]),
-        (FD, {"mesh": "none.msh"}, ["solver.mesh: the key 'mesh' does not apply to finite"]),
         (SE, {"order": 4}, ["solver.order: the key 'order' does not apply to spectral_element",
                             "refine_sources, memory_variables, time_dispersion_correction, mesh"]),
         (SE, {"passes": "two"}, ["'passes' does not apply to spectral_element"]),
         (SE, {"degree": 1}, ["solver.degree: 1 is out of range", "at least 2 and at most 8"]),
         (SE, {"points_per_wavelength": 3}, ["3 points per wavelength are too few", "degree 4"]),
-        (SE, {"max_frequency": None}, ["nothing says how fine"]),
         (SE, {"mesh": "salt.msh", "spacing": 10}, ["solver.spacing: mesh and spacing are both given"]),
         (SE, {"mesh": "salt.msh", "points_per_wavelength": 9}, ["mesh and points_per_wavelength"]),
         (SE, {"mesh": "salz.msh"}, ["solver.mesh: the file 'salz.msh' does not exist", "did you mean 'salt.msh'?"]),
@@ -139,9 +135,6 @@ def test_a_mesh_has_its_own_sizes_ends_and_groups(folder, method, file):
     words = ("material.groups: groups are those of a mesh", "method: spectral_element or discontinuous_galerkin, mesh:")
     refused(lambda: boxed(method, material={"groups": groups}), *words)
     refused(lambda: hilly(folder, solver=solver), "domain.topography: solver.mesh and a topography are both given")
-
-
-# --- what is written
 
 
 # --- boundaries and limits of methods

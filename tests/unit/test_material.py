@@ -196,25 +196,11 @@ def test_extremes_of_a_gridded_model_bound_what_is_sampled_in_the_domain(tmp_pat
         ([], "at least one"),
         ([LAYERS[1], LAYERS[0]], r"layers\[1\].top: 0 m is not below the top of the layer before, -1000 m"),
         ([LAYERS[0], {**LAYERS[1], "top": 1000}], r"layers\[1\].top: .*did you mean -1000\?"),
-        ([{**LAYERS[0], "vs": 3500}], r"layers\[0\]: vp = 4000 m/s and vs = 3500 m/s.*above 4041.45 m/s"),
-        ([{**LAYERS[0], "vp": float("nan")}], r"layers\[0\].vp: nan is not a finite number"),
-        ([{**LAYERS[0], "vp": "4 km"}], r"layers\[0\].vp: '4 km' is a length"),
-        ([{**LAYERS[0], "Vp": 4}], r"layers\[0\].Vp: unknown key 'Vp'.*'vp'"),
-        ([{"vp": 4000, "vs": 2000, "rho": 2600}], r"layers\[0\].top: is missing"),
     ],
 )
 def test_refused_layers(layers, pattern):
     with pytest.raises(InputError, match=pattern):
         Material(layers=layers)
-
-
-def test_exactly_one_kind():
-    with pytest.raises(InputError, match="no material is given"):
-        Material()
-    with pytest.raises(InputError, match="several forms: layers, function"):
-        Material(layers=LAYERS, function=linear)
-    with pytest.raises(InputError, match="does not exist"):
-        Material(file="no_such_model.nc")
 
 
 def test_layers_must_reach_the_top_of_the_domain():
