@@ -34,6 +34,7 @@ from lithowave.shots import running as scheduling
 from lithowave.shots import tasks as executors
 from lithowave.shots import tasks as task
 from mpi_runs import find_mpiexec
+from small_machine import hide_packages
 from small_run import lithowave, log_of, report_of, settings, spawn
 from small_survey import survey_text, write_survey
 
@@ -317,7 +318,7 @@ def test_schedulers_that_are_refused(tmp_path, monkeypatch):
     assert "--scheduler: a single shot runs in this process" in text
     text = lithowave("run", file, "--scheduler", "a:1", *settings("survey=null"), status=2)
     assert "--scheduler: the description has no survey" in text
-    monkeypatch.setitem(sys.modules, "distributed", None)
+    hide_packages(monkeypatch, "distributed")
     text = lithowave("run", file, "--output", folder, "--scheduler", "tcp://127.0.0.1:9", status=1)
     assert 'needs the package distributed: pip install "lithowave[dask]"' in text
 

@@ -21,7 +21,6 @@ def begun(monkeypatch: pytest.MonkeyPatch) -> list[threading.Thread]:
         return threads[-1]
 
     monkeypatch.setattr(early, "begin_context", begin)
-    monkeypatch.setattr(early, "launched", lambda: False)
     return threads
 
 
@@ -53,7 +52,8 @@ def test_no_context_begins_for_unreadable_files_and_several_ranks(
     file.write_bytes(b"\xff\xfe")
     assert not early.begin_device(file, [])
     file.write_text("duration: 1")
-    monkeypatch.setattr(early, "launched", lambda: True)
+    monkeypatch.setenv("PMI_RANK", "0")
+    monkeypatch.setenv("PMI_SIZE", "2")
     assert not early.begin_device(file, [])
     assert not begun
 

@@ -259,7 +259,7 @@ def test_movie_arguments_are_checked(run, tmp_path, monkeypatch):
         wavefield_movie(run, tmp_path / "a.gif", field="pressure")
     with pytest.raises(InputError, match="one of E, N, Z, norm"):
         wavefield_movie(run, tmp_path / "a.gif", component="R")
-    monkeypatch.setattr("lithowave.figures.movie.shutil.which", lambda name: None)
+    monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(OutputError, match="needs the program ffmpeg"):
         wavefield_movie(run, tmp_path / "a.mp4")
     assert wavefield_movie(run, tmp_path / "b") == [tmp_path / "b.gif"]
