@@ -113,8 +113,8 @@ def test_axes_of_one_length_are_taken_by_name_only(tmp_path, order):
         assert all(np.array_equal(getattr(model, one), values) for one, values in expected.items()), name
         assert model.unused == ()
     np.savez(tmp_path / "bare.npz", **CUBE, **arrays)
-    told = r'vp: has the shape \(3, 3, 3\) and no names .*x, y and z have the same .*axes=\["x", "y", "z"\] in numpy'
-    with pytest.raises(InputError, match=told):
+    message = r'vp: has the shape \(3, 3, 3\) and no names .*x, y and z have the same .*axes=\["x", "y", "z"\] in numpy'
+    with pytest.raises(InputError, match=message):
         read_gridded_model(tmp_path / "bare.npz")
 
 

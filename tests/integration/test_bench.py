@@ -133,11 +133,11 @@ def test_records_on_a_device(device: None, precision: str) -> None:
 def test_what_does_not_fit_is_left_out(device: None, monkeypatch: pytest.MonkeyPatch) -> None:
     small = plan_on_grid((40, 40, 40), 4, "single").memory_bytes(Device("single"))
     monkeypatch.setattr(Device, "room", 2 * small)
-    told: list[str] = []
+    messages: list[str] = []
     sizes = [(80, 80, 80), (40, 40, 40)]
-    records = bench.run_benchmarks(["interior"], sizes, backend="cuda", report=told.append)
+    records = bench.run_benchmarks(["interior"], sizes, backend="cuda", report=messages.append)
     assert [record["size"] for record in records] == [[40, 40, 40]]
-    assert len(told) == 1 and "80x80x80" in told[0] and "GB of memory are free" in told[0]
+    assert len(messages) == 1 and "80x80x80" in messages[0] and "GB of memory are free" in messages[0]
 
 
 @pytest.mark.parametrize("cause", [MemoryError, RuntimeError])
@@ -146,13 +146,13 @@ def test_only_a_lack_of_memory_is_left_out(device: None, monkeypatch: pytest.Mon
         raise ResourceError("as the device said") from cause()
 
     monkeypatch.setattr(Device, "field", fail)
-    told: list[str] = []
+    messages: list[str] = []
     if cause is MemoryError:
-        assert bench.run_benchmarks(["interior"], [(40, 40, 40)], backend="cuda", report=told.append) == []
-        assert "as the device said" in told[0]
+        assert bench.run_benchmarks(["interior"], [(40, 40, 40)], backend="cuda", report=messages.append) == []
+        assert "as the device said" in messages[0]
     else:
         with pytest.raises(ResourceError, match="as the device said"):
-            bench.run_benchmarks(["interior"], [(40, 40, 40)], backend="cuda", report=told.append)
+            bench.run_benchmarks(["interior"], [(40, 40, 40)], backend="cuda", report=messages.append)
 
 
 @pytest.mark.parametrize("backend", slow_except(["cuda"], ["cpu", "cuda"]))

@@ -56,7 +56,7 @@ POINT = "{network: XX, name: S01, position: [600, 800, 0]}"
 LINE = "{network: XX, line: {prefix: L, start: [0, 0, 0], end: [10000, 0, 0], count: 101}}"
 
 
-def told(folder, *changes: tuple[str, str]) -> str:
+def error_of(folder, *changes: tuple[str, str]) -> str:
     """The error of the good file with texts exchanged."""
     text = GOOD
     for old, new in changes:
@@ -266,7 +266,7 @@ HOSTILE = [
 
 @pytest.mark.parametrize(("old", "new", "words"), KEYS + VALUES + SOLVER + PLACES + SOURCE + HOSTILE)
 def test_it_is_refused_with_place_and_reason(tmp_path, old, new, words):
-    message = told(tmp_path, (old, new))
+    message = error_of(tmp_path, (old, new))
     for word in words:
         assert word in message, message
 
@@ -298,7 +298,7 @@ def test_removed_keys_at_their_former_defaults_are_ignored():
 
 def test_all_problems_are_told_in_the_order_of_the_file(tmp_path):
     changes = [("  order: 4", "  order: x"), ("vp: 4000", "vp: -1"), ("duration: 9.0", "duration: a")]
-    lines = told(tmp_path, *changes).splitlines()
+    lines = error_of(tmp_path, *changes).splitlines()
     assert [line.split(": ")[1] for line in lines] == ["material.layers[0].vp", "duration", "solver.order"]
     assert [int(line.split(":")[1]) for line in lines] == [8, 20, 24]
 
@@ -309,12 +309,12 @@ def test_problems_between_parts_are_told_together(tmp_path):
         ("[600, 800, 0]", "[600, 80000, 0]"),
         ("name: S01", "name: L001"),
     ]
-    message = told(tmp_path, *changes)
+    message = error_of(tmp_path, *changes)
     assert len(message.splitlines()) == 3
 
 
 def test_a_misspelled_required_key_is_told_once(tmp_path):
-    assert len(told(tmp_path, ("duration", "duratoin")).splitlines()) == 1
+    assert len(error_of(tmp_path, ("duration", "duratoin")).splitlines()) == 1
 
 
 def test_top_level_of_another_kind():
@@ -340,9 +340,9 @@ def test_files_that_cannot_be_read(tmp_path):
 
 def test_the_nearest_file_name_is_told(tmp_path):
     (tmp_path / "STATIONS").write_text("A XX 700.0 400.0 0.0 10.0\n")
-    message = told(tmp_path, (POINT, "{file: STATION}"))
+    message = error_of(tmp_path, (POINT, "{file: STATION}"))
     assert "did you mean 'STATIONS'?" in message
-    assert "is a folder" in told(tmp_path, (POINT, "{file: .}"))
+    assert "is a folder" in error_of(tmp_path, (POINT, "{file: .}"))
 
 
 # --- Python and the command line
@@ -569,7 +569,7 @@ FILES = {
 def test_files_that_cannot_be_used_are_told(tmp_path, files, changes, words):
     for name, text in files.items():
         (tmp_path / name).write_text(text)
-    message = told(tmp_path, *changes)
+    message = error_of(tmp_path, *changes)
     for word in words:
         assert word in message, message
 
@@ -585,7 +585,7 @@ def test_files_that_cannot_be_used_are_told(tmp_path, files, changes, words):
 )  # fmt: skip
 def test_a_script_that_writes_a_missing_file_is_named(tmp_path, script, docstring, named):
     (tmp_path / script).write_text(f'"""{docstring}"""\n')
-    message = told(tmp_path, (POINT, "{file: STATIONS}"))
+    message = error_of(tmp_path, (POINT, "{file: STATIONS}"))
     assert "receivers[0].file: the file 'STATIONS' does not exist" in message
     assert (f"script in its folder: `python {shlex.quote(str(tmp_path / script))}`" in message) == named
 

@@ -232,15 +232,15 @@ def test_a_damaged_checkpoint_is_refused_and_the_previous_one_gives_the_same_res
     flip(part, part.stat().st_size // 2)  # a velocity or a stress
     text = " ".join(lithowave("restart", folder, status=1).split())
     assert "rank_0000.h5: is damaged" in text and "Traceback" not in text
-    kept = int(re.search(r"The previous checkpoint, of step (\d+), is intact", text)[1])
-    assert 0 < kept < 71
+    step = int(re.search(r"The previous checkpoint, of step (\d+), is intact", text)[1])
+    assert 0 < step < 71
     words = text[text.index("`mv ") + 1 :].split("`")[0].split()
     assert words[0] == "mv"
     os.replace(words[1], words[2])
     monkeypatch.undo()
-    assert f"resumes from step {kept}" in lithowave("status", folder)
+    assert f"resumes from step {step}" in lithowave("status", folder)
     restart_run(folder)
-    assert report_of(folder)["restarts"][-1]["step"] == kept
+    assert report_of(folder)["restarts"][-1]["step"] == step
     assert_same_results(folder, tmp_path / "whole")
 
 

@@ -24,9 +24,9 @@ def test_a_finished_run(tmp_path):
     folder = tmp_path / "run"
     lithowave("run", write_small(tmp_path), "--output", folder, *PLAIN)
     assert lithowave("status", folder).startswith(f"{folder}: finished: in ")
-    told = status(folder)
-    assert (told["state"], told["unit"]) == ("finished", "points") and told["rate_points_per_s"] > 0
-    assert "resumable_from_step" not in told
+    state = status(folder)
+    assert (state["state"], state["unit"]) == ("finished", "points") and state["rate_points_per_s"] > 0
+    assert "resumable_from_step" not in state
 
 
 def test_no_run(tmp_path):
@@ -49,10 +49,10 @@ def test_a_run_that_failed(tmp_path):
     """
     process = spawn("run", write_small(tmp_path), "--output", folder, *PLAIN, before=before)
     assert process.returncode == 1
-    kept = int(log_of(folder).split(": checkpoint")[-2].split()[-1])
-    assert kept > 0
+    step = int(log_of(folder).split(": checkpoint")[-2].split()[-1])
+    assert step > 0
     text = lithowave("status", folder)
-    assert f"failed at step 79: the device is gone; `lithowave restart {folder}` resumes from step {kept}" in text
+    assert f"failed at step 79: the device is gone; `lithowave restart {folder}` resumes from step {step}" in text
     assert status(folder)["error"] == "the device is gone."
 
 
@@ -86,11 +86,11 @@ def test_a_running_run(tmp_path):
         assert process.poll() is None and time.monotonic() < patience
         seen.append(lithowave("status", folder))
         time.sleep(0.02)
-    told = status(folder)
+    state = status(folder)
     process.send_signal(signal.SIGTERM)
     process.communicate(timeout=60)
     assert "running: preparing, no step completed" in seen[0]
-    assert told["state"] == "running" and 6000 < told["steps"] < 9000
+    assert state["state"] == "running" and 6000 < state["steps"] < 9000
     assert status(folder)["state"] == "stopped"
 
 
