@@ -183,6 +183,16 @@ def test_a_surface_below_the_top_of_the_domain_is_reported(tmp_path):
     assert float(text.split("is up to ")[1].split()[0]) == pytest.approx(-lowest, abs=1.0)
 
 
+def test_placement_is_required(tmp_path):
+    for path in (rfile(tmp_path / "m.rfile"), sfile(tmp_path / "m.sfile")):
+        with pytest.raises(InputError, match="is on a map with a geographic origin; the domain needs a geographic"):
+            simulation(path, crs=None)
+        with pytest.raises(InputError, match="covers z = .* it must cover the domain, -60000 to 0 m"):
+            simulation(path, z=[-60e3, 0])
+        with pytest.raises(InputError, match="covers x = 0 to 80000 m"):
+            simulation(path, x=[-90e3, 20e3])
+
+
 def swapped(data):
     return data[:4][::-1] + data[4:]
 

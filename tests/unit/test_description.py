@@ -231,6 +231,17 @@ def test_lines_and_planes_of_receivers():
     assert receivers[-1].where == "receivers[1]"
 
 
+def test_stations_with_latitude_and_longitude(tmp_path):
+    (tmp_path / "STATIONS").write_text("CHN CI 33.99879 -117.68044 120.0 2.5\n")
+    simulation = event(tmp_path).with_overrides({"receivers": [{"file": str(tmp_path / "STATIONS")}]})
+    (receiver,) = simulation.receiver_list()
+    x, y = simulation.domain.to_local(-117.68044, 33.99879)
+    assert receiver.name == "CI.CHN"
+    assert receiver.position == pytest.approx((x, y, -2.5))
+    assert receiver.elevation == 120.0
+    assert any("elevation" in warning and "CI.CHN" in warning for warning in simulation.warnings())
+
+
 # --- mechanisms
 
 
