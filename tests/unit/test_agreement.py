@@ -92,6 +92,21 @@ def test_a_difference_at_a_node_of_the_radiation_pattern_is_marked() -> None:
     assert "moves only" not in result_of(both(REFLECTION)).summary[0]
 
 
+def test_an_error_of_the_resolution_is_attributed_to_the_resolution() -> None:
+    """An error of second order: with 1.4 times the points per wavelength it is half as large."""
+    finer = DISPERSION / 1.4**2
+    result = result_of(both(DISPERSION, finer=finer, wider=DISPERSION))
+    [finding] = result.findings
+    assert (finding.cause, finding.method) == ("resolution", SEM) and not result.agreed
+    found = result.attributions[SEM, FD]
+    assert found.shares[SEM, FINER] == pytest.approx(1.0, abs=1e-6) and abs(found.unexplained) < 1e-6
+    assert found.factors[SEM, FINER] == pytest.approx(1.0 / (1.0 - 1.4**-2))
+    assert finding.error == pytest.approx(result.pairs[SEM, FD].largest, rel=1e-6)
+    points = 7 * np.sqrt(2 * finding.error / 0.05)  # for half the tolerance
+    [value] = [float(text.split("=")[1].rstrip(".")) for text in finding.remedy.split() if "=" in text]
+    assert points <= value <= points + 0.5 and f"--solver {SEM}.points_per_wavelength" in finding.remedy
+
+
 def test_two_causes_in_two_methods_are_separated() -> None:
     traces = both(REFLECTION, finer=REFLECTION)
     traces[FD, BASE] = traces[FD, WIDER] = TRUTH - 2 * DISPERSION

@@ -129,6 +129,21 @@ def test_interfaces_that_the_elements_do_not_follow_are_reported(method):
     assert about(warnings_of(described(FD, material=lw.Material(function=step))), "material") == []
 
 
+@pytest.mark.parametrize("method", [SE, DG])
+def test_only_elements_of_the_domain_are_reported(method):
+    """A step at a side is also inside the elements of the absorbing layer beyond it."""
+    simulation = described(method, material=lw.Material(function=step), boundaries={"absorption": "layer"})
+    plan = load_method(method).plan(simulation, CPU)
+    centers = plan.mesh.vertices[plan.mesh.elements].mean(axis=1)
+    (x, y, z), domain = centers.T, simulation.domain
+    inside = (x > domain.x[0]) & (x < domain.x[1]) & (y > domain.y[0]) & (y < domain.y[1]) & (z > domain.z[0])
+    [text] = about(warnings_of(simulation), "material")
+    total = int(re.search(r"of ([\d,]+) elements", text).group(1).replace(",", ""))
+    assert total == inside.sum() < plan.element_count
+    place = [float(value) for value in re.search(r"at \((.*?)\) m", text).group(1).split(",")]
+    assert all(low < value < high for value, (low, high) in zip(place, domain.bounds.values(), strict=True))
+
+
 def test_elements_across_a_sea_floor_are_reported():
     def sea(x, y, z):
         water = z > -700.0
