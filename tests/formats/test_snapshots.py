@@ -16,7 +16,7 @@ from lithowave.output import (
     load_snapshots,
     standard_attributes,
 )
-from small_machine import limit_files
+from small_machine import limit_disk, limit_files
 
 ORIGIN, SPACING = (-300.0, 50.0, -80.0), (100.0, 25.0, 10.0)
 # (nz, ny, nx): planes normal to z, y, x, and a volume
@@ -181,6 +181,14 @@ def test_earlier_snapshots_outlive_a_full_disk(tmp_path):
     with load_snapshots(tmp_path / "s.vtkhdf") as snapshots:
         assert snapshots.times.tolist() == [0.0, 1.0]
         assert np.array_equal(snapshots.read(1, "velocity"), field_at(1, shape))
+
+
+def test_too_little_room_is_refused_before_anything_is_written(tmp_path, monkeypatch):
+    """Ten vectors of three numbers of four bytes at 20,000 points."""
+    limit_disk(monkeypatch, 2_000_000)
+    with pytest.raises(OutputError, match="requires 2.4 MB of disk space, 2 MB are free"):
+        SnapshotWriter(tmp_path / "s.vtkhdf", ORIGIN, SPACING, (1, 100, 200), ["velocity"], step_count=10)
+    assert not (tmp_path / "s.vtkhdf").exists()
 
 
 def test_wrong_calls_are_refused(tmp_path):
