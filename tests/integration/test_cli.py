@@ -387,17 +387,19 @@ def test_doctor_knows_launchers_of_another_mpi(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
     launcher = tmp_path / "mpiexec"
 
-    def examined(told):
-        launcher.write_text(f"#!/bin/sh\nprintf '{told}'\n")
+    def examined(version):
+        launcher.write_text(f"#!/bin/sh\nprintf '{version}'\n")
         launcher.chmod(0o755)
-        found = doctor.examine_mpi()
-        return found["same_mpi"], dict(doctor._mpi_lines(found))["mpiexec"]
+        return json.loads(lithowave("doctor", "--json"))["mpi"]["same_mpi"], lithowave("doctor")
 
     hydra = "HYDRA build details:\\n    Version:    5.0.2\\n"
-    assert examined(hydra) == (True, f"{launcher}: Hydra, Version: 5.0.2; same MPI as mpi4py")
-    same, text = examined("mpirun (Open MPI) 5.0.3\\n")
-    assert same is False and "(Open MPI) 5.0.3; NOT the MPI of mpi4py" in text
-    assert examined("launcher 1.0\\n") == (None, f"{launcher}: launcher 1.0")
+    for version, same, words in (
+        (hydra, True, "Hydra, Version: 5.0.2; same MPI as mpi4py"),
+        ("mpirun (Open MPI) 5.0.3\\n", False, "mpirun (Open MPI) 5.0.3; NOT the MPI of mpi4py"),
+        ("launcher 1.0\\n", None, "launcher 1.0"),
+    ):
+        is_same, text = examined(version)
+        assert is_same is same and f"{launcher}: {words}" in text
     assert [doctor.mpi_kind(text) for text in ("Intel(R) MPI Library 2021.12", "MVAPICH 4.0", "PRRTE 3", "")] == [
         "Intel MPI", "MPICH", "Open MPI", None,
     ]  # fmt: skip
