@@ -56,6 +56,14 @@ def test_faces_shorten_the_time_step_by_at_most_the_stated_share(period, monkeyp
     assert 0.7 * limits[1] < limits[0] <= limits[1] * (1.0 + 1e-9)
 
 
+def test_faces_do_not_prevent_doublings() -> None:
+    """A face at 80 km would make the layer below 24.4 km, where elements are doubled, too thin for that."""
+    entries = {"center": [0, 0], "width": [20, 20], "depth": "700 km", "elements": [32, 32], "doublings": [24.4e3]}
+    simulation = chunk(40.0, domain={"chunk": entries})
+    assert -80e3 in cell_layers(simulation).inside
+    assert any(slab.kind == "x" for slabs in built_box(simulation).plan.slabs for slab in slabs)
+
+
 def test_points_of_an_element_with_an_interface_keep_its_integrals(tmp_path) -> None:
     """Masses and vertical compliances of elements of 24.4 km; values of elements in one layer are unchanged."""
     found = plan(crust(tmp_path / "crust.tvel", "30 km"), make_backend("cpu", "double", 2))
