@@ -12,7 +12,7 @@ from lithowave.backends import make_backend
 from lithowave.earth import voigt_average_of_love
 from lithowave.solvers.elements import averaged_discontinuities, cell_layers
 from lithowave.solvers.elements import layers as radial_layers
-from lithowave.solvers.spectral_element import full_matrices, gll_weights, plan
+from lithowave.solvers.spectral_element import built_box, full_matrices, gll_weights, plan
 
 SIDE = {"x": [-5e4, 5e4], "y": [-5e4, 5e4]}
 
