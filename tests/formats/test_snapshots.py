@@ -214,7 +214,7 @@ def test_damaged_and_foreign_files_are_named(tmp_path):
         load_snapshots(tmp_path / "bad.vtkhdf")
     with h5py.File(tmp_path / "other.vtkhdf", "w") as file:
         file.create_group("VTKHDF")
-    with pytest.raises(OutputError, match="not a snapshot file of lithowave"):
+    with pytest.raises(OutputError, match="not a lithowave snapshot file"):
         load_snapshots(tmp_path / "other.vtkhdf")
 
 
