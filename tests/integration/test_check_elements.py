@@ -68,10 +68,11 @@ material:
 solver: {method: discontinuous_galerkin, mesh: box.msh, max_frequency: 3, order: 3}
 """
 PLANS = {
+    # Below an interface, in the elements above a layer and in the layer; other sides would require many more kernels.
     SE: {"damped faces": {}, "layer": {"boundaries.absorption": "layer"}, "attenuation": {
-        "boundaries.absorption": "layer", "material.layers": [
-            {"top": 0, "vp": 3000, "vs": 1600, "rho": 2300, "qp": 60, "qs": 30},
-            {"top": lambda x, y: -400 + 20 * np.sin(x / 200), "vp": 5000, "vs": 2900, "rho": 2600},
+        "boundaries": {"sides": "rigid", "absorption": "layer"}, "material.layers": [
+            {"top": 0, "vp": 3000, "vs": 1600, "rho": 2300},
+            {"top": lambda x, y: -400 + 20 * np.sin(x / 200), "vp": 5000, "vs": 2900, "rho": 2600, "qp": 60, "qs": 30},
         ],
     }, "anisotropy": {"material.layers": [
         {"top": 0, "vp": 3000, "vs": 1600, "rho": 2300, "anisotropy": {"epsilon": 0.1, "gamma": 0.1}},
