@@ -18,9 +18,6 @@ if TYPE_CHECKING:
 
     from lithowave.backends.interface import Array, Backend
 
-STATE = "state"  # role of arrays that a checkpoint stores
-
-
 @dataclass(frozen=True)
 class ArrayEntry:
     """An array on the device of a run.
