@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from lithowave.backends.interface import Array, Backend
 
+
 @dataclass(frozen=True)
 class ArrayEntry:
     """An array on the device of a run.
