@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -46,29 +48,46 @@ def test_without_refinement_a_warning_tells_the_error(method: str, key: str) -> 
     assert estimate / 3.5 < found["error"] < 3.5 * estimate
 
 
+def checked(method: str, receiver: list[float], depth: float, peak_motion: bool = False) -> Any:
+    """What `check` reports of a source at a depth, m, and one receiver."""
+    name, order = method.split(":")
+    simulation = lw.Simulation(
+        domain={"x": [-2500, 2500], "y": [-2500, 2500], "z": [-3000, 0]},
+        material={"homogeneous": {"vp": 3200, "vs": 1600, "rho": 2300}},
+        sources=[{
+            "position": [0, 0, -depth], "moment_tensor": {"xy": 1e15},
+            "time_function": {"gaussian": {"sigma": 0.3, "delay": 1.5}},
+        }],
+        receivers=[{"name": "NEAR", "position": receiver}],
+        duration=3.0,
+        solver={"method": name, "degree" if name == "spectral_element" else "order": int(order), "max_frequency": 1.3},
+        compute={"backend": "cpu"},
+        output={"peak_motion": peak_motion},
+    )  # fmt: skip
+    return check_simulation(simulation, measure=False)
+
+
+def near_warnings(report: Any) -> list[str]:
+    """The warnings of a report about receivers near the source."""
+    return [text for text in report.warnings if text.startswith("sources[0]: ") and "distance" in text]
+
+
+def test_tetrahedra_are_halved_for_receivers_that_they_resolve() -> None:
+    """The cubes have edges of about 830 m: four halvings resolve 150 m, three 220 m, and none the peaks 20 m above."""
+    far, near = (checked("discontinuous_galerkin:5", [0.0, 0.0, depth - 800.0], 800.0) for depth in (220.0, 150.0))
+    above = checked("discontinuous_galerkin:5", [2000.0, 0.0, 0.0], 20.0, peak_motion=True)
+    assert near.plan["time_step_s"] == pytest.approx(0.5 * far.plan["time_step_s"], rel=0.1)
+    assert above.plan["time_step_s"] == pytest.approx(far.plan["time_step_s"], rel=0.1)
+    assert not near_warnings(near) and not near_warnings(far) and near_warnings(above)
+
+
 @pytest.mark.parametrize("method", ["finite_difference:4", "spectral_element:4", "discontinuous_galerkin:5"])
 @pytest.mark.parametrize("peak_motion", [False, True])
 def test_receivers_too_near_are_told(method: str, peak_motion: bool) -> None:
     """A receiver 20 m from the source, or the surface above it with peak motion, is not resolved; a far one is."""
-    name, order = method.split(":")
 
     def warnings(receiver: list[float], depth: float) -> list[str]:
-        simulation = lw.Simulation(
-            domain={"x": [-2500, 2500], "y": [-2500, 2500], "z": [-3000, 0]},
-            material={"homogeneous": {"vp": 3200, "vs": 1600, "rho": 2300}},
-            sources=[{
-                "position": [0, 0, -depth], "moment_tensor": {"xy": 1e15},
-                "time_function": {"gaussian": {"sigma": 0.3, "delay": 1.5}},
-            }],
-            receivers=[{"name": "NEAR", "position": receiver}],
-            duration=3.0,
-            solver={"method": name, "degree" if name == "spectral_element" else "order": int(order),
-                    "max_frequency": 1.3},
-            compute={"backend": "cpu"},
-            output={"peak_motion": peak_motion},
-        )  # fmt: skip
-        report = check_simulation(simulation, measure=False)
-        return [text for text in report.warnings if text.startswith("sources[0]: ") and "distance" in text]
+        return near_warnings(checked(method, receiver, depth, peak_motion))
 
     assert not warnings([2000.0, 0.0, 0.0], 1500.0)
     near = warnings([0.0, 0.0, -20.0] if not peak_motion else [2000.0, 0.0, 0.0], 40.0 if not peak_motion else 20.0)

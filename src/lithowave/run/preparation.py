@@ -1,6 +1,6 @@
 """Preparation of a run: its plan, its requirements and its warnings, before any array of the run is allocated.
 
-`lithowave check` ends here, with a report, and a run goes on.
+`lithowave check` ends here, with a report, and a run continues.
 """
 
 from __future__ import annotations

@@ -292,7 +292,10 @@ def refined_at_sources(
         if experiment.material.bounded and box.cells.level_map is not None:
             positions = box.cells.level_map.flattened(positions)
         size = element_sizes(mesh, positions, tolerance, ranks)
-        distance = recorded_distances(experiment, experiment.domain.z[1], size, 2.0 * 0.5**MOST_HALVINGS)
+        least = 2.0 * 0.5**MOST_HALVINGS
+        distance = recorded_distances(experiment, experiment.domain.z[1], size, least)
+        # The peaks above a source so near the surface are not resolved: half as many elements along each direction.
+        distance = np.where(distance > least * size, distance, 2.0 * least * size)
         with np.errstate(divide="ignore"):  # a receiver at a source
             halvings = np.maximum(FEWEST_HALVINGS, np.ceil(np.log2(WANTED * size / distance) - 1e-9))
         for done in range(MOST_HALVINGS):

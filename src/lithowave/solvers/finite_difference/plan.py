@@ -357,7 +357,7 @@ def plan(
         subdomain = make_subdomain(made, backend, (ranks.rank, ranks.size), experiment.compute.parts)
         made = replace(made, grid=subdomain.grid(), subdomain=subdomain)
     requested = solver.passes
-    if requested == "auto":  # a resumed run goes on with the passes that it had
+    if requested == "auto":  # a resumed run keeps its passes
         requested = (previous or {}).get("passes", "auto")
     forces = [source.position for source in experiment.acquisition.sources if source.force is not None]
     box, reason = pass_box(made, requested, backend, forces)
