@@ -176,9 +176,9 @@ def run_simulation(
     path = Path(simulation.output.directory or "")
     check_names(simulation.acquisition.receivers, simulation.output.formats)
     prepared = _prepared(simulation, ranks)
+    summary, size = prepared.summary, prepared.outputs.outputs  # on all ranks, which compute them together
     if ranks.is_root and not overwrite:  # replacing a run frees its disk space
-        require_space(path, prepared.outputs.outputs)
-    summary = prepared.summary
+        require_space(path, size)
     with RunFolder.create(path, description, overwrite) if ranks.is_root else NonRootRunFolder(path, ranks) as folder:
         context = RunContext(prepared, ranks, folder, fingerprint(description), users)
         _record_begin(context, summary)
@@ -317,6 +317,10 @@ def _prepared(simulation: Simulation, ranks: Ranks, previous: ReadEntries | None
         selection = kernel_cache.Selection(solver.method, compute.precision, orders, backend.own_memory)
         kernel_cache.start(selection, usable_cores() - 1)
     require_room(simulation, backend, ranks)
+    with phase("kernels"):
+        compile_ahead = getattr(load_method(simulation.solver.method), "compile_ahead", None)
+        if compile_ahead is not None:
+            compile_ahead(simulation.experiment, backend)
     prepared = prepare(simulation, backend, ranks, previous)
     require_memory(prepared.memory, backend, prepared.plan.memory_hint, ranks)
     return prepared

@@ -99,11 +99,9 @@ def prepare(
     ------
     InputError : the method cannot compute the simulation.
     """
-    method = load_method(simulation.solver.method)
-    with phase("kernels"):
-        getattr(method, "compile_ahead", lambda *_: None)(simulation.experiment, backend)
     with phase("plan"):
-        return Preparation(simulation, backend, method.plan(simulation.experiment, backend, ranks, previous))
+        plan = load_method(simulation.solver.method).plan(simulation.experiment, backend, ranks, previous)
+    return Preparation(simulation, backend, plan)
 
 
 def plan_summary(prepared: Preparation) -> Entries:
