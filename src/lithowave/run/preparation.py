@@ -17,6 +17,7 @@ from lithowave.description.fault_sources import SlipRates, SubfaultFunction
 from lithowave.media.bounded_layers import BoundedLayers
 from lithowave.output.attributes import SourceTable
 from lithowave.parallel.ranks import SINGLE_RANK, Ranks
+from lithowave.physics import moment_magnitude
 from lithowave.process import phase
 from lithowave.run.loop import checkpoint_count
 from lithowave.run.requirements import MemoryRequirement, memory_needed, output_bytes
@@ -151,7 +152,7 @@ def source_summary(simulation: Simulation) -> Entries:
         "depth_m": [float(depths.min()), float(depths.max())], "frequency_hz": _highest(sources, moments),
     }  # fmt: skip
     if total > 0.0:
-        found |= {"moment_n_m": total, "moment_magnitude": 2.0 / 3.0 * (np.log10(total) - 9.1)}
+        found |= {"moment_n_m": total, "moment_magnitude": moment_magnitude(total)}
     return found
 
 
