@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 from pathlib import Path
@@ -69,9 +70,12 @@ def record(name: str, **figures: Any) -> None:
         return
     DOCS.mkdir(parents=True, exist_ok=True)
     path = DOCS / "results.json"
-    results = json.loads(path.read_text()) if path.exists() else {}
-    results[name] = figures
-    path.write_text(json.dumps(dict(sorted(results.items())), indent=2) + "\n")
+    with path.open("a+") as file:  # closing it releases the lock: tests run in several processes
+        fcntl.flock(file, fcntl.LOCK_EX)
+        file.seek(0)
+        results = json.loads(file.read() or "{}") | {name: figures}
+        file.truncate(0)
+        file.write(json.dumps(dict(sorted(results.items())), indent=2) + "\n")
 
 
 def draw(name: str, plot: Any) -> None:
