@@ -52,12 +52,12 @@ def test_absorbing_layers_leave_nothing_and_do_not_grow() -> None:
     def plot(figure: object) -> None:
         axis = figure.subplots()
         axis.loglog(times, energies / energies.max() + 1e-40)
-        axis.axhline(1e-6, color="k", linewidth=0.8, linestyle="--")
+        axis.axhline(2e-11, color="k", linewidth=0.8, linestyle="--")
         axis.set_xlabel("time (s)")
         axis.set_ylabel("energy in the box over its largest")
         axis.set_ylim(1e-20, 2)
 
     draw("absorbing_layers", plot)
-    assert left.max() <= 1e-6
+    assert left.max() <= 2e-11
     half = len(left) // 2
     assert left[half:].max() <= left[:half].max() * 1.0001
