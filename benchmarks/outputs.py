@@ -1,6 +1,7 @@
-"""Speed of the time loop with snapshots of the entire volume, relative to that without snapshots.
+"""Speed of the time loop with snapshots of the entire volume, or with checkpoints, relative to that without them.
 
     python benchmarks/outputs.py --cells 200 --steps 100 --every 20
+    python benchmarks/outputs.py --checkpoints --method spectral_element --cells 64 --steps 1000 --every 500
     python benchmarks/outputs.py --backend cuda --cells 512 --steps 400 --every 50 --layer-cells 16 --folder /scratch
 
 Runs with finite differences in a cube of this number of nodes along each side, layers included: one that loads all
@@ -8,6 +9,9 @@ kernels, one without snapshots, one with snapshots of velocity every ``--every``
 arrive in main memory, but are not written to the file. The speed of the disk is measured with a file of the same bytes,
 written by one thread in the same folder: ``ratio_of_the_disk`` is the ratio that this speed permits. ``ratio`` is that
 of the run; ``ratio_unwritten`` shows what the snapshots cost apart from the file.
+
+With ``--checkpoints``, runs by any method are compared with and without a checkpoint every ``--every`` steps; elements
+have ``--cells`` cells along each side of the domain, and their layers are outside.
 """
 
 from __future__ import annotations
@@ -18,6 +22,7 @@ import math
 import shutil
 import tempfile
 import warnings
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -72,28 +77,50 @@ def run_unwritten(simulation: lw.Simulation, folder: Path) -> dict[str, Any]:
         hdf5.write_fully = write_fully
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--cells", type=int, default=200)
-    parser.add_argument("--steps", type=int, default=100)
-    parser.add_argument("--every", type=int, default=20)
-    parser.add_argument("--layer-cells", type=int, default=10)
-    parser.add_argument("--backend", default="auto")
-    parser.add_argument("--folder", type=Path, help="folder for the files of the runs; default: a temporary one")
-    given = parser.parse_args()
-    warnings.simplefilter("ignore")  # the waves of these short runs do not reach the receiver
-    with tempfile.TemporaryDirectory(dir=given.folder) as name:
-        folder = Path(name)
-        common = (given.backend, given.layer_cells)
-        run(simulation(given.cells, 2, 0, *common), folder / "run")
-        without = run(simulation(given.cells, given.steps, 0, *common), folder / "run")
-        size = 12 * (given.cells - 2 * given.layer_cells) ** 2 * (given.cells - given.layer_cells)
-        count = given.steps // given.every + 1
-        rate = disk_rate(folder, count * size, sync=False, limit=math.inf)
-        snapshots = simulation(given.cells, given.steps, given.every, *common)
-        with_snapshots, unwritten = run(snapshots, folder / "run"), run_unwritten(snapshots, folder / "run")
+def elements(method: str, cells: int, steps: int, backend: str) -> lw.Simulation:
+    """Return a cube of cells of elements, with damped sides and this number of the largest stable time steps."""
+    size, pulse = cells * SPACING, {"gaussian": {"sigma": 0.1, "delay": 0}}
+    described = lw.Simulation(
+        domain={"x": [0, size], "y": [0, size], "z": [-size, 0]}, boundaries={"absorption": "stacey"},
+        material={"homogeneous": {"vp": SPEED, "vs": SPEED / 1.75, "rho": 2600}},
+        sources=[{"position": [0.5 * size, 0.5 * size, -0.5 * size], "force": [0, 0, 1e12], "time_function": pulse}],
+        receivers=[{"network": "XX", "name": "R1", "position": [0.3 * size, 0.4 * size, 0]}], duration=1.0,
+        solver={"method": method, "spacing": SPACING}, compute={"backend": backend}, output={"checkpoint": None},
+    )  # fmt: skip
+    return described.with_overrides({"duration": steps * lw.check_simulation(described, measure=False).plan["time_step_s"]})
+
+
+def compare_checkpoints(given: argparse.Namespace, folder: Path) -> dict[str, Any]:
+    """Return the times of the loops without and with checkpoints, and their ratio."""
+    if given.method == "finite_difference":
+        bare = simulation(given.cells, given.steps, 0, given.backend, given.layer_cells)
+        bare = bare.with_overrides({"output.checkpoint": None})
+    else:
+        bare = elements(given.method, given.cells, given.steps, given.backend)
+    interval = bare.duration * given.every / given.steps
+    stored = bare.with_overrides({"output.checkpoint": {"interval": interval}})
+    reports = [run(one, folder / "run") for one in (bare, bare, stored, stored)]
+    loops = [report["loop_s"] for report in reports]
+    names = ("outputs_s", "waiting_for_outputs_s")
+    return {
+        "device": reports[-1]["device"], "method": given.method, "steps": reports[-1]["plan"]["steps"],
+        "loop_s_without": loops[1], "loop_s": loops[3], "ratio": loops[1] / loops[3],
+        **{name: reports[-1][name] for name in names},
+    }  # fmt: skip
+
+
+def compare_snapshots(given: argparse.Namespace, folder: Path) -> dict[str, Any]:
+    """Return the times of the loops without and with snapshots, their ratio, and what the disk permits."""
+    common = (given.backend, given.layer_cells)
+    run(simulation(given.cells, 2, 0, *common), folder / "run")
+    without = run(simulation(given.cells, given.steps, 0, *common), folder / "run")
+    size = 12 * (given.cells - 2 * given.layer_cells) ** 2 * (given.cells - given.layer_cells)
+    count = given.steps // given.every + 1
+    rate = disk_rate(folder, count * size, sync=False, limit=math.inf)
+    snapshots = simulation(given.cells, given.steps, given.every, *common)
+    with_snapshots, unwritten = run(snapshots, folder / "run"), run_unwritten(snapshots, folder / "run")
     bare, disk_s = without["loop_s"], count * size / rate
-    entries = {
+    return {
         "device": with_snapshots["device"],
         "loop_s_without": bare,
         "loop_s": with_snapshots["loop_s"],
@@ -107,8 +134,24 @@ def main() -> None:
         "disk_s": disk_s,
         **{name: with_snapshots[name] for name in ("outputs_s", "waiting_for_outputs_s", "output_share")},
     }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--cells", type=int, default=200)
+    parser.add_argument("--steps", type=int, default=100)
+    parser.add_argument("--every", type=int, default=20)
+    parser.add_argument("--layer-cells", type=int, default=10)
+    parser.add_argument("--checkpoints", action="store_true", help="checkpoints instead of snapshots")
+    parser.add_argument("--method", default="finite_difference", help="of the runs with checkpoints")
+    parser.add_argument("--backend", default="auto")
+    parser.add_argument("--folder", type=Path, help="folder for the files of the runs; default: a temporary one")
+    given = parser.parse_args()
+    warnings.simplefilter("ignore")  # the waves of these short runs do not reach the receiver
+    with tempfile.TemporaryDirectory(dir=given.folder) as name:
+        entries = (compare_checkpoints if given.checkpoints else compare_snapshots)(given, Path(name))
     rounded = {name: value if isinstance(value, str) else float(f"{value:.4g}") for name, value in entries.items()}
-    origin = {"versions": package_versions(), "commit": source_commit(), "date": with_snapshots["started"]}
+    origin = {"versions": package_versions(), "commit": source_commit(), "date": str(date.today())}
     print(json.dumps(rounded | origin, indent=1))
 
 

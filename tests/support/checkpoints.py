@@ -14,7 +14,8 @@ def write_checkpoint(
     folder: Path, common: State, state: Mapping[str, ArraySection], fingerprint: str, ranks: Ranks = SINGLE_RANK
 ) -> None:
     """Write and complete a checkpoint; see `CheckpointWriter`."""
-    writer = CheckpointWriter(folder, int(common["clock"]["step"]), state, fingerprint, ranks)
+    size = sum(piece.values.nbytes for piece in state.values())
+    writer = CheckpointWriter(folder, int(common["clock"]["step"]), state, size, fingerprint, ranks)
     writer.store()
     writer.sync()
     writer.complete(common)

@@ -215,6 +215,30 @@ def test_temporary_arrays_are_copied_while_the_device_continues(any_backend, mon
         assert (one == number).all()
 
 
+@pytest.mark.parametrize("room", [True, False])
+def test_arrays_of_a_checkpoint_are_as_they_were(backend, monkeypatch, room) -> None:
+    """Also slices of padded fields, read in another thread after the arrays have changed; without room, at once."""
+    monkeypatch.setattr("lithowave.backends.cuda.FROZEN_BYTES", 100)
+    monkeypatch.setattr("lithowave.backends.cuda_copies.PIECE_BYTES", 700)
+    if not room:
+        monkeypatch.setattr(backend, "free_memory", lambda: 0)
+    field, rows = backend.field((9, 8, 7), 2), backend.upload(random(dtype=float)[0])
+    values = np.arange(9 * 8 * 7, dtype=np.float32).reshape(9, 8, 7)
+    backend.assign(field, values)
+    parts = {"inside": field[2:-2, 2:-2, 2:-2], "whole": field, "rows": rows, "few": field[:1, :1, :3]}
+    expected = {name: backend.download(part) for name, part in parts.items()}
+    frozen = {name: backend.freeze(part) for name, part in parts.items()}
+    for array in (field, rows):
+        backend.assign(array, np.zeros(array.shape, array.dtype))
+    found: dict[str, np.ndarray] = {}
+    thread = threading.Thread(target=lambda: found.update({name: one.wait() for name, one in frozen.items()}))
+    thread.start()
+    thread.join()
+    assert np.array_equal(expected["inside"], values[2:-2, 2:-2, 2:-2])
+    for name, array in expected.items():
+        np.testing.assert_array_equal(found[name], array)
+
+
 def test_pieces_that_do_not_arrive_are_noticed(cupy, monkeypatch) -> None:
     monkeypatch.setattr("lithowave.backends.cuda.WHOLE_BYTES", 0)
     backend = CudaBackend()

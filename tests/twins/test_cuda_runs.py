@@ -16,6 +16,7 @@ import pytest
 
 import lithowave as lw
 from cuda_devices import DEVICES, emulate
+from lithowave.backends import PendingCopy
 from lithowave.errors import ResourceError
 from lithowave.output import DESCRIPTION, FOLDER, fingerprint, load_snapshots, open_checkpoint
 from lithowave.run import restart_run, run_simulation
@@ -255,16 +256,22 @@ def lose_after(monkeypatch: pytest.MonkeyPatch, step: int, calls: int = 0) -> No
     after_steps(monkeypatch, lambda done: lost.update(step=done))
 
     def fragile(backend: Any) -> None:
-        download = backend.download
+        download, freeze = backend.download, backend.freeze
 
-        def download_or_fail(array: Any) -> np.ndarray:
+        def fail() -> None:
             if lost["step"] >= step:
                 lost["calls"] -= 1
                 if lost["calls"] < 0:
                     raise ResourceError("the CUDA device failed (an illegal memory access). Nothing on it ...")
+
+        def download_or_fail(array: Any) -> np.ndarray:
+            fail()
             return download(array)
 
-        backend.download = download_or_fail
+        def freeze_or_fail(array: Any) -> PendingCopy:
+            return PendingCopy(freeze(array).wait(), fail)  # when the values are written
+
+        backend.download, backend.freeze = download_or_fail, freeze_or_fail
 
     emulate(monkeypatch, fragile)
 

@@ -105,6 +105,10 @@ class CpuBackend:
         """Return a copy of the present values; of a temporary array, which nothing changes later, the array itself."""
         return PendingCopy(array if temporary else array.copy())
 
+    def freeze(self, array: np.ndarray, temporary: bool = False) -> PendingCopy:
+        """Return the array itself; see `Backend`."""
+        return PendingCopy(array)
+
     def capture_graph(self, function: Callable[[], None]) -> Callable[[], None]:
         """Return the function, which must launch the same kernels with the same arrays in every call."""
         return function

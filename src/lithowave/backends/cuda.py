@@ -29,6 +29,7 @@ from lithowave.backends.cuda_copies import (
     can_export,
     copy,
     copy_on_device,
+    extent_bytes,
     pinned_array,
     poison,
     require_arrival,
@@ -300,6 +301,7 @@ def _three(sides: tuple[int, ...]) -> tuple[int, int, int]:
 
 LINE = 128  # bytes that the device reads in one transaction
 WHOLE_BYTES = 64 << 20  # larger temporary arrays are copied to main memory in pieces
+FROZEN_BYTES = 1 << 20  # larger arrays of a checkpoint are copied on the device, and in pieces to main memory
 STAGED_BYTES = 256 << 20  # larger copies use pageable memory directly, and the host waits for them
 RING_BYTES = 220 << 10  # of shared memory; data-center devices from Hopper on have 227 KiB, others 99 KiB
 RESERVE = 256 << 20  # bytes reserved for compiled kernels, graphs and the driver
@@ -543,6 +545,27 @@ class CudaBackend:
             event.record(stream)
             self._unfinished.add(event, array, host)
         return PendingCopy(host, lambda: self._arrived(event, host))
+
+    def freeze(self, array: DeviceArray, temporary: bool = False) -> PendingCopy:
+        """Return the present values for a checkpoint; see `Backend`.
+
+        Large arrays are first copied on the device, if its memory suffices: the next steps need not wait for the host.
+        """
+        if array.nbytes <= FROZEN_BYTES or not (temporary or self.free_memory() > 2 * array.nbytes):
+            return self.fetch(array, temporary)
+        copied = array if temporary else self._duplicate(array)
+        with device_errors():
+            return PiecewiseCopy(self, copied, self._new_stream("pieces"))
+
+    def _duplicate(self, array: DeviceArray) -> DeviceArray:
+        """Return a copy on the device with the same strides, in stream order."""
+        size = extent_bytes(array)
+        memory = self._allocate(size)
+        with device_errors():
+            self._runtime.memcpyAsync(
+                memory.ptr, array.data.ptr, size, self._runtime.memcpyDeviceToDevice, self.stream.ptr
+            )
+        return self.cupy.ndarray(array.shape, array.dtype, memory, array.strides)
 
     def _copy_stream(self) -> Stream:
         """Return the stream of temporary arrays, whose next work begins after the work queued so far."""

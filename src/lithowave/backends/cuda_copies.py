@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import ctypes
 import itertools
+import math
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -87,6 +88,11 @@ def merged_axes(shape: Sequence[int], strides: Sequence[int], itemsize: int) -> 
     return width, axes[::-1]
 
 
+def extent_bytes(array: DeviceArray) -> int:
+    """Return the number of bytes from the first to the end of the last element of an array that is not empty."""
+    return array.itemsize + sum((count - 1) * stride for count, stride in zip(array.shape, array.strides, strict=True))
+
+
 def offsets(axes: Sequence[tuple[int, int]]) -> Iterator[int]:
     """Yield the offsets in bytes of all elements of these axes, the last axis fastest."""
     return map(sum, itertools.product(*(range(0, count * stride, stride) for count, stride in axes)))
@@ -150,7 +156,8 @@ class Unfinished:
 class PiecewiseCopy(PendingCopy):
     """Copy of a large array that nothing changes later, through few page-locked buffers, when a thread takes pieces.
 
-    The device stores the array until all pieces are taken. stream : of the copies, which the calling thread may use.
+    The device stores the array until all pieces are taken. Pieces of an array whose elements are not contiguous are
+    slices of its first axis. stream : of the copies, which the calling thread may use.
     """
 
     in_pieces = True
@@ -158,6 +165,7 @@ class PiecewiseCopy(PendingCopy):
     def __init__(self, backend: CudaDevice, array: DeviceArray, stream: Stream) -> None:
         self.shape, self.size, self._backend, self._stream = array.shape, array.size, backend, stream
         self._source: DeviceArray | None = array
+        self._contiguous = not merged_axes(array.shape, array.strides, array.itemsize)[1]
         self._host: np.ndarray | None = None
         self._ready = backend.cupy.cuda.Event(disable_timing=True)
         self._ready.record(backend.stream)
@@ -178,7 +186,8 @@ class PiecewiseCopy(PendingCopy):
             yield self._host.reshape(-1)
             return
         cuda, dtype = self._backend.cupy.cuda, self._source.dtype
-        length = max(1, PIECE_BYTES // (dtype.itemsize * self.shape[-1])) * self.shape[-1]
+        unit = self.shape[-1] if self._contiguous else math.prod(self.shape[1:])
+        length = max(1, PIECE_BYTES // (dtype.itemsize * unit)) * unit
         starts = range(0, self.size, length)
         with device_errors():
             cuda.runtime.setDevice(self._backend.number)
@@ -206,7 +215,12 @@ class PiecewiseCopy(PendingCopy):
         host = pinned_array(buffer, (min(length, self.size - first),), source.dtype)
         poison(host)
         with device_errors():
-            piece = cupy.ndarray(host.shape, source.dtype, source.data + first * source.dtype.itemsize)
+            if self._contiguous:
+                piece = cupy.ndarray(host.shape, source.dtype, source.data + first * source.dtype.itemsize)
+            else:
+                unit, pitch = math.prod(self.shape[1:]), source.strides[0]
+                shape = (host.size // unit, *self.shape[1:])
+                piece = cupy.ndarray(shape, source.dtype, source.data + first // unit * pitch, source.strides)
             copy(cupy.cuda.runtime, piece, host, False, self._stream.ptr)
             event.record(self._stream)
         return host

@@ -204,8 +204,8 @@ class CheckpointWriter:
 
     Parameters
     ----------
-    folder : the run folder. step : completed steps. state : fields of this rank. fingerprint : hash of the description,
-    so that only the same run can resume from the checkpoint.
+    folder : the run folder. step : completed steps. state : fields of this rank. size : their bytes, approximately.
+    fingerprint : hash of the description, so that only the same run can resume from the checkpoint.
 
     Raises
     ------
@@ -213,13 +213,14 @@ class CheckpointWriter:
     """
 
     def __init__(
-        self, folder: Path, step: int, state: Mapping[str, ArraySection], fingerprint: str, ranks: Ranks = SINGLE_RANK
-    ) -> None:
+        self, folder: Path, step: int, state: Mapping[str, ArraySection], size: int, fingerprint: str,
+        ranks: Ranks = SINGLE_RANK,
+    ) -> None:  # fmt: skip
         self.folder, self.step, self.fingerprint, self.ranks = folder, step, fingerprint, ranks
         self._place, self._name, self._size = folder / FOLDER, "", 0
         self._state: Mapping[str, ArraySection] = state
         self._problem: Exception | None = None
-        needed = ranks.total(sum(piece.values.nbytes for piece in state.values()))
+        needed = ranks.total(size)
         with collective_section(ranks):
             if ranks.is_root:
                 with writing(self._place):

@@ -556,9 +556,9 @@ class CheckpointManager(Callback):
         }
         for recorder in self.recorders:
             recorder.deliver(solver)
-        state = solver.solver.state()
+        state, size = solver.solver.state(), solver.solver.plan.state_bytes()
         checkpoint = OpenCheckpoint(
-            CheckpointWriter(self.folder.path, clock.step, state, self.identity, solver.ranks), common
+            CheckpointWriter(self.folder.path, clock.step, state, size, self.identity, solver.ranks), common
         )
         if not self.copied:
             checkpoint.writer.store()

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -46,10 +47,15 @@ class Hyperslab:
 class RowSelection:
     """Rows of an array of the run, identified by keys that do not depend on its partition.
 
-    keys : (n,) int64, all different, in any order. When rows are written, each key of the run is on one rank.
+    source : the keys, or a function that returns them: any thread may call it, once.
     """
 
-    keys: np.ndarray
+    source: np.ndarray | Callable[[], np.ndarray]
+
+    @cached_property
+    def keys(self) -> np.ndarray:
+        """Keys (n,), int64, all different, in any order. When rows are written, each key of the run is on one rank."""
+        return self.source() if callable(self.source) else self.source
 
 
 Selection = Hyperslab | RowSelection
@@ -57,10 +63,18 @@ Selection = Hyperslab | RowSelection
 
 @dataclass(frozen=True)
 class ArraySection:
-    """Values of the selected section of an array; for a `RowSelection` values[n] belongs to keys[n]."""
+    """Values of the selected section of an array; for a `RowSelection` values[n] belongs to keys[n].
+
+    source : the values, or a function that returns them: any thread may call it, once.
+    """
 
     selection: Selection
-    values: np.ndarray
+    source: np.ndarray | Callable[[], np.ndarray]
+
+    @cached_property
+    def values(self) -> np.ndarray:
+        """The values, after the copies from the device."""
+        return self.source() if callable(self.source) else self.source
 
 
 @dataclass(frozen=True)

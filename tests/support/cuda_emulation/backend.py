@@ -209,6 +209,10 @@ class EmulatedCudaBackend:
         self.copy_to_host(host, self._checked(array))
         return PendingCopy(host, lambda: require_arrival(host))
 
+    def freeze(self, array: DeviceArray, temporary: bool = False) -> PendingCopy:
+        """As `fetch`."""
+        return self.fetch(array, temporary)
+
     def copy_to_host(self, host: np.ndarray, array: DeviceArray) -> None:
         """The copy of a `fetch`."""
         host[...] = array.view(np.ndarray)

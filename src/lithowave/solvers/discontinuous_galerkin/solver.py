@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from operator import itemgetter
 from typing import TYPE_CHECKING
@@ -24,7 +25,7 @@ from lithowave.solvers.elements.solver import ElementSolver, StateRows
 from lithowave.solvers.interface import Placement
 
 if TYPE_CHECKING:
-    from lithowave.backends.interface import Array, Backend
+    from lithowave.backends.interface import Array, Backend, PendingCopy
     from lithowave.description.experiment import Experiment
     from lithowave.description.receivers import Receiver
     from lithowave.description.sources import PointSource
@@ -232,17 +233,48 @@ class DiscontinuousGalerkinSolver(ElementSolver):
 
     def host_coefficients(self) -> np.ndarray:
         """Return all present coefficients (elements, quantities, functions) on the host."""
-        tables, layout = self.tables, self.kernels.layout
-        lanes = layout.lanes
-        found = np.empty((self.plan.element_count, QUANTITIES, tables.modes), self.backend.dtype)
-        for group in tables.arrangement.groups:
-            for first in range(group.first, group.end, CHUNK):
-                blocks = np.arange(first, min(group.end, first + CHUNK))
-                out = self.backend.zeros(layout.coefficients(len(blocks), tables.modes))
-                self.completion(group, self.backend.upload(blocks, np.int32), out, 0)()
-                slots = tables.arrangement.slots[first * lanes : (blocks[-1] + 1) * lanes]
-                found[slots[slots >= 0]] = layout.to_host(self.backend.download(out))[slots >= 0]
-        return found
+        return self.freeze_coefficients()()
+
+    def freeze_coefficients(self) -> Callable[[], np.ndarray]:
+        """Return a function of all present coefficients (elements, quantities, functions)."""
+        modes = self.tables.modes
+
+        def completed() -> Iterator[tuple[slice, Array]]:
+            for group in self.tables.arrangement.groups:
+                for blocks in _chunks(group):
+                    out = self.backend.zeros(self.kernels.layout.coefficients(len(blocks), modes))
+                    self.completion(group, self.backend.upload(blocks, np.int32), out, 0)()
+                    yield self._slots(blocks), out
+
+        return self._freeze(completed(), QUANTITIES, modes)
+
+    def _slots(self, blocks: np.ndarray) -> slice:
+        """Return the slots of consecutive blocks in the arrangement of the elements."""
+        lanes = self.kernels.layout.lanes
+        return slice(blocks[0] * lanes, (blocks[-1] + 1) * lanes)
+
+    def _freeze(
+        self, outputs: Iterator[tuple[slice, Array]], quantities: int, modes: int
+    ) -> Callable[[], np.ndarray]:  # fmt: skip
+        """Return a function of the values of all elements (elements, quantities, functions), 0 where there are none.
+
+        outputs : slots of the arrangement, and their values in new arrays of the device. If these have no room beside
+        each other, or are in main memory, the values are arranged now.
+        """
+        slots, to_host = self.tables.arrangement.slots, self.kernels.layout.to_host
+        shape, dtype = (self.plan.element_count, quantities, modes), self.backend.dtype
+        copies = ((slots[some], self.backend.freeze(out, temporary=True)) for some, out in outputs)
+
+        def arranged(copies: Iterable[tuple[np.ndarray, PendingCopy]]) -> np.ndarray:
+            found = np.zeros(shape, dtype)
+            for elements, values in copies:
+                found[elements[elements >= 0]] = to_host(values.wait())[elements >= 0]
+            return found
+
+        if self.backend.own_memory and self.backend.free_memory() > 2 * math.prod(shape) * dtype.itemsize:
+            return partial(arranged, list(copies))
+        values = arranged(copies)
+        return lambda: values
 
     def set_coefficients(self, values: np.ndarray) -> None:
         """Start from coefficients (elements, quantities, functions)."""
@@ -258,7 +290,12 @@ class DiscontinuousGalerkinSolver(ElementSolver):
 
     def host_memory(self) -> np.ndarray:
         """Return the memory variables (elements in absorbing layers, quantities, functions) on the host."""
-        return self._host_variables("memory", QUANTITIES, "layer")[self.plan.layer.inside]
+        return self.freeze_memory()()
+
+    def freeze_memory(self) -> Callable[[], np.ndarray]:
+        """Return a function of the present memory variables."""
+        variables = self._freeze_variables("memory", QUANTITIES, "layer")
+        return lambda: variables()[self.plan.layer.inside]
 
     def set_memory(self, values: np.ndarray) -> None:
         """Set the memory variables (elements in absorbing layers, quantities, functions)."""
@@ -266,31 +303,36 @@ class DiscontinuousGalerkinSolver(ElementSolver):
 
     def host_relaxation(self) -> np.ndarray:
         """Return the memory variables of attenuation (elements with it, mechanisms * 6, functions) on the host."""
-        every = self._host_variables("relaxation", STRESSES * self.plan.mechanisms, "mechanisms")
-        return every[self.plan.relaxing]
+        return self.freeze_relaxation()()
+
+    def freeze_relaxation(self) -> Callable[[], np.ndarray]:
+        """Return a function of the present memory variables of attenuation."""
+        variables = self._freeze_variables("relaxation", STRESSES * self.plan.mechanisms, "mechanisms")
+        return lambda: variables()[self.plan.relaxing]
 
     def set_relaxation(self, values: np.ndarray) -> None:
         """Set the memory variables of attenuation (elements with it, mechanisms * 6, functions)."""
         self._set_variables("relaxation", values, self.plan.relaxing)
 
-    def _host_variables(self, name: str, quantities: int, flag: str) -> np.ndarray:
-        """Return the variables of all elements (elements, quantities, functions), 0 where groups have no `flag`."""
-        modes, layout, tables = mode_count(self.plan.order - 1), self.kernels.layout, self.tables
-        found = np.zeros((self.plan.element_count, quantities, modes), self.backend.dtype)
+    def _freeze_variables(self, name: str, quantities: int, flag: str) -> Callable[[], np.ndarray]:
+        """Return a function of the variables of all elements (elements, quantities, functions), 0 where groups have no
+        `flag`."""
+        modes, tables = mode_count(self.plan.order - 1), self.tables
         tick = self._parity * self.plan.clustering.ticks
-        for group in tables.arrangement.groups:
-            if not getattr(group, flag):
-                continue
-            complete, fields = getattr(self.kernels, f"complete_{name}")(*group.variant), self._fields(group)
-            for first in range(group.first, group.end, CHUNK):
-                blocks = np.arange(first, min(group.end, first + CHUNK))
-                out = self.backend.zeros(layout.coefficients(len(blocks), modes, quantities))
-                chosen = self.backend.upload(blocks, np.int32)
+
+        def completed() -> Iterator[tuple[slice, Array]]:
+            for group in tables.arrangement.groups:
+                if not getattr(group, flag):
+                    continue
+                complete, fields = getattr(self.kernels, f"complete_{name}")(*group.variant), self._fields(group)
                 variables = getattr(tables.kinds[group.kind], name)
-                complete(*fields, variables, chosen, tick, int(self._pending), out, 0)
-                slots = tables.arrangement.slots[first * layout.lanes : (blocks[-1] + 1) * layout.lanes]
-                found[slots[slots >= 0]] = layout.to_host(self.backend.download(out))[slots >= 0]
-        return found
+                for blocks in _chunks(group):
+                    out = self.backend.zeros(self.kernels.layout.coefficients(len(blocks), modes, quantities))
+                    chosen = self.backend.upload(blocks, np.int32)
+                    complete(*fields, variables, chosen, tick, int(self._pending), out, 0)
+                    yield self._slots(blocks), out
+
+        return self._freeze(completed(), quantities, modes)
 
     def _set_variables(self, name: str, values: np.ndarray, elements: np.ndarray) -> None:
         """Set variables of `elements`, given as a mask."""
@@ -306,15 +348,25 @@ class DiscontinuousGalerkinSolver(ElementSolver):
 
     def state_rows(self) -> Iterator[StateRows]:
         """See `ElementSolver`."""
-        plan, keys = self.plan, self.plan.mesh.keys_of_elements
-        yield StateRows("coefficients", keys, self.host_coefficients, self.set_coefficients)
-        yield StateRows("memory", keys[plan.layer.inside], self.host_memory, self.set_memory)
+        plan = self.plan
+
+        def keys_of(elements: np.ndarray | slice) -> Callable[[], np.ndarray]:
+            return lambda: plan.mesh.keys_of_elements[elements]
+
+        yield StateRows("coefficients", keys_of(slice(None)), self.freeze_coefficients, self.set_coefficients)
+        yield StateRows("memory", keys_of(plan.layer.inside), self.freeze_memory, self.set_memory)
         if plan.mechanisms:
-            yield StateRows("relaxation", keys[plan.relaxing], self.host_relaxation, self.set_relaxation)
+            yield StateRows("relaxation", keys_of(plan.relaxing), self.freeze_relaxation, self.set_relaxation)
         peaks = self._peaks
         for name in peaks.arrays if peaks is not None else ():
-            read, write = partial(peaks.host_rows, name), partial(peaks.restore, name)
-            yield StateRows(f"peaks/{name}", peaks.point, read, write)
+            read, write = partial(peaks.freeze, name), partial(peaks.restore, name)
+            yield StateRows(f"peaks/{name}", lambda: peaks.point, read, write)
+
+
+def _chunks(group: Group) -> Iterator[np.ndarray]:
+    """Yield the blocks of a group, at most `CHUNK` at a time."""
+    for first in range(group.first, group.end, CHUNK):
+        yield np.arange(first, min(group.end, first + CHUNK))
 
 
 def compile_ahead(experiment: Experiment, backend: Backend) -> None:

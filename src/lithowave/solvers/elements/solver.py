@@ -32,23 +32,24 @@ if TYPE_CHECKING:
 class StateRows:
     """Rows of an array of a checkpoint.
 
-    name : of the array. keys : of all rows of this rank, see `RowSelection`. read : function that returns these rows,
-    (rows, ...). write : function of such rows that restores them. own : (rows,), True for the rows that this rank
-    writes to a checkpoint; None: all.
+    name : of the array. keys : function of the keys of all rows of this rank, see `RowSelection`. freeze : function
+    that returns a function of these rows, (rows, ...), with their present values. write : function of such rows that
+    restores them. own : (rows,), True for the rows that this rank writes to a checkpoint; None: all. Any thread may
+    call the functions of keys and of rows.
     """
 
     name: str
-    keys: np.ndarray
-    read: Callable[[], np.ndarray]
+    keys: Callable[[], np.ndarray]
+    freeze: Callable[[], Callable[[], np.ndarray]]
     write: Callable[[np.ndarray], None]
     own: np.ndarray | None = None
 
     def section(self) -> ArraySection:
         """Return the rows that this rank writes, with their present values."""
-        values = self.read()
-        if self.own is None or self.own.all():
-            return ArraySection(RowSelection(self.keys), values)
-        return ArraySection(RowSelection(self.keys[self.own]), values[self.own])
+        keys, rows, own = self.keys, self.freeze(), self.own
+        if own is None or own.all():
+            return ArraySection(RowSelection(keys), rows)
+        return ArraySection(RowSelection(lambda: keys()[own]), lambda: rows()[own])
 
 
 class ElementSolver:
@@ -376,9 +377,10 @@ class SurfacePeaks:
         """Return an array (rows, n) of the points that this rank has."""
         return self._backend.download(self.arrays[name])[:, : self._samples.count]
 
-    def host_rows(self, name: str) -> np.ndarray:
-        """Return the same by points, (n, rows)."""
-        return np.ascontiguousarray(self.downloaded(name).T)
+    def freeze(self, name: str) -> Callable[[], np.ndarray]:
+        """Return a function of the present values by points, (n, rows)."""
+        values, count = self._backend.freeze(self.arrays[name]), self._samples.count
+        return lambda: np.ascontiguousarray(values.wait()[:, :count].T)
 
     def restore(self, name: str, values: np.ndarray) -> None:
         """Set an array from values (n, rows)."""

@@ -50,7 +50,7 @@ from lithowave.solvers.interface import ArraySection, Hyperslab, PendingFields, 
 if TYPE_CHECKING:
     from types import SimpleNamespace
 
-    from lithowave.backends.interface import Array, Backend
+    from lithowave.backends.interface import Array, Backend, PendingCopy
     from lithowave.description.experiment import Experiment
     from lithowave.description.receivers import Receiver
     from lithowave.description.sources import PointSource
@@ -79,6 +79,10 @@ class ArraySlice:
         first = tuple(first for first, _ in self.ranges[::-1])
         return Hyperslab(first, tuple(end - first for first, end in self.ranges[::-1]), self.whole)
 
+    def arranged(self, values: PendingCopy) -> np.ndarray:
+        """Return the values of the slice in the order of the array of the run."""
+        return np.ascontiguousarray(values.wait().transpose(self.axes))
+
 
 def mechanism_arrays(name: str, array: Array, planes: int) -> Fields:
     """Return the memory variables of each mechanism, (planes, rows, columns), by name; `array` contains them all."""
@@ -105,10 +109,10 @@ class CheckpointArrays:
         self.plan, self.layers, self.fields, self.memory, self.peaks = plan, layers, fields, memory, peaks
         self.whole = plan.grid.whole.shape[::-1]
 
-    def sections(self, download: Callable[[Array], np.ndarray]) -> dict[str, ArraySection]:
+    def sections(self, freeze: Callable[[Array], PendingCopy]) -> dict[str, ArraySection]:
         """Return the sections that only this rank owns."""
         return {
-            array.name: ArraySection(array.box, np.ascontiguousarray(download(array.part).transpose(array.axes)))
+            array.name: ArraySection(array.box, partial(array.arranged, freeze(array.part)))
             for array in self._arrays(self.plan.own)
         }
 
@@ -422,7 +426,7 @@ class FiniteDifferenceSolver:
 
     def state(self) -> dict[str, ArraySection]:
         """See `lithowave.solvers.interface.Solver`."""
-        return self._checkpoint_arrays().sections(self.backend.download)
+        return self._checkpoint_arrays().sections(self.backend.freeze)
 
     def state_selections(self) -> dict[str, Selection]:
         """See `lithowave.solvers.interface.Solver`."""

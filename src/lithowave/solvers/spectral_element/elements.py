@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -274,17 +275,31 @@ class ElementTables:
         members = [group.members for group in self._relaxing_groups(carriers)]
         return self.plan.mesh.numbers_in_whole[np.concatenate([np.zeros(0, np.int64), *members])]
 
-    def relaxation(self, carriers: int) -> np.ndarray:
-        """Return the memory variables of these elements, (elements, 6 n points) [point, mechanism, component]."""
+    def freeze_relaxation(self, carriers: int) -> Callable[[], np.ndarray]:
+        """Return a function of the memory variables of these elements, (elements, 6 n points) [point, mechanism,
+        component]."""
         columns = COMPONENTS * self.plan.mechanisms * carrier_count(self.plan.degree, carriers)
-        parts = [
-            self.arrangement.from_carriers(self.backend.download(group.relaxation), group.places).reshape(-1, columns)
-            for group in self._relaxing_groups(carriers)
-        ]  # fmt: skip
-        return np.concatenate([np.zeros((0, columns), self.backend.dtype), *parts])
+        groups = self._relaxing_groups(carriers)
+        return self._rows(self.arrangement.from_carriers, groups, [group.relaxation for group in groups], columns)
+
+    def _rows(
+        self, arrange: Callable[[np.ndarray, np.ndarray], np.ndarray], groups: Sequence[ElementGroup],
+        arrays: Sequence[Array], columns: int,
+    ) -> Callable[[], np.ndarray]:  # fmt: skip
+        """Return a function of the present values of one array of each group, (elements, columns)."""
+        frozen = [self.backend.freeze(array) for array in arrays]
+
+        def rows() -> np.ndarray:
+            parts = [
+                arrange(values.wait(), group.places).reshape(-1, columns)
+                for values, group in zip(frozen, groups, strict=True)
+            ]
+            return np.concatenate([np.zeros((0, columns), self.backend.dtype), *parts])
+
+        return rows
 
     def restore_relaxation(self, carriers: int, values: np.ndarray) -> None:
-        """Set the memory variables from those of `relaxation`."""
+        """Set the memory variables from those of `freeze_relaxation`."""
         points, first = carrier_count(self.plan.degree, carriers), 0
         for group in self._relaxing_groups(carriers):
             count = len(group.members)
@@ -302,17 +317,15 @@ class ElementTables:
         members = [group.members for group in self._layer_groups(filters, fluid)]
         return self.plan.mesh.numbers_in_whole[np.concatenate([np.zeros(0, np.int64), *members])]
 
-    def layer_memory(self, filters: int, fluid: bool = False) -> np.ndarray:
-        """Return the memory variables of these elements, (elements, variables n^3) [variable, k, j, i]."""
+    def freeze_layer_memory(self, filters: int, fluid: bool = False) -> Callable[[], np.ndarray]:
+        """Return a function of the memory variables of these elements, (elements, variables n^3) [variable, k, j, i].
+        """
         columns = (1 if fluid else 3) * filters * (self.plan.degree + 1) ** 3
-        parts = [
-            self.arrangement.from_components(self.backend.download(group.memory), group.places).reshape(-1, columns)
-            for group in self._layer_groups(filters, fluid)
-        ]  # fmt: skip
-        return np.concatenate([np.zeros((0, columns), self.backend.dtype), *parts])
+        groups = self._layer_groups(filters, fluid)
+        return self._rows(self.arrangement.from_components, groups, [group.memory for group in groups], columns)
 
     def restore_layer_memory(self, filters: int, fluid: bool, values: np.ndarray) -> None:
-        """Set the memory variables from those of `layer_memory`."""
+        """Set the memory variables from those of `freeze_layer_memory`."""
         n, first = self.plan.degree + 1, 0
         for group in self._layer_groups(filters, fluid):
             count = len(group.members)

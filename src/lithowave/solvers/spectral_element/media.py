@@ -309,13 +309,14 @@ class CoupledPairs:
         """Number of pairs."""
         return len(self.fluid_points)
 
-    def downloaded(self, backend: Backend) -> np.ndarray:
-        """Return the state of each pair: p before, and in a layer the part of the coupling, (pairs, 4 or 8)."""
-        parts = [self.history, self.coupled] if self.coupled.size else [self.history]
-        return np.concatenate([backend.download(one)[: self.count] for one in parts], axis=1)
+    def freeze(self, backend: Backend) -> Callable[[], np.ndarray]:
+        """Return a function of the state of each pair: p before, and in a layer the part of the coupling, (pairs, 4 or
+        8)."""
+        parts = [backend.freeze(one) for one in (self.history, self.coupled) if one is self.history or one.size]
+        return lambda: np.concatenate([part.wait()[: self.count] for part in parts], axis=1)
 
     def restore(self, backend: Backend, values: np.ndarray) -> None:
-        """Set the state from that of `downloaded`."""
+        """Set the state from that of `freeze`."""
         if self.count:
             backend.assign(self.history, np.ascontiguousarray(values[:, :4]))
         if self.coupled.size:
@@ -632,14 +633,14 @@ class LayerMemory:
         """Return the arguments of `unstretch` after the momentum."""
         return self.stretched, self.memory, self.point, self.filters
 
-    def downloaded(self, backend: Backend) -> np.ndarray:
-        """Return the variables of each point, (points, 3 + 3 filters)."""
-        memory = backend.download(self.memory)
-        columns = memory.shape[1] * memory.shape[2]
-        return np.concatenate([backend.download(self.stretched), memory.reshape(len(memory), columns)], axis=1)
+    def freeze(self, backend: Backend) -> Callable[[], np.ndarray]:
+        """Return a function of the variables of each point, (points, 3 + 3 filters)."""
+        stretched, memory = backend.freeze(self.stretched), backend.freeze(self.memory)
+        rows, columns = memory.shape[0], memory.shape[1] * memory.shape[2]
+        return lambda: np.concatenate([stretched.wait(), memory.wait().reshape(rows, columns)], axis=1)
 
     def restore(self, backend: Backend, values: np.ndarray) -> None:
-        """Set the variables from those of `downloaded`."""
+        """Set the variables from those of `freeze`."""
         if len(self.numbers):
             backend.assign(self.stretched, np.ascontiguousarray(values[:, :3]))
             backend.assign(self.memory, np.ascontiguousarray(values[:, 3:]).reshape(self.memory.shape))
