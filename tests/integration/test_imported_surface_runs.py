@@ -17,7 +17,7 @@ from lithowave.mesh import MeshFaces, layered_box, split_hexahedra, write_gmsh
 from lithowave.output import load_peak_motion
 from lithowave.run import check_simulation, run_simulation
 
-METHODS = {"spectral_element": {"degree": 5}, "discontinuous_galerkin": {"order": 3}}
+METHODS = {"spectral_element": {"degree": 4}, "discontinuous_galerkin": {"order": 3}}
 LARGEST = {"spectral_element": 0.008, "discontinuous_galerkin": 0.03}  # difference of the seismograms over the peak
 X, Y, Z = (-900, 900), (-900, 900), (-1800, 0)
 SOURCE: dict[str, Any] = {
