@@ -87,7 +87,8 @@ def elements(method: str, cells: int, steps: int, backend: str) -> lw.Simulation
         receivers=[{"network": "XX", "name": "R1", "position": [0.3 * size, 0.4 * size, 0]}], duration=1.0,
         solver={"method": method, "spacing": SPACING}, compute={"backend": backend}, output={"checkpoint": None},
     )  # fmt: skip
-    return described.with_overrides({"duration": steps * lw.check_simulation(described, measure=False).plan["time_step_s"]})
+    plan = lw.check_simulation(described, measure=False).plan
+    return described.with_overrides({"duration": steps * plan["time_step_s"]})
 
 
 def compare_checkpoints(given: argparse.Namespace, folder: Path) -> dict[str, Any]:

@@ -168,8 +168,14 @@ ROWS: Rows = (
         "fluid_interface_grazing_triquadratic", "in_solid", percent, "≤ 0.6%",
     ),
     ("the same, Scholte wave: error", "scholte_wave_elements_triquadratic", "in_fluid", percent, "≤ 0.15%"),
-    ("explosion in water with spectral elements: error", "explosion_in_water_elements", "relative_l2", percent, "≤ 0.5%"),
-    ("force in water with spectral elements: error", "force_in_water_elements_ricker", "relative_l2", percent, "≤ 0.45%"),
+    (
+        "explosion in water with spectral elements: error",
+        "explosion_in_water_elements", "relative_l2", percent, "≤ 0.5%",
+    ),
+    (
+        "force in water with spectral elements: error",
+        "force_in_water_elements_ricker", "relative_l2", percent, "≤ 0.45%",
+    ),
     (
         "closed box of water and mud, spectral elements, 50,000 steps: energy drift",
         "fluid_energy_triquadratic_50000", "drift", number, "≤ 1e-10",
