@@ -1,8 +1,10 @@
-"""Machine code of a kernel is generated once, and that of functions that it calls only if Python calls them."""
+"""Machine code of a kernel is generated once, and its loops are vectorized."""
 
 from __future__ import annotations
 
 import gc
+import platform
+import re
 
 import numba
 import numpy as np
@@ -11,6 +13,8 @@ from numba.core.codegen import JITCodeLibrary
 from numba.core.errors import TypingError
 
 from lithowave.backends import INNER_LIBRARIES, REPLACED, kernel_cache
+from lithowave.backends.loops import U
+from lithowave.solvers.finite_difference.kernels import stress_row
 
 
 @numba.njit
@@ -48,21 +52,23 @@ def test_inner_libraries_have_no_machine_code(generated, njit, copies: int) -> N
     assert generated.count("sums") == 1
 
 
-@pytest.mark.parametrize("options", [{}, {"forceinline": True}, {"cache": True}])
-def test_functions_of_kernels_have_machine_code_only_for_python(generated, options, tmp_path, monkeypatch) -> None:
-    """Two functions with the same types are not mixed up. Those that are stored on disk have machine code."""
-    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
-    rows = [kernel_cache.njit(**options)(function) for function in (lambda x, y: x - y, lambda x, y: y * x)]
-    first, second = rows
+def test_rows_of_many_arrays_are_vectorized_in_kernels() -> None:
+    """The stresses of finite differences: 11 arrays, with four divisions a point, in the vector loop and its remainder.
 
-    def combined(x, y):
-        return first(x, y) + 10 * second(x, y)
+    Without vectors there are only the four scalar ones. Each is also in other copies of the function.
+    """
+    def rows(fields, law, out_of, ratio, c):
+        for plane in numba.prange(out_of):
+            for row in range(U(out_of)):
+                stress_row(U(plane) + U(2), row + U(2), U(2), U(out_of), *fields, law, ratio, c, c, c)
 
-    assert kernel_cache.njit()(combined)(5.0, 3.0) == 152.0
-    assert len(generated) == (3 if "cache" in options else 1)
-    assert [row(5.0, 3.0) for row in rows for _ in range(2)] == [2.0, 2.0, 15.0, 15.0]
-    assert len(generated) == 3
-    assert first(5, 3) == 2 and len(generated) == 4, "other types, called from Python only"
+    kernel = kernel_cache.njit(error_model="numpy", parallel=True)(rows)
+    field, c = np.zeros((8, 8, 64), np.float32), (np.float32(1.1), np.float32(-0.04))
+    kernel(tuple(field.copy() for _ in range(9)), (field + 1, field + 1), 4, np.float32(0.1), c)
+    (compiled,) = kernel.overloads.values()
+    names = re.findall(r"v?div[ps]s", compiled.library.get_asm_str())
+    if platform.machine() in ("x86_64", "AMD64"):
+        assert names.count("vdivps") + names.count("divps") >= 4, names
 
 
 def test_a_failed_compilation_leaves_numba_unchanged() -> None:

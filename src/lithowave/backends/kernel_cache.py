@@ -1,8 +1,8 @@
 """Compilation of kernels by Numba, and their cache on disk.
 
 It contains files of the cache that are safe for processes that compile at the same time (`VariantFiles`), compilation
-without the machine code that is never executed (`generated_once`), and processes that compile kernels while the first
-run on a machine prepares its mesh (`start`).
+without most of the machine code that is never executed (`generated_once`), and processes that compile kernels while the
+first run on a machine prepares its mesh (`start`).
 
 **Files.** Numba numbers the files of a function's variants (other types, other constants of a closure) and stores an
 index of them. Two processes that compile different variants at once can choose the same number, and the index then maps
@@ -21,10 +21,11 @@ compile time, since LLVM's optimization of addresses (loop strength reduction) t
 optimization kernels of finite differences are slower by a factor of 1.7, so it must not be disabled. Here only the last
 library is optimized: the others change neither the results nor the speed of kernels, but a fifth of the compile time.
 
-Numba also generates machine code, and functions that convert arguments from Python, for each function that a kernel
-calls, although the kernel contains its own copy. The optimized code that is linked into the kernel does not depend on
-them. The garbage collector, which the many objects of the compiler would start again and again, waits until the kernel
-is compiled.
+The machine code of the functions that a kernel calls is never executed either, but it must be generated: LLVM then
+rewrites the addresses in their loops, and the kernel contains these loops. Otherwise, loops with many arrays are not
+vectorized, since LLVM would compare too many addresses before each of them: the stresses of finite differences took 2.1
+times as long, 2.8 times with attenuation. The garbage collector, which the many objects of the compiler would start
+again and again, waits until the kernel is compiled.
 
 **Processes.** Numba compiles in one thread of a process. The processes compile the kernels listed in
 ``signatures.json``, those that take longest first, unless another process has begun to do so (see `claim`), and store
@@ -46,7 +47,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
-from functools import cache, cached_property
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
@@ -201,12 +202,15 @@ def is_stored(kernel: Dispatcher, arguments: tuple) -> bool:
     return bool(kernel._cache._cache_file.is_stored(kernel._cache._index_key(arguments, target.codegen())))
 
 
+COMPILATION = b"2"  # another value if kernels are compiled in another way: stored ones are then compiled again
+
+
 def code_digest(function: Dispatcher | Callable) -> str:
     """Return a hash of a function's code, its options, its constants, and the functions and constants it refers to.
 
     Functions of NumPy and Numba count by their names. The hash is the same in every process.
     """
-    digest = hashlib.sha256()
+    digest = hashlib.sha256(COMPILATION)
     for piece in _pieces(function, set()):
         digest.update(piece.encode() + b"\0")
     return digest.hexdigest()
@@ -283,7 +287,7 @@ def njit(**options: Any) -> Callable[[Callable], Any]:
         if options.get("cache"):
             dispatcher._cache._cache_file.__class__ = VariantFiles
             dispatcher._cache._cache_file.function = dispatcher
-        generated_once(dispatcher, stored=bool(options.get("cache")))
+        generated_once(dispatcher)
         return dispatcher
 
     return decorate
@@ -331,103 +335,51 @@ import_without_blas()
 INNER_LIBRARIES = ("__numba_parfor_gufunc", "_GufuncWrapper", "parallelgufuncwrapper")
 REPLACED = (
     (JITCodeLibrary, "_optimize_final_module"), (JITCodeLibrary, "_finalize_final_module"),
-    (CPUContext, "get_executable"), (CPUContext, "create_cpython_wrapper"), (CPUContext, "create_cfunc_wrapper"),
+    (CPUContext, "get_executable"),
 )  # fmt: skip
 
-# Functions that Numba compiles now, each for the preceding one, and whether their machine code is stored.
-_compiled: list[tuple[Dispatcher, bool]] = []
 
-
-class PartOfKernels:
-    """The entry point of a function that has been compiled as part of a kernel. Numba distinguishes functions by it.
-
-    A call from Python compiles the function again, with machine code.
-    """
-
-    def __init__(self, function: Dispatcher) -> None:
-        self.function = function
-
-    @cached_property
-    def _separate(self) -> Dispatcher:
-        return numba.jit(**self.function.targetoptions)(self.function.py_func)
-
-    def __call__(self, *arguments: object) -> object:
-        """Call the function from Python."""
-        return self._separate(*arguments)
-
-
-def generated_once(dispatcher: Dispatcher, stored: bool) -> None:
-    """Generate machine code of this function only for the library that contains all others.
+def generated_once(dispatcher: Dispatcher) -> None:
+    """Generate machine code of a kernel only for the library that contains all others.
 
     The functions replaced here do not belong to the public interface of Numba. If a version lacks one of them, or if
     its libraries have other names, nothing changes except the compile time.
-
-    Parameters
-    ----------
-    dispatcher : a kernel, or a function that kernels call. stored : True if its machine code is stored on disk.
     """
     compiler = getattr(dispatcher, "_compiler", None)
-    compile_core, insert = getattr(compiler, "_compile_core", None), getattr(dispatcher, "add_overload", None)
-    if compile_core is None or insert is None or not all(hasattr(owner, name) for owner, name in REPLACED):
+    compile_core = getattr(compiler, "_compile_core", None)
+    if compile_core is None or not all(hasattr(owner, name) for owner, name in REPLACED):
         return
 
     def compile_once(arguments: Sequence[types.Type], return_type: types.Type | None) -> CompileResult:
         with _inner_libraries_without_machine_code(), no_collection():
-            _compiled.append((dispatcher, stored))
-            try:
-                return compile_core(arguments, return_type)
-            finally:
-                _compiled.pop()
-
-    def insert_executable(result: CompileResult) -> None:
-        if isinstance(result.entry_point, PartOfKernels):
-            dispatcher.overloads[tuple(result.signature.args)] = result
-        else:
-            insert(result)
+            return compile_core(arguments, return_type)
 
     compiler._compile_core = compile_once
-    if not stored:
-        dispatcher.add_overload = insert_executable
 
 
 @contextmanager
 def _inner_libraries_without_machine_code() -> Iterator[None]:
     """In this context, which Numba's lock of the compiler protects, inner libraries are linked, but neither optimized
-    separately nor passed to the execution engine."""
-    if _compiled:  # for another function
-        yield
-        return
+    separately nor passed to the execution engine. The contexts of functions that call each other are nested."""
     before = {(owner, name): getattr(owner, name) for owner, name in REPLACED}
-    optimize, finalize, executable, *_ = before.values()
+    optimize, finalize, executable = before.values()
 
     def optimize_outer(library: CodeLibrary) -> None:
         if not _is_inner(library):
             optimize(library)
 
     def finalize_outer(library: CodeLibrary) -> None:
-        if _is_inner(library) or getattr(library, "is_part_of_kernels", False):
+        if _is_inner(library):
             library._finalized = True
         else:
             finalize(library)
 
     def executable_of_outer(context: BaseContext, library: CodeLibrary, *description: object) -> object:
-        if _is_part(library):
-            library.is_part_of_kernels = True  # it is optimized later, when it is linked into a kernel
-            return PartOfKernels(_compiled[-1][0])
         return None if _is_inner(library) else executable(context, library, *description)
 
-    def of_outer(create: Callable[..., None]) -> Callable[..., None]:
-        def create_for_outer(
-            context: BaseContext, library: CodeLibrary, *description: object, **options: object
-        ) -> None:
-            if not _is_part(library):
-                create(context, library, *description, **options)
-
-        return create_for_outer
-
-    wrappers = (of_outer(before[key]) for key in REPLACED[3:])
-    replacements = (optimize_outer, finalize_outer, executable_of_outer, *wrappers)
-    for (owner, name), replacement in zip(REPLACED, replacements, strict=True):
+    for (owner, name), replacement in zip(
+        REPLACED, (optimize_outer, finalize_outer, executable_of_outer), strict=True
+    ):  # fmt: skip
         setattr(owner, name, replacement)
     try:
         yield
@@ -438,12 +390,6 @@ def _inner_libraries_without_machine_code() -> Iterator[None]:
 
 def _is_inner(library: CodeLibrary) -> bool:
     return any(name in library.name for name in INNER_LIBRARIES)
-
-
-def _is_part(library: CodeLibrary) -> bool:
-    """True for the library of a function that is compiled for a kernel and is not stored."""
-    function, stored = _compiled[-1]
-    return len(_compiled) > 1 and not stored and library.name == function.py_func.__qualname__
 
 
 SIGNATURES = Path(__file__).parent / "signatures.json"
