@@ -221,7 +221,7 @@ def test_arrays_of_a_checkpoint_are_as_they_were(backend, monkeypatch, room) -> 
     monkeypatch.setattr("lithowave.backends.cuda.FROZEN_BYTES", 100)
     monkeypatch.setattr("lithowave.backends.cuda_copies.PIECE_BYTES", 700)
     if not room:
-        monkeypatch.setattr(backend, "free_memory", lambda: 0)
+        monkeypatch.setattr(backend, "has_room", lambda size: False)
     field, rows = backend.field((9, 8, 7), 2), backend.upload(random(dtype=float)[0])
     values = np.arange(9 * 8 * 7, dtype=np.float32).reshape(9, 8, 7)
     backend.assign(field, values)

@@ -105,6 +105,10 @@ class CpuBackend:
         """Return a copy of the present values; of a temporary array, which nothing changes later, the array itself."""
         return PendingCopy(array if temporary else array.copy())
 
+    def has_room(self, size: int) -> bool:
+        """Return False: values for a checkpoint are read before the next step."""
+        return False
+
     def freeze(self, array: np.ndarray, temporary: bool = False) -> PendingCopy:
         """Return the array itself; see `Backend`."""
         return PendingCopy(array)

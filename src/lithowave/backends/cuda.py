@@ -549,9 +549,9 @@ class CudaBackend:
     def freeze(self, array: DeviceArray, temporary: bool = False) -> PendingCopy:
         """Return the present values for a checkpoint; see `Backend`.
 
-        Large arrays are first copied on the device, if its memory suffices: the next steps need not wait for the host.
+        Large arrays are first copied on the device, if it has room: the next steps need not wait for the host.
         """
-        if array.nbytes <= FROZEN_BYTES or not (temporary or self.free_memory() > 2 * array.nbytes):
+        if array.nbytes <= FROZEN_BYTES or not (temporary or self.has_room(extent_bytes(array))):
             return self.fetch(array, temporary)
         copied = array if temporary else self._duplicate(array)
         with device_errors():
@@ -602,6 +602,13 @@ class CudaBackend:
         with device_errors():
             free = self._runtime.memGetInfo()[0]
         return max(0, free + self.cupy.get_default_memory_pool().free_bytes() - RESERVE)
+
+    def has_room(self, size: int) -> bool:
+        """Return True if the device can store this many bytes for a while; an eighth of its memory must remain free,
+        for outputs in the meantime."""
+        with device_errors():
+            total = self._runtime.memGetInfo()[1]
+        return self.free_memory() - size > total // 8
 
     def peak_facts(self, rate: float) -> dict[str, float]:
         """Return this rate of operations per second; the peak of the device is not measured."""

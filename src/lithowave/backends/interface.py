@@ -162,6 +162,9 @@ class Backend(Protocol):
     def fetch(self, array: Array, temporary: bool = False) -> PendingCopy:
         """Start a copy of the present values to main memory; temporary : True if nothing changes the array later."""
 
+    def has_room(self, size: int) -> bool:
+        """Return True if values for a checkpoint, in this many bytes, can remain on a device until they are written."""
+
     def freeze(self, array: Array, temporary: bool = False) -> PendingCopy:
         """Return the present values for a checkpoint. Later work does not change them if the arrays are in the memory
         of a device (`own_memory`); on a CPU they are the array itself, to be read before the next step. temporary : as

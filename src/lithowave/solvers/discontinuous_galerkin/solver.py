@@ -271,7 +271,7 @@ class DiscontinuousGalerkinSolver(ElementSolver):
                 found[elements[elements >= 0]] = to_host(values.wait())[elements >= 0]
             return found
 
-        if self.backend.own_memory and self.backend.free_memory() > 2 * math.prod(shape) * dtype.itemsize:
+        if self.backend.has_room(math.prod(shape) * dtype.itemsize):
             return partial(arranged, list(copies))
         values = arranged(copies)
         return lambda: values
