@@ -36,6 +36,7 @@ CASES = {
     },
     "cpu": {
         "FD": "--method finite_difference --case interior,full",
+        "FD attenuating": "--method finite_difference --case interior,full --law transverse --attenuation coarse",
         "SE": "--method spectral_element --case deformed,affine",
         "DG": "--method discontinuous_galerkin --case global --order 4,5,6",
     },
@@ -88,7 +89,7 @@ def compare_runs(arguments: argparse.Namespace) -> list[Record]:
 
 def name_of(record: Record) -> str:
     """Return what a record measured, as text; versions may differ in the number of passes that they choose."""
-    keys = ("method", "case", "size", "order", "degree", "precision")
+    keys = ("method", "case", "law", "attenuation", "size", "order", "degree", "precision")
     return " ".join(str(record[key]) for key in keys if record.get(key) is not None)
 
 

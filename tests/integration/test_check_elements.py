@@ -1,4 +1,4 @@
-"""What `check` tells of elements: mesh, clusters, resolution, quality, memory; what is refused; and measured parts."""
+"""Report of `check` on elements: mesh, clusters, resolution, quality, memory; refusals; and measured parts."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def meshed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return write(tmp_path, MESHED)
 
 
-# --- what is told
+# --- the report
 
 
 @pytest.mark.parametrize(

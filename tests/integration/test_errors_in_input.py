@@ -530,12 +530,12 @@ FILES = {
     ),
     "cut event among other sources": (
         {"CMTSOLUTION": CMT}, [CRS, (FIRST_SOURCE, EVENT)],
-        ["sources[0].file: the time function reaches 100% of its peak", "delay: 1.9 would do",
+        ["sources[0].file: the time function reaches 100% of its peak", "Use delay: 1.9",
          "every entry with events"],
     ),
     "too small a delay": (
         {"CMTSOLUTION": CMT}, [CRS, (SOURCES, EVENT + "    delay: 0.5\n")],
-        ["sources[0].delay: ", "delay: 1.9 would do"],
+        ["sources[0].delay: ", "Use delay: 1.9"],
     ),
     "event without duration": (
         {"CMTSOLUTION": CMT.replace("1.1400", "0.0")}, [CRS, (SOURCES, EVENT)],

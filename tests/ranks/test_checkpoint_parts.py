@@ -7,7 +7,9 @@ import math
 import os
 import shutil
 import signal
+import weakref
 from collections.abc import Callable
+from functools import partial
 from itertools import count
 from pathlib import Path
 
@@ -372,3 +374,12 @@ def test_pieces_that_do_not_fit_their_place_are_refused(tmp_path):
     write(tmp_path)
     with pytest.raises(ValueError, match="keys occur twice"):
         open_checkpoint(tmp_path, "identity").pieces({"nodes": RowSelection(KEYS[[1, 2, 1]])})
+
+
+def test_values_are_computed_once_and_their_function_is_released() -> None:
+    """It may refer to copies from a device as large as the values."""
+    copies = np.arange(6.0).reshape(3, 2)
+    released, section = weakref.ref(copies), ArraySection(RowSelection(np.arange(3)), partial(np.multiply, copies, 2))
+    del copies
+    assert np.array_equal(section.values, [[0, 2], [4, 6], [8, 10]]) and section.values is section.values
+    assert released() is None

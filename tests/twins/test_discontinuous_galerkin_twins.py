@@ -110,7 +110,7 @@ def compare_layers(
     for backend in (make_backend("cpu", "double", 2), make_device(device, precision)):
         solver = make_solver(plan, backend)
         values = advanced(solver, noise(plan), 3)
-        states.append((values, solver.host_memory().astype(float)))
+        states.append((values, solver.freeze_memory()().astype(float)))
     limit = SINGLE if precision == "single" else DOUBLE
     assert closeness(states[1][0], states[0][0]) < limit
     if matched:
@@ -135,7 +135,7 @@ def test_layers_of_isotropic_media_described_by_moduli() -> None:
     speeds = {name: getattr(own, f"{name}_speed") * np.sqrt(own.rho) for name in ("fastest", "slowest")}
     same = replace(plan, materials=replace(own, number=every, stiffness=stiffness, **speeds))
     solvers = [make_solver(one) for one in (plan, same)]
-    found = [(advanced(solver, noise(plan), 3), solver.host_memory()) for solver in solvers]
+    found = [(advanced(solver, noise(plan), 3), solver.freeze_memory()()) for solver in solvers]
     assert np.abs(found[0][1]).max() > 0
     for one, other in zip(*found, strict=True):
         assert closeness(other, one) < DOUBLE

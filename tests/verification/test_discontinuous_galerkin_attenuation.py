@@ -155,7 +155,7 @@ def stored_energy(solver: DiscontinuousGalerkinSolver) -> float:
     plan = solver.plan
     own, count = plan.materials, plan.element_count
     every, stress = np.arange(count), solver.host_coefficients().astype(float)
-    parts = solver.host_relaxation().astype(float).reshape(count, plan.mechanisms, 6, -1)
+    parts = solver.freeze_relaxation()().astype(float).reshape(count, plan.mechanisms, 6, -1)
     lower = parts.shape[-1]
     measure = 6.0 * plan.mesh.volumes()
     stiffness = own.matrix(every)

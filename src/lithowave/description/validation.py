@@ -245,7 +245,7 @@ def _onset(experiment: Experiment, index: int, sources: Sequence[PointSource]) -
     needed = max(entry.needed_delay() for entry in experiment.sources if entry.event_key is not None)
     entry = experiment.sources[index]
     states_delay = entry.delay is not None and "delay" in entry.model_fields_set
-    hint = f"delay: {needed:.12g} would do"
+    hint = f"Use delay: {needed:.12g}"
     if len(experiment.sources) > 1:
         hint += "; give it to every entry with events, and start other sources later too"
     yield Problem(

@@ -74,7 +74,9 @@ class ArraySection:
     @cached_property
     def values(self) -> np.ndarray:
         """The values, after the copies from the device."""
-        return self.source() if callable(self.source) else self.source
+        values = self.source() if callable(self.source) else self.source
+        object.__setattr__(self, "source", values)  # the function, with the copies from which it computes, is released
+        return values
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from operator import itemgetter
@@ -266,13 +267,14 @@ class DiscontinuousGalerkinSolver(ElementSolver):
         copies = ((slots[some], self.backend.freeze(out, temporary=True)) for some, out in outputs)
 
         def arranged(copies: Iterable[tuple[np.ndarray, PendingCopy]]) -> np.ndarray:
-            found = np.zeros(shape, dtype)
+            variables = np.zeros(shape, dtype)
             for elements, values in copies:
-                found[elements[elements >= 0]] = to_host(values.wait())[elements >= 0]
-            return found
+                variables[elements[elements >= 0]] = to_host(values.wait())[elements >= 0]
+            return variables
 
         if self.backend.has_room(math.prod(shape) * dtype.itemsize):
-            return partial(arranged, list(copies))
+            held = deque(copies)
+            return lambda: arranged(held.popleft() for _ in range(len(held)))  # each copy is released when it is used
         values = arranged(copies)
         return lambda: values
 
@@ -288,12 +290,8 @@ class DiscontinuousGalerkinSolver(ElementSolver):
             self.backend.assign(self.coefficients[first : first + CHUNK], part)
         self._pending = False
 
-    def host_memory(self) -> np.ndarray:
-        """Return the memory variables (elements in absorbing layers, quantities, functions) on the host."""
-        return self.freeze_memory()()
-
     def freeze_memory(self) -> Callable[[], np.ndarray]:
-        """Return a function of the present memory variables."""
+        """Return a function of the present memory variables (elements in absorbing layers, quantities, functions)."""
         variables = self._freeze_variables("memory", QUANTITIES, "layer")
         return lambda: variables()[self.plan.layer.inside]
 
@@ -301,12 +299,9 @@ class DiscontinuousGalerkinSolver(ElementSolver):
         """Set the memory variables (elements in absorbing layers, quantities, functions)."""
         self._set_variables("memory", values, self.plan.layer.inside)
 
-    def host_relaxation(self) -> np.ndarray:
-        """Return the memory variables of attenuation (elements with it, mechanisms * 6, functions) on the host."""
-        return self.freeze_relaxation()()
-
     def freeze_relaxation(self) -> Callable[[], np.ndarray]:
-        """Return a function of the present memory variables of attenuation."""
+        """Return a function of the present memory variables of attenuation (elements with it, mechanisms * 6,
+        functions)."""
         variables = self._freeze_variables("relaxation", STRESSES * self.plan.mechanisms, "mechanisms")
         return lambda: variables()[self.plan.relaxing]
 
