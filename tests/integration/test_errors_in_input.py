@@ -556,7 +556,7 @@ FILES = {
     ),
     "metres as degrees": (
         {"STATIONS": "A CI 700.0 400.0 0.0 0.0\n"}, [CRS, (POINT, "{file: STATIONS}")],
-        ["STATIONS:1: (700, 400) is no latitude and longitude", "coordinates: cartesian"],
+        ["STATIONS:1: (700, 400) is not a latitude and longitude", "coordinates: cartesian"],
     ),
     "stations outside": (
         {"STATIONS": STATION + "B XX 700.0 40000.0 0.0 0.0\n"}, [(POINT, "{file: STATIONS}")],

@@ -246,5 +246,5 @@ def test_exchanged_coordinates_are_suggested_where_a_point_is_refused(tmp_path, 
             continue
         with pytest.raises(lw.InputError) as caught:
             described(domain=crs, frequency=0.1, **changes)
-        assert "did you swap longitude and latitude?" in str(caught.value) or "is no latitude" in str(caught.value)
+        assert "did you swap longitude and latitude?" in str(caught.value) or "is not a latitude" in str(caught.value)
         assert words in str(caught.value) or "file" in str(changes)

@@ -23,8 +23,8 @@ library is optimized: the others change neither the results nor the speed of ker
 
 The machine code of the functions that a kernel calls is never executed either, but it must be generated: LLVM then
 rewrites the addresses in their loops, and the kernel contains these loops. Otherwise, loops with many arrays are not
-vectorized, since LLVM would compare too many addresses before each of them: the stresses of finite differences took 2.1
-times as long, 2.8 times with attenuation. The garbage collector, which the many objects of the compiler would start
+vectorized, since LLVM would compare too many addresses before each of them: the stresses of finite differences took 2.0
+times as long, 2.4 times with attenuation. The garbage collector, which the many objects of the compiler would start
 again and again, waits until the kernel is compiled.
 
 **Processes.** Numba compiles in one thread of a process. The processes compile the kernels listed in

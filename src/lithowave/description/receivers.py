@@ -480,7 +480,7 @@ def _stations_table(entry: Receivers, domain: Domain) -> ReceiverTable:
     kind = entry.coordinates or ("cartesian" if not domain.is_geographic and beyond else "geographic")
     if kind == "geographic" and beyond:
         raise refusal(
-            f"{path}:{beyond[0].line_number}: ({beyond[0].first:g}, {beyond[0].second:g}) is no "
+            f"{path}:{beyond[0].line_number}: ({beyond[0].first:g}, {beyond[0].second:g}) is not a "
             "latitude and longitude",
             "expected degrees",
             f"{_swapped(domain, beyond[0].first, beyond[0].second)}for y and x in m set coordinates: cartesian",
