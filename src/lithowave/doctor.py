@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from lithowave.json_types import Entries
 
 REQUIRED = (
-    "numpy", "numba", "llvmlite", "scipy", "h5py", "pydantic", "pyyaml", "typer", "rich", "pyproj", "matplotlib",
+    "numpy", "numba", "llvmlite", "scipy", "threadpoolctl", "h5py", "pydantic", "pyyaml", "typer", "rich", "pyproj",
+    "matplotlib",
 )  # fmt: skip
 OPTIONAL = {
     "obspy": ("MiniSEED, SAC, observed data, Streams, beach balls, wavelet misfits", "formats"),

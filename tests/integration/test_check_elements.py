@@ -287,7 +287,8 @@ def test_measured_elements_are_of_the_kinds_of_the_run(change: str) -> None:
     np.testing.assert_array_equal(small.materials.density(), whole.materials.density()[some])
     for kind in range(len(kinds)):
         own = np.flatnonzero(small.kinds[1] == kind)
-        np.testing.assert_array_equal(small.materials.moduli(own), whole.materials.moduli(some[own]))
+        few, all_of_them = small.materials.moduli(own), whole.materials.moduli(some[own])
+        np.testing.assert_array_equal(*(moduli[rows] for moduli, rows in (few, all_of_them)))
     solver = quiet_solver(small, make_backend("cpu", "single", 1))
     fill_with_noise(solver)
     solver.advance(0)

@@ -8,8 +8,10 @@ import threading
 
 import numba
 import pytest
+import threadpoolctl
 
 from lithowave.backends import cpu, over_parts
+from lithowave.backends.loops import parts_in_order
 
 
 @pytest.mark.parametrize("threads", [1, 3])
@@ -30,6 +32,23 @@ def test_the_error_of_the_first_part_is_raised(threads: int) -> None:
 
     with pytest.raises(ValueError, match="part 0"):
         over_parts(fail, 5, 1, threads)
+
+
+def test_products_of_matrices_take_one_thread_in_parts_that_run_at_the_same_time() -> None:
+    """Also in the rest of two calls that overlap; afterwards, the number of threads is the one before."""
+
+    def threads(_part: slice | None = None) -> set[int]:
+        found = threadpoolctl.ThreadpoolController().select(user_api="blas").info()
+        return {library["num_threads"] for library in found}
+
+    with threadpoolctl.threadpool_limits(2, user_api="blas"):
+        if threads() != {2}:
+            pytest.skip("the BLAS library of NumPy has one thread")
+        first, second = (parts_in_order(threads, 8, 1, 2) for _ in range(2))
+        assert next(first) == next(second) == {1}
+        assert list(first) == [{1}] * 7 and threads() == {1}
+        assert list(second) == [{1}] * 7 and threads() == {2}
+        assert over_parts(threads, 2, 1, 1) == [{2}] * 2  # one after the other
 
 
 @pytest.mark.parametrize(("requested", "processes", "expected"), [(None, 1, 3), (None, 2, 1), (None, 4, 1), (2, 1, 2)])

@@ -13,6 +13,7 @@ from lithowave.earth import voigt_average_of_love
 from lithowave.solvers.elements import averaged_discontinuities, cell_layers
 from lithowave.solvers.elements import layers as radial_layers
 from lithowave.solvers.spectral_element import built_box, full_matrices, gll_weights, plan
+from lithowave.solvers.spectral_element import materials as element_materials
 
 SIDE = {"x": [-5e4, 5e4], "y": [-5e4, 5e4]}
 
@@ -62,6 +63,22 @@ def test_faces_do_not_prevent_doublings() -> None:
     simulation = chunk(40.0, domain={"chunk": entries})
     assert -80e3 in cell_layers(simulation).inside
     assert any(slab.kind == "x" for slabs in built_box(simulation).plan.slabs for slab in slabs)
+
+
+@pytest.mark.parametrize("more", [{}, {"earth": {"model": "prem", "anisotropy": True}}, {"earth": "ak135"}])
+def test_elements_between_equal_levels_have_the_values_that_each_would_have(more, monkeypatch) -> None:
+    """A chunk with doublings, with interfaces in elements, anisotropy and attenuation: to the bit."""
+    simulation = chunk(120.0, material=more or {"earth": {"model": "prem", "attenuation": False}})
+    every, few = [], []
+    for found, share in ((few, element_materials.MOST_GROUPS), (every, 0.0)):
+        monkeypatch.setattr(element_materials, "MOST_GROUPS", share)
+        made = plan(simulation, make_backend("cpu", "single", 1)).materials
+        found += [made.values, made.number, made.fastest, made.slowest]
+        found += [made.losses.inverse] if made.losses is not None else []
+        found += [getattr(made, name) for name in ("tensors", "speeds", "soft", "place") if hasattr(made, name)]
+    assert len(every) == len(few)
+    for one, other in zip(every, few, strict=True):
+        np.testing.assert_array_equal(one, other)
 
 
 def test_points_of_an_element_with_an_interface_keep_its_integrals(tmp_path) -> None:

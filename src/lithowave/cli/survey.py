@@ -17,13 +17,12 @@ from lithowave.errors import InputError, LithowaveError
 from lithowave.run.check import duration_text
 from lithowave.run.status import FINISHED, run_state
 from lithowave.run.time_limit import exit_status
-from lithowave.shots import SurveyResult, restart_survey, run_shot, run_survey, state_of
-from lithowave.shots.tasks import dask_client, stop_with_parent
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
     from lithowave.json_types import Entries
+    from lithowave.shots import SurveyResult
 
 ARRAY = "SLURM_ARRAY_TASK_ID"
 
@@ -46,6 +45,9 @@ def shot_number(text: str) -> int:
 
 def run_one_shot(simulation: Simulation, shot: str, overwrite: bool, located: AbstractContextManager[None]) -> Path:
     """Run one shot in this process, display its progress, and return its folder."""
+    from lithowave.shots import run_shot
+    from lithowave.shots.tasks import stop_with_parent
+
     stop_with_parent()
     with located:
         number = shot_number(shot)
@@ -69,6 +71,8 @@ def run_all_shots(
 ) -> Path:
     """Run the shots that are not finished, on this machine or on the workers of a Dask scheduler, and return the folder
     of the survey."""
+    from lithowave.shots import run_survey
+
     print_text(f"{simulation.title or 'survey'}: to {simulation.output.directory}")
     with located, _executor(scheduler) as executor:
         result = with_interruption(
@@ -80,6 +84,8 @@ def run_all_shots(
 
 def restart_shots(directory: Path, backend: str | None, threads: int | None, scheduler: str | None) -> None:
     """Resume a survey."""
+    from lithowave.shots import restart_survey
+
     print_text(str(directory))
     with _executor(scheduler) as executor:
         result = with_interruption(
@@ -90,7 +96,11 @@ def restart_shots(directory: Path, backend: str | None, threads: int | None, sch
 
 def _executor(scheduler: str | None) -> AbstractContextManager[Executor | None]:
     """Return a context with the client of a Dask scheduler, or None."""
-    return nullcontext() if scheduler is None else dask_client(scheduler)
+    if scheduler is None:
+        return nullcontext()
+    from lithowave.shots.tasks import dask_client
+
+    return dask_client(scheduler)
 
 
 def refuse_scheduler(scheduler: str | None, got: str) -> None:
@@ -164,6 +174,7 @@ def plot_shots(directory: Path, output: Path | None, options: Entries) -> None:
     """Draw the figures of all finished shots, each into the folder of the shot, or into a folder of the same name in
     `output`."""
     from lithowave.figures import plot_run
+    from lithowave.shots import state_of
 
     shots = state_of(directory).shots
     finished = [shot.directory for shot in shots if shot.state == FINISHED]
@@ -181,6 +192,8 @@ def plot_shots(directory: Path, output: Path | None, options: Entries) -> None:
 
 def print_status(directory: Path, as_json: bool) -> None:
     """Print the state of a run or of a survey."""
+    from lithowave.shots import state_of
+
     state = state_of(directory)
     if as_json:
         print_text(json_text(state.as_dict()))

@@ -366,6 +366,15 @@ class RadialModel:
 
     def speed_range(self, low: float, high: float) -> tuple[float, float]:
         """Return the speed of the slowest and the fastest wave, m/s, between two radii: of a fluid, of P waves."""
+        if (low, high) not in self._speed_ranges:  # meshes of a model are planned several times
+            self._speed_ranges[low, high] = self._speed_range(low, high)
+        return self._speed_ranges[low, high]
+
+    @cached_property
+    def _speed_ranges(self) -> dict[tuple[float, float], tuple[float, float]]:
+        return {}
+
+    def _speed_range(self, low: float, high: float) -> tuple[float, float]:
         found = [one.speed_range(low, high) for one in self.layers if one.top > low and one.bottom < high]
         if not found:
             raise ValueError(f"the model has no layer between {low} and {high} m")

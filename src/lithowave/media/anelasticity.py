@@ -44,6 +44,10 @@ class UnrelaxedMedium(Medium):
     def concurrent(self) -> bool:
         return self.medium.concurrent
 
+    @property
+    def level(self) -> bool:
+        return self.medium.level
+
     def sample(self, x: np.ndarray, y: np.ndarray, z: np.ndarray, *within: np.ndarray) -> Sample:
         """Return vp, vs and rho at points. within : see `StackedLayers`."""
         return self.medium.sample_changed(lambda *values: speeds(*self._unrelaxed(*values)), x, y, z, *within)

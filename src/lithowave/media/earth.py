@@ -245,6 +245,10 @@ class EarthMedium(StackedLayers):
     def concurrent(self) -> bool:
         return not self.sources
 
+    @property
+    def level(self) -> bool:
+        return not self.sources
+
     def properties(self, x: np.ndarray, y: np.ndarray, z: np.ndarray, *within: np.ndarray) -> EarthProperties:
         """Return the properties at points in m, of their broadcast shape.
 

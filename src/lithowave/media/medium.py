@@ -151,6 +151,11 @@ class Medium(ABC):
         """True if several threads may sample the medium at the same time, each at coordinates of one shape."""
         return False
 
+    @property
+    def level(self) -> bool:
+        """True if the properties depend on z only."""
+        return False
+
     @abstractmethod
     def sample(self, x: np.ndarray, y: np.ndarray, z: np.ndarray) -> Sample:
         """Return vp, vs and rho at points."""

@@ -39,7 +39,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
 
 from lithowave.backends.kernel_cache import njit
 
@@ -125,8 +124,7 @@ class Resampling:
                 kept = max(self.length - int(missing[row]), 0)
                 weights[begin + row, kept:] = 0.0
                 if kept:
-                    factor = self._factor[:kept, :kept], True
-                    weights[begin + row, :kept] = cho_solve(factor, (target[row] @ self._moments)[:kept])
+                    weights[begin + row, :kept] = self._solved(kept, (target[row] @ self._moments)[:kept])
         # A constant, such as the moment of a source after its end, is exact: errors that vary from step to step would
         # be a source of noise, which remains after the waves have left.
         total = weights.sum(axis=1, keepdims=True)
@@ -176,12 +174,18 @@ class Resampling:
         distance = np.subtract.outer(np.arange(self.length), np.arange(self.length)).astype(float)
         matrix = (1.0 - OUTSIDE) * self.band * np.sinc(distance * self.band / math.pi)
         matrix[np.diag_indices(self.length)] += OUTSIDE * math.pi
-        return np.asarray(cho_factor(matrix, lower=True)[0])
+        return np.linalg.cholesky(matrix)
+
+    def _solved(self, count: int, right: np.ndarray) -> np.ndarray:
+        """Return the solution of the normal equations of the first `count` values, for right-hand sides (count, ...).
+        """
+        factor = self._factor[:count, :count]
+        return np.linalg.solve(factor.T, np.linalg.solve(factor, right))
 
     @cached_property
     def _solution(self) -> np.ndarray:
         """Return the weights (2 nodes, length) for targets of one."""
-        return np.asarray(cho_solve((self._factor, True), self._moments.T)).T
+        return self._solved(self.length, self._moments.T).T
 
 
 def corrected_frequency(experiment: Experiment) -> float | None:

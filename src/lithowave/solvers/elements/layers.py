@@ -753,6 +753,11 @@ class NearestMedium:
         """See `Medium.concurrent`."""
         return self.medium.concurrent
 
+    @property
+    def level(self) -> bool:
+        """See `Medium.level`."""
+        return self.medium.level
+
     def sample(
         self, x: np.ndarray, y: np.ndarray, z: np.ndarray, *within: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

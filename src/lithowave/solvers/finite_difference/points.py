@@ -444,6 +444,7 @@ def _has_room(surface: FreeSurface, field: str, first: np.ndarray, shape: tuple[
 
 
 AT_SURFACE = 1.5  # cells from the free surface
+FEW_PAIRS = 1_000_000  # of positions, whose distances are computed without a search tree
 AT_ONCE = 512  # positions whose weights are computed together, so that they remain in the cache
 
 
@@ -474,9 +475,13 @@ class PointWeights:
 def nearest_distances(positions: np.ndarray, others: np.ndarray, reach: float) -> np.ndarray:
     """Return the distances (n,) of positions (n, 3) from the nearest of other positions (m, 3); infinite beyond
     `reach`."""
-    from scipy.spatial import cKDTree
+    positions, others = positions.reshape(-1, 3), others.reshape(-1, 3)
+    if len(positions) * len(others) > FEW_PAIRS:
+        from scipy.spatial import cKDTree
 
-    return cKDTree(others.reshape(-1, 3)).query(positions.reshape(-1, 3), distance_upper_bound=reach)[0]
+        return cKDTree(others).query(positions, distance_upper_bound=reach)[0]
+    distance = np.linalg.norm(positions[:, None] - others, axis=2).min(axis=1, initial=np.inf)
+    return np.where(distance < reach, distance, np.inf)
 
 
 class PointStencil:

@@ -6,7 +6,7 @@ block belongs to a block of threads, with a thread for each line of points along
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -85,46 +85,37 @@ class ElementLayout:
 
     def of_points(self, values: np.ndarray, slots: np.ndarray, fill: float) -> np.ndarray:
         """Arrange values (elements, k, j, i) as an array of points; slots : element of each slot, -1 if empty."""
-        blocks = self.block_count(len(slots))
         arranged = np.empty(self.point_shape(len(slots)), values.dtype)
-        padded = np.full(blocks * self.elements, -1, np.int64)
+        self._arrange([values], slots, fill, [arranged])
+        return arranged
+
+    def _arrange(
+        self, values: Sequence[np.ndarray], slots: np.ndarray, fill: float, arranged: Sequence[np.ndarray]
+    ) -> None:
+        """Arrange each of several values (elements, k, j, i) in its array of points."""
+        padded = np.full(len(arranged[0]) * self.elements, -1, np.int64)
         padded[: len(slots)] = slots
-        filling, rows = values.dtype.type(fill), values.reshape(len(values), -1)
+        places, filling = padded.reshape(-1, self.elements), values[0].dtype.type(fill)
+        width = self.lanes or self.elements
 
         def arrange(part: slice) -> None:
-            own = arranged[part].reshape(part.stop - part.start, -1)
-            place = padded[part.start * self.elements : part.stop * self.elements].reshape(len(own), -1)
-            arrange_points(rows, place, self.points**2, self.lanes, filling, own)
+            for own, target in zip(values, arranged, strict=True):
+                rows, blocks = own.reshape(len(own), -1), target[part]
+                blocks = blocks.reshape(len(blocks), -1, width)
+                assert np.may_share_memory(blocks, target)
+                arrange_points(rows, places[part], self.points**2, self.lanes > 0, filling, blocks)
 
-        over_parts(arrange, blocks, PART)
-        return arranged
-
-    def _arranged(self, values: np.ndarray, slots: np.ndarray, fill: float) -> np.ndarray:
-        n, blocks = self.points, self.block_count(len(slots))
-        held = np.full((blocks * self.elements, n, n, n), fill, values.dtype)
-        there = slots >= 0
-        held[: len(slots)][there] = values[slots[there]]
-        held = held.reshape(blocks, self.elements, n, n, n)
-        if not self.lanes:
-            return held.transpose(0, 2, 3, 4, 1)
-        arranged = np.full((blocks, n, self.lanes), fill, values.dtype)
-        arranged[:, :, : self.elements * n * n] = held.transpose(0, 2, 1, 3, 4).reshape(blocks, n, -1)
-        return arranged
+        over_parts(arrange, len(places), PART)
 
     def of_components(
         self, values: np.ndarray, slots: np.ndarray, fill: float, axis: int | None = None
     ) -> np.ndarray:
         """Arrange several values of each point (elements, c, k, j, i): (blocks, c, k, j, i, elements) on a CPU,
         (blocks, k, c, lanes) on a GPU. axis : of the components instead, from 0."""
-        blocks, axis = self.block_count(len(slots)), self.component_axis if axis is None else axis
+        axis = self.component_axis if axis is None else axis
         arranged = np.empty(self.component_shape(len(slots), values.shape[1], axis), values.dtype)
-
-        def arrange(part: slice) -> None:
-            some = slots[part.start * self.elements : part.stop * self.elements]
-            for c, component in enumerate(np.moveaxis(arranged[part], axis, 0)):
-                component[...] = self._arranged(values[:, c], some, fill)
-
-        over_parts(arrange, blocks, PART)
+        if values.shape[1]:
+            self._arrange(list(np.moveaxis(values, 1, 0)), slots, fill, list(np.moveaxis(arranged, axis, 0)))
         return arranged
 
     @property
@@ -198,21 +189,20 @@ class ElementLayout:
 
 
 @exact_part
-def arrange_points(values, slots, square, lanes, fill, arranged):  # pragma: no cover - compiled
-    """Arrange values (elements, points) in blocks (blocks, size); see `ElementLayout`. slots : (blocks, elements) of a
-    block. square : points of an element with one k."""
-    points = values.shape[1]
+def arrange_points(values, slots, square, in_lanes, fill, arranged):  # pragma: no cover - compiled
+    """Arrange values (elements, points) in blocks (blocks, rows, columns); see `ElementLayout`. slots : (blocks,
+    elements) of a block. square : points of an element with one k."""
     for block in range(len(slots)):
-        if lanes:
+        if in_lanes:
             arranged[block] = fill
         for place in range(slots.shape[1]):
             element = slots[block, place]
-            for point in range(points):
-                if lanes:
-                    target = point // square * lanes + place * square + point % square
+            for point in range(values.shape[1]):
+                value = values[element, point] if element >= 0 else fill
+                if in_lanes:
+                    arranged[block, point // square, place * square + point % square] = value
                 else:
-                    target = point * slots.shape[1] + place
-                arranged[block, target] = values[element, point] if element >= 0 else fill
+                    arranged[block, point, place] = value
 
 
 def device_layout(device: str, degree: int) -> ElementLayout:

@@ -202,18 +202,21 @@ class ElementTables:
         divided = self._divides and self._blocks == 0  # later groups have points of the first one
         slots = place_elements(members, plan.mesh.elements, self.arrangement, plan.deterministic, divided)
         if kind.fluid:
-            moduli = plan.materials.mobility(members)
+            moduli, rows = plan.materials.mobility(members), np.arange(len(members))
         else:
-            moduli = plan.materials.moduli(members if len(members) < plan.element_count else None)
-            if kind.gravity:
-                moduli = np.concatenate([moduli, gravity_values(plan, members, moduli.dtype)], axis=1)
+            moduli, rows = plan.materials.moduli(members)
+        rotated = bool(kind.layer) and not kind.aligned
+        if kind.gravity or rotated:
+            moduli, rows = moduli[rows], np.arange(len(members))
+        if kind.gravity:
+            moduli = np.concatenate([moduli, gravity_values(plan, members, moduli.dtype)], axis=1)
         inside = np.full(plan.element_count, -1, np.int64)
         inside[members] = np.arange(len(members))
         own = np.where(slots.elements >= 0, inside[slots.elements], -1)
         maps, in_maps = plan.coefficients, slots.elements
         if kind.map == "affine":  # the powers of a parallelepiped: 0 and 1, also in a mesh of 27 nodes
             maps = maps[..., :2, :2, :2]
-        if kind.layer and not kind.aligned:
+        if rotated:
             maps, in_maps = maps[members][:, kind.rotation], own
             moduli = rotated_moduli(moduli, kind.first_axis)
         first, self._blocks = self._blocks, self._blocks + len(slots.elements) // self.arrangement.elements
@@ -222,7 +225,7 @@ class ElementTables:
         places[own[own >= 0]] = np.flatnonzero(own >= 0)
         table = group_arrays(plan.degree, backend.dtype, self.arrangement, backend.name, kind, len(own))
         values = {
-            "order": slots.order + first, "moduli": kernels.pack_moduli(moduli, own),
+            "order": slots.order + first, "moduli": kernels.pack_moduli(moduli, np.where(own < 0, -1, rows[own])),
             "geometry": kernels.pack_maps(maps, in_maps, kind), "filters": self._filters(kind, members, own),
             **self._relaxing(kind, members, own),
         }  # fmt: skip

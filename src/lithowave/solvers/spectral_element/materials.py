@@ -98,13 +98,13 @@ class AveragedLayers:
     inside: tuple[float, ...] | None = None
 
     def candidates(self, elements: np.ndarray) -> np.ndarray:
-        """Return those of some elements in which layers may meet."""
-        elements = elements[self.first[elements] < self.last[elements]]
-        if self.inside is None or not len(elements):
-            return elements
-        z = self.mesh.element_nodes(elements)[..., 2]
+        """Return the places of those of some elements in which layers may meet."""
+        places = np.flatnonzero(self.first[elements] < self.last[elements])
+        if self.inside is None or not len(places):
+            return places
+        z = self.mesh.element_nodes(elements[places])[..., 2]
         low, high = z.min(axis=1) + SHORTEST, z.max(axis=1) - SHORTEST
-        return elements[np.any([(low < one) & (one < high) for one in self.inside], axis=0)]
+        return places[np.any([(low < one) & (one < high) for one in self.inside], axis=0)]
 
     def columns(self, elements: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return x and y (elements, j, i) of the columns of points, and z (elements, n + 1, j, i) of the ends of their
@@ -267,20 +267,19 @@ class ElementMaterials:
             return 1.0 / self.values[2, elements][:, None]
         return 1.0 / self.rho[self.number[elements]][:, None]
 
-    def moduli(self, elements: np.ndarray | None) -> np.ndarray:
-        """Return the moduli of some elements (None: all): (elements, c), or (elements, c, k, j, i) if they vary.
+    def moduli(self, elements: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return moduli (rows, c), or (rows, c, k, j, i) if they vary, and the row of each of some elements in them.
 
         c is lambda, mu, or, for anisotropic elements, which are never mixed with isotropic ones, the 21 of the upper
         triangle by rows.
         """
-        some = slice(None) if elements is None else elements
         if self.values is not None:
-            return np.moveaxis(self.values[:2, some], 0, 1)
-        number = self.number[some]
+            return np.moveaxis(self.values[:2], 0, 1), elements
+        number = self.number[elements]
         if len(number) and self.anisotropic[number[0]]:
-            return self.stiffness[:, UPPER[0], UPPER[1]][number]
+            return self.stiffness[:, UPPER[0], UPPER[1]], number
         mu = self.stiffness[:, 5, 5]
-        return np.stack([self.stiffness[:, 0, 0] - 2 * mu, mu], axis=1)[number]
+        return np.stack([self.stiffness[:, 0, 0] - 2 * mu, mu], axis=1), number
 
     def isotropic_moduli(self, elements: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return kappa and mu, Pa, of the isotropic (Voigt) average, (elements,), or (elements, k, j, i) if they
@@ -307,9 +306,16 @@ class ElementMaterials:
         """Return True for each element with attenuation."""
         if self.losses is None:
             return np.zeros(len(elements), bool)
+        inverse = self.losses.inverse
         if self.values is None:
-            return (self.losses.inverse > 0.0).any(axis=0)[self.number[elements]]
-        return (self.losses.inverse[:, elements] > 0.0).any(axis=(0, 2, 3, 4))
+            return (inverse > 0.0).any(axis=0)[self.number[elements]]
+        found = np.empty(len(elements), bool)
+
+        def examine(some: slice) -> None:
+            found[some] = (inverse[:, elements[some]] > 0.0).any(axis=(0, 2, 3, 4))
+
+        over_parts(examine, len(elements), PART)
+        return found
 
     def density(self, some: slice = slice(None)) -> np.ndarray:
         """Return (elements, 1), or (elements, points) if it varies, kg/m^3, of all or some elements."""
@@ -383,18 +389,61 @@ def materials_of(
     )
 
 
+@dataclass(frozen=True)
+class EqualElements:
+    """Groups of elements at whose points a medium has the same values. first : an element of each (groups,). group : of
+    each element (elements,)."""
+
+    first: np.ndarray
+    group: np.ndarray
+
+    @classmethod
+    def between_levels(cls, mesh: HexahedralMesh, layers: tuple[np.ndarray, ...]) -> EqualElements | None:
+        """Return the elements whose nodes have equal z, up to `LEVEL`, and which belong to the same layers, see
+        `layers.own_layers`; None if most of them are different."""
+        nodes, level = mesh.node_indices, np.rint(mesh.vertices[:, 2] / LEVEL).astype(np.int64)
+        factors = np.random.default_rng(4).integers(1, 2**62, nodes.shape[1] + len(layers), np.int64)
+        mixed = np.empty(len(nodes), np.int64)
+
+        def mix(some: slice) -> None:
+            own = [*level[nodes[some]].T, *(layer[some] for layer in layers)]
+            mixed[some] = sum(factor * values for factor, values in zip(factors, own, strict=True))  # wraps around
+
+        over_parts(mix, len(nodes), LEVEL_PART)
+        _, first, group = np.unique(mixed, return_index=True, return_inverse=True)
+        return cls(first, group.ravel()) if len(first) <= MOST_GROUPS * len(nodes) else None
+
+    def spread(self, values: np.ndarray) -> np.ndarray:
+        """Return the values (c, elements, ...) of those of the groups, (c, groups, ...)."""
+        found = np.empty((len(values), len(self.group), *values.shape[2:]), values.dtype)
+
+        def copy(some: slice) -> None:
+            for own, of_groups in zip(found, values, strict=True):
+                np.take(of_groups, self.group[some], axis=0, out=own[some], mode="clip")
+
+        over_parts(copy, len(self.group), LEVEL_PART)
+        return found
+
+
 def sampled_materials(
     medium: SampledMedium, positions: Callable[[slice | np.ndarray], np.ndarray], elements: int, points: int,
     dtype: npt.DTypeLike, body: RelaxationBody | None = None,
     lossy: LossyMedium | None = None,
-    layers: tuple[np.ndarray, ...] = (),
+    layers: tuple[np.ndarray, ...] = (), equal: EqualElements | None = None,
 ) -> ElementMaterials:  # fmt: skip
     """Return values of a medium at every point of every element.
 
     medium : object with sample(x, y, z) -> vp, vs, rho. positions : function of a slice of elements -> (elements, k, j,
     i, 3), m. body, lossy : relaxation mechanisms, and object with inverse_quality(x, y, z) -> 1/Qkappa, 1/Qmu; None
-    without attenuation. layers : further arguments of both, (elements,) each: see `layers.own_layers`.
+    without attenuation. layers : further arguments of both, (elements,) each: see `layers.own_layers`. equal : elements
+    with the same values; None: any may be different.
     """
+    if equal is not None:
+        few = sampled_materials(
+            medium, lambda some: positions(equal.first[some]), len(equal.first), points, dtype, body, lossy,
+            tuple(layer[equal.first] for layer in layers),
+        )  # fmt: skip
+        return _spread(few, equal)
     values = np.empty((3, elements, points, points, points), dtype)
     losses = None if body is None else Losses(body, np.empty((2, *values.shape[1:]), dtype))
 
@@ -421,6 +470,12 @@ def sampled_materials(
     )  # fmt: skip
 
 
+def _spread(few: ElementMaterials, equal: EqualElements) -> ElementMaterials:
+    """Return the materials of all elements, with values at points, of those of one element of each group."""
+    losses = None if few.losses is None else Losses(few.losses.body, equal.spread(few.losses.inverse))
+    return replace(few, number=few.number[equal.group], values=equal.spread(few.values), losses=losses)
+
+
 def _refuse_mixed(fluid: np.ndarray, *positions: np.ndarray) -> None:
     """Refuse elements with fluid and solid points. fluid and positions x, y, z, m : [element, k, j, i]."""
     count = fluid.reshape(len(fluid), -1).sum(axis=1)
@@ -436,6 +491,8 @@ def _refuse_mixed(fluid: np.ndarray, *positions: np.ndarray) -> None:
 
 
 TRANSVERSE_PART = 256  # elements that are processed at a time
+LEVEL_PART = 8192
+MOST_GROUPS = 0.25  # groups of equal elements over elements, above which each element is sampled
 ISOTROPIC, TRANSVERSE = 0, 1  # indices in the tables of materials
 
 
@@ -462,11 +519,11 @@ class TransverseMaterials(ElementMaterials):
             place=np.where(rows >= 0, np.cumsum(rows >= 0) - 1, -1),
         )  # fmt: skip
 
-    def moduli(self, elements: np.ndarray | None) -> np.ndarray:
-        """Return the moduli of some elements (None: all), either all isotropic or all anisotropic; see the base."""
-        place = self.place if elements is None else self.place[elements]
+    def moduli(self, elements: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the moduli of some elements, either all isotropic or all anisotropic; see the base."""
+        place = self.place[elements]
         if len(place) and place[0] >= 0:
-            return np.moveaxis(self.tensors[:, place], 0, 1)
+            return np.moveaxis(self.tensors, 0, 1), place
         return super().moduli(elements)
 
     def softness(self, elements: np.ndarray) -> np.ndarray:
@@ -532,6 +589,7 @@ def sampled_transverse_materials(
     dtype: npt.DTypeLike,
     body: RelaxationBody | None = None, lossy: LossyMedium | None = None, layers: tuple[np.ndarray, ...] = (),
     axes: Callable[[np.ndarray, np.ndarray], np.ndarray] = vertical, averaged: AveragedLayers | None = None,
+    equal: EqualElements | None = None,
 ) -> ElementMaterials:  # fmt: skip
     """Return values of a medium at every point of every element, with 21 moduli in some elements.
 
@@ -542,79 +600,143 @@ def sampled_transverse_materials(
     strongest : 21 moduli, Pa, and rho of the medium with the strongest anisotropy, the same on all ranks.
     axes : function of x and y, m, (...) -> unit vectors (..., 3) of the symmetry axes.
     averaged : effective media of the elements with more than one layer, which are anisotropic; None: without them.
-    positions, points, dtype, body, lossy, layers : see `sampled_materials`.
+    positions, points, dtype, body, lossy, layers, equal : see `sampled_materials`; axes may differ in equal elements.
     """
-    base = sampled_materials(medium, positions, len(chosen), points, dtype, body, lossy, layers)
-    means = [] if averaged is None else _effective(averaged, base)
+    one_of_each = np.arange(len(chosen)) if equal is None else equal.first
+    layers, chosen = tuple(layer[one_of_each] for layer in layers), chosen[one_of_each]
+
+    def of_groups(some: slice | np.ndarray) -> np.ndarray:
+        return positions(one_of_each[some])
+
+    base = sampled_materials(medium, of_groups, len(chosen), points, dtype, body, lossy, layers)
+    means = [] if averaged is None else _effective(averaged, base, one_of_each)
     effective = np.zeros(len(chosen), bool)
     effective[np.concatenate([np.zeros(0, np.int64), *(elements for elements, _, _ in means)])] = True
     chosen = chosen | effective
-    members = np.flatnonzero(chosen)
-    place = np.full(len(chosen), -1, np.int64)
-    place[members] = np.arange(len(members))
-    tensors = np.empty((21, len(members), points, points, points), dtype)
-    speeds, soft = np.empty((2, *tensors.shape[1:]), dtype), np.empty(len(members))
-    points_of_softness = (np.array([*np.ndindex(2, 2, 2), (0.5, 0.5, 0.5)]) * (points - 1)).astype(int)
+    place = np.where(chosen, np.cumsum(chosen) - 1, -1)
+    found = TransverseValues.empty(int(chosen.sum()), points, dtype, keeps_love=equal is not None)
 
     def store(elements: np.ndarray, love: Sequence[np.ndarray], rho: np.ndarray) -> None:
-        x, y, _ = np.moveaxis(positions(elements), -1, 0)
-        some = place[elements]
-        few = np.stack(np.broadcast_arrays(*map(_without_copies, (*love, rho))))
-        rows = np.ascontiguousarray(few.reshape(6, -1))
-        directions = np.ascontiguousarray(np.broadcast_to(axes(x, y), (*x.shape, 3)).reshape(-1, 3))
-        own = np.empty((21, x.size), dtype)
-        rotate_moduli(rows, x.size // rows.shape[1], directions, own)
-        tensors[:, some] = own.reshape(21, *x.shape)
-        slow, fast, ratio = (one.reshape(few.shape[1:]) for one in _speeds_and_softness(rows))
-        speeds[0, some], speeds[1, some] = slow, fast
-        k, j, i = (np.minimum(points_of_softness, size - 1) for size in few.shape[2:])
-        soft[some] = ratio[:, k[:, 0], j[:, 1], i[:, 2]].max(axis=1)
+        few = found.store(place[elements], np.stack(np.broadcast_arrays(*map(_without_copies, (*love, rho)))))
+        if equal is None:
+            found.rotate(place[elements], few, np.arange(len(elements)), positions(elements), axes)
 
     over_parts(lambda part: store(*means[part.start]), len(means), 1)
     others = np.flatnonzero(chosen & ~effective)
 
     def sample(part: slice) -> None:
         own = others[part]
-        x, y, z = np.moveaxis(positions(own), -1, 0)
+        x, y, z = np.moveaxis(of_groups(own), -1, 0)
         store(own, *medium.love(x, y, z, *(layer[own, None, None, None] for layer in layers)))
 
     over_parts(sample, len(others), TRANSVERSE_PART, None if getattr(medium, "concurrent", False) else 1)
+    fastest = max(float(base.fastest[0]), float(found.speeds[1].max(initial=0.0)))
+    slowest = min(float(base.slowest[0]), float(found.speeds[0].min(initial=np.inf)))
+    if equal is not None:
+        base, chosen, place = _spread(base, equal), chosen[equal.group], place[equal.group]
+        found, place = found.spread(place, positions, axes)
     stiffness, rho = full_matrices(strongest[0]), strongest[1]
-    fastest = max(float(base.fastest[0]), float(speeds[1].max(initial=0.0)))
-    slowest = min(float(base.slowest[0]), float(speeds[0].min(initial=np.inf)))
     return TransverseMaterials(
         np.where(chosen, TRANSVERSE, ISOTROPIC), np.stack([np.zeros((6, 6)), stiffness]), np.array([0.0, rho]),
         np.array([False, True]), np.array([fastest]), np.array([slowest]), base.values, base.losses,
-        tensors, speeds, soft, place,
+        found.tensors, found.speeds, found.soft, place,
     )  # fmt: skip
 
 
-def _effective(averaged: AveragedLayers, base: ElementMaterials) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """Return elements in which layers meet, with their moduli A, C, L, N and F and rho, in parts.
+@dataclass(frozen=True)
+class TransverseValues:
+    """Values of anisotropic elements: `tensors`, `speeds` and `soft` of `TransverseMaterials`; with `love`, instead of
+    the tensors, A, C, L, N and F and rho (6, elements, k, j, i)."""
 
-    Isotropic averages, densities and quality factors in `base` are changed to those of the effective media.
+    tensors: np.ndarray
+    speeds: np.ndarray
+    soft: np.ndarray
+    love: np.ndarray | None = None
+
+    @classmethod
+    def empty(cls, elements: int, points: int, dtype: npt.DTypeLike, keeps_love: bool) -> TransverseValues:
+        """Return the arrays of some elements, without values."""
+        shape = elements, points, points, points
+        tensors = np.empty((21, 0 if keeps_love else elements, *shape[1:]), dtype)
+        love = np.empty((6, *shape)) if keeps_love else None
+        return cls(tensors, np.empty((2, *shape), dtype), np.empty(elements), love)
+
+    def store(self, some: np.ndarray, love: np.ndarray) -> np.ndarray:
+        """Store the speeds and the softness of some elements with these A, C, L, N and F and rho (6, elements, k, j,
+        i), whose axes j and i may have one value; return them as (6, elements, values)."""
+        slow, fast, ratio = (one.reshape(love.shape[1:]) for one in _speeds_and_softness(love.reshape(6, -1)))
+        self.speeds[0, some], self.speeds[1, some] = slow, fast
+        n = self.speeds.shape[2]
+        places = (np.array([*np.ndindex(2, 2, 2), (0.5, 0.5, 0.5)]) * (n - 1)).astype(int)
+        k, j, i = (np.minimum(places, size - 1)[:, axis] for axis, size in enumerate(love.shape[2:]))
+        self.soft[some] = ratio[:, k, j, i].max(axis=1)
+        if self.love is not None:
+            self.love[:, some] = love
+        return love.reshape(*love.shape[:2], -1)
+
+    def rotate(
+        self, some: np.ndarray, love: np.ndarray, rows: np.ndarray, positions: np.ndarray,
+        axes: Callable[[np.ndarray, np.ndarray], np.ndarray],
+    ) -> None:  # fmt: skip
+        """Store the moduli of some elements at these positions (elements, k, j, i, 3).
+
+        love : (6, rows, values), see `store`; rows : of each element among them.
+        """
+        x, y, _ = np.moveaxis(positions, -1, 0)
+        directions = np.ascontiguousarray(np.broadcast_to(axes(x, y), (*x.shape, 3)).reshape(len(some), -1, 3))
+        own = np.empty((21, *directions.shape[:2]), self.tensors.dtype)
+        rotate_moduli(np.ascontiguousarray(love), rows, directions, own)
+        self.tensors[:, some] = own.reshape(21, *x.shape)
+
+    def spread(
+        self, place: np.ndarray, positions: Callable[[np.ndarray], np.ndarray],
+        axes: Callable[[np.ndarray, np.ndarray], np.ndarray],
+    ) -> tuple[TransverseValues, np.ndarray]:  # fmt: skip
+        """Return the values of all elements, of those of one element of each group, and the index of each element in
+        them, -1 for isotropic elements. place : index of the group of each element; -1 for isotropic elements."""
+        members = np.flatnonzero(place >= 0)
+        equal, n = EqualElements(np.zeros(0, np.int64), place[members]), self.speeds.shape[2]
+        tensors = np.empty((21, len(members), n, n, n), self.speeds.dtype)
+        found = TransverseValues(tensors, equal.spread(self.speeds), self.soft[equal.group])
+        love = self.love.reshape(6, len(self.soft), -1)
+
+        def rotate(part: slice) -> None:
+            found.rotate(np.arange(part.start, part.stop), love, equal.group[part], positions(members[part]), axes)
+
+        over_parts(rotate, len(members), TRANSVERSE_PART)
+        return found, np.where(place >= 0, np.cumsum(place >= 0) - 1, -1)
+
+
+def _effective(
+    averaged: AveragedLayers, base: ElementMaterials, elements: np.ndarray
+) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """Return the places of elements in which layers meet among some elements, with their moduli A, C, L, N and F and
+    rho, in parts.
+
+    Isotropic averages, densities and quality factors in `base`, the materials of these elements, are changed to those
+    of the effective media.
     """
 
     def evaluate(part: slice) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
-        elements = averaged.candidates(np.arange(part.start, part.stop))
-        if not len(elements):
+        some = part.start + averaged.candidates(elements[part])
+        if not len(some):
             return None
-        met, love, rho, inverse = averaged.evaluate(elements)
-        elements = elements[met]
-        if not len(elements):
+        met, love, rho, inverse = averaged.evaluate(elements[some])
+        some = some[met]
+        if not len(some):
             return None
         shape = rho[met].shape
         love, rho = (np.broadcast_to(_without_copies(one)[..., met, :, :, :], (*one.shape[:-4], *shape))
                      for one in (love, rho))  # fmt: skip
         kappa, mu = voigt_average_of_love(tuple(love))
-        base.values[0, elements], base.values[1, elements] = kappa - 2.0 / 3.0 * mu, mu
-        base.values[2, elements] = rho
+        base.values[0, some], base.values[1, some] = kappa - 2.0 / 3.0 * mu, mu
+        base.values[2, some] = rho
         if base.losses is not None:
-            base.losses.inverse[:, elements] = inverse[:, met]
-        return elements, love, rho
+            base.losses.inverse[:, some] = inverse[:, met]
+        return some, love, rho
 
     threads = None if getattr(averaged.medium, "concurrent", False) else 1
-    return [one for one in over_parts(evaluate, len(base.number), TRANSVERSE_PART, threads) if one is not None]
+    return [one for one in over_parts(evaluate, len(elements), TRANSVERSE_PART, threads) if one is not None]
 
 
 def _without_copies(values: np.ndarray) -> np.ndarray:
@@ -627,19 +749,22 @@ _SAME = np.eye(3)
 
 
 @exact_part
-def rotate_moduli(love, copies, axes, moduli):  # pragma: no cover - compiled
-    """Compute the 21 moduli (21, points) of `transverse_moduli` for A, C, L, N and F (5, rows), each of which belongs
-    to `copies` points, and axes (points, 3)."""
-    for point in range(len(axes)):
-        row = point // copies
-        a, c, l, n, f = love[0, row], love[1, row], love[2, row], love[3, row], love[4, row]  # noqa: E741
+def rotate_moduli(love, rows, axes, moduli):  # pragma: no cover - compiled
+    """Compute the 21 moduli (21, elements, points) of `transverse_moduli` for axes (elements, points, 3), and A, C, L,
+    N and F (6, rows, values): those of an element are in its row, and each value belongs to as many successive points.
+    """
+    copies = axes.shape[1] // love.shape[2]
+    for count in range(axes.shape[0] * axes.shape[1]):
+        element, point = count // axes.shape[1], count % axes.shape[1]
+        own = love[:, rows[element], point // copies]
+        a, c, l, n, f = own[0], own[1], own[2], own[3], own[4]  # noqa: E741
         lam, normal, shear, along = a - 2.0 * n, f - a + 2.0 * n, l - n, a + c - 2.0 * f - 4.0 * l
-        s, number = axes[point], 0
+        s, number = axes[element, point], 0
         for first in range(6):
             i, j = _AXES[first]
             for second in range(first, 6):
                 k, m = _AXES[second]
-                moduli[number, point] = (
+                moduli[number, element, point] = (
                     lam * (_SAME[i, j] * _SAME[k, m])
                     + n * (_SAME[i, k] * _SAME[j, m] + _SAME[i, m] * _SAME[j, k])
                     + normal * (_SAME[i, j] * s[k] * s[m] + s[i] * s[j] * _SAME[k, m])

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from lithowave.backends.loops import over_parts
 from lithowave.description.domain import FACES
 from lithowave.description.experiment import mesh_of
 from lithowave.earth.radial_model import RadialGravity, transverse_moduli
@@ -50,6 +51,7 @@ from lithowave.solvers.spectral_element.layers import LAYER_ELEMENTS, SIDES, Abs
 from lithowave.solvers.spectral_element.materials import (
     AveragedLayers,
     ElementMaterials,
+    EqualElements,
     materials_of,
     sampled_materials,
     sampled_transverse_materials,
@@ -66,6 +68,7 @@ if TYPE_CHECKING:
     from lithowave.mesh.partition import Rectangle
 
 
+VERTICES = 65_536  # vertices that are placed at a time
 MARGIN = 1.0  # distance of sources from the absorbing layer, in sizes of the elements
 
 
@@ -104,10 +107,21 @@ def make_model(experiment: Experiment, ranks: Ranks = SINGLE_RANK) -> MeshedMode
     materials = _of_whole(collective_call(ranks, lambda: _materials(experiment, mesh)), ranks)
     layer, chunk = built.layer if built.layer.used else None, experiment.domain.chunk
     if chunk is not None:
-        mesh = replace(mesh, vertices=chunk.map.to_cartesian(*mesh.vertices.T))
+        mesh = replace(mesh, vertices=on_globe(mesh.vertices, chunk))
     medium = experiment.material.medium
     gravity = RadialGravity.of(medium.model) if experiment.physics.gravity else None  # type: ignore[attr-defined]
     return MeshedModel(mesh, materials, kinds_of_faces(experiment, mesh), layer, built.element_size, gravity=gravity)
+
+
+def on_globe(vertices: np.ndarray, chunk: Chunk) -> np.ndarray:
+    """Return the Cartesian positions (n, 3), m, of vertices in the local coordinates of a chunk."""
+    found = np.empty(vertices.shape)
+
+    def place(some: slice) -> None:
+        found[some] = chunk.map.to_cartesian(*vertices[some].T)
+
+    over_parts(place, len(vertices), VERTICES)
+    return found
 
 
 def _read(experiment: Experiment, ranks: Ranks) -> MeshedModel:
@@ -393,17 +407,19 @@ def _materials(experiment: Experiment, mesh: HexahedralMesh, ends: Ends | None =
         material = experiment.material.medium
         inside = cells.inside if isinstance(material, EarthMedium) else None
         averaged = AveragedLayers(mesh, degree, media[0], media[-1] if body else None, material, *layers, inside)
+    equal = EqualElements.between_levels(mesh, layers) if all(one.level for one in media) else None
     if chosen is None and averaged is None:
         return sampled_materials(
-            media[0], positions, mesh.element_count, degree + 1, dtype, body, media[-1], layers
+            media[0], positions, mesh.element_count, degree + 1, dtype, body, media[-1], layers, equal
         )
     if chosen is None:
         chosen = np.zeros(mesh.element_count, bool)
     chunk = experiment.domain.chunk
     axes = vertical if chunk is None else lambda x, y: chunk.map.axes(x, y)[..., 2, :]
     return sampled_transverse_materials(
-        media[0], positions, chosen, _strongest(experiment), degree + 1, dtype, body, media[-1], layers, axes, averaged
-    )
+        media[0], positions, chosen, _strongest(experiment), degree + 1, dtype, body, media[-1], layers, axes,
+        averaged, equal,
+    )  # fmt: skip
 
 
 def _strongest(experiment: Experiment) -> tuple[np.ndarray, float]:
