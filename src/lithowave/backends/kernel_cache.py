@@ -395,8 +395,8 @@ def _is_inner(library: CodeLibrary) -> bool:
 SIGNATURES = Path(__file__).parent / "signatures.json"
 STEP_MODULES = re.compile(r"lithowave\.solvers\..*kernels")  # which `Backend.kernels` loads
 SAMPLES = 4  # kernels that show whether a cache is complete
-MOST = 16  # processes
-FEWEST = 2  # kernels for each of them
+MOST = 8  # processes
+FEWEST = 4  # kernels for each of them
 started: list[subprocess.Popen] = []  # by this process
 complete: set[Selection] = set()  # whose kernels this process has found in the cache
 
