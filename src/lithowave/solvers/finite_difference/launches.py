@@ -541,13 +541,10 @@ class OnePass:
     ) -> Arguments:
         field = old["vx"]
         arrays, boxes = old | material, self._boxes()
-        maps, edge_maps = (
-            np.concatenate([
-                tensor_map(self.backend, arrays[name], self.reach, boxes[name], name in material, whole_lines)
-                for name in (*(name for name, _ in MAPS), *material)
-            ])
-            for whole_lines in (True, False)
-        )
+        maps = [
+            tensor_map(self.backend, arrays[name], self.reach, boxes[name], name in material)
+            for name in (*(name for name, _ in MAPS), *material)
+        ]
         shift = columns_before(field, self.reach)
         tiles = self._tiles(box, shift)
         if self.equal_columns:
@@ -558,8 +555,7 @@ class OnePass:
         waves = -(-len(tiles) // self._processors)
         named = dict(zip(("cx", "cy", "cz"), coefficients, strict=True))
         return {
-            "maps": maps,
-            "edge_maps": edge_maps,
+            "maps": np.concatenate(maps),
             "tiles": self.backend.upload(tiles, np.int32),
             "tile_count": len(tiles),
             "layout": pack_layout(field, self.reach),
@@ -584,9 +580,7 @@ class OnePass:
         parts = min(range(1, max(1, planes // FEWEST_PLANES) + 1), key=cost)
         chunk = max(end - first for first, end in pieces(0, planes, -(-planes // parts)))
         divided = tile_box(box, shape, chunk, False, shift).reshape(-1, *columns.shape)[:, whole:]
-        tiles = np.concatenate([columns[:whole], divided.reshape(-1, columns.shape[1])])
-        tiles[:, 6] = (tiles[:, 0] <= box[0][0]) | (tiles[:, 3] >= box[0][1])  # at an end of x
-        return tiles
+        return np.concatenate([columns[:whole], divided.reshape(-1, columns.shape[1])])
 
 
 BLOCK = (32, 8)

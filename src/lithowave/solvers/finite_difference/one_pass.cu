@@ -244,11 +244,10 @@ __device__ __forceinline__ void march(
 }
 
 // Update v += dt / rho div sigma, then sigma += dt C : e with the new v and the law C, from the arrays of the maps into
-// the other arrays. edge_maps: for tiles at the ends of x, which load no line beyond the box as a whole. reached[wave][plane] counts the blocks that have finished a plane; zero before the launch.
+// the other arrays. reached[wave][plane] counts the blocks that have finished a plane; zero before the launch.
 extern "C" __global__ void __launch_bounds__(32 * (WORKERS + 1), 1)
 one_pass(
-    const __grid_constant__ Maps maps, const __grid_constant__ Maps edge_maps, const Tile* tiles,
-    const __grid_constant__ Layout layout,
+    const __grid_constant__ Maps maps, const Tile* tiles, const __grid_constant__ Layout layout,
     const __grid_constant__ Coefficients coefficients, const __grid_constant__ Scale density_scale,
     const __grid_constant__ Law law, real* vx, real* vy, real* vz, real* sxx, real* syy, real* szz, real* sxy, real* sxz, real* syz, real ratio, unsigned* reached, int tile_count,
     int planes_counted)
@@ -267,7 +266,7 @@ one_pass(
             march(shared, tile, layout, coefficients, turn, vx, vy, vz, sxx, syy, szz, sxy, sxz, syz, density_scale, law, ratio);
         } else if (threadIdx.x == 32 * WORKERS) {
             const unsigned blocks = min(static_cast<int>(gridDim.x), tile_count - wave * static_cast<int>(gridDim.x));
-            feed(shared, tile.layered ? edge_maps : maps, tile, turn, reached + wave * planes_counted, planes_counted, blocks);
+            feed(shared, maps, tile, turn, reached + wave * planes_counted, planes_counted, blocks);
         }
     }
 }

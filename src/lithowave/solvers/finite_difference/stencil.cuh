@@ -67,7 +67,7 @@ __device__ __forceinline__ real density_value(modulus_t code, const Scale& scale
 // Box of points that one block updates: from (x or first, y, z) up to, not including, (x_end, y_end, z_end).
 struct Tile {
     int x, y, z, x_end, y_end, z_end;
-    int layered;  // nonzero if it touches an absorbing layer; in one pass, if it is at an end of the box along x
+    int layered;  // nonzero if it touches an absorbing layer
     int first;    // column of the box, at or after x: a tile begins at a memory line
     int filled;   // columns from x_end up to it are padding at the end of a row and set to zero: a whole sector of memory
     int material_x, material_y;  // where its material is copied from: x and y, or one place if all columns are equal

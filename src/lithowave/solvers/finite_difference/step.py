@@ -381,10 +381,6 @@ class Step:
     def finish_stress(self, f: Fields, region: Region) -> None:
         """Apply closures, sources and the free surface to the stresses."""
         self.close_stress(f, region)
-        self.complete_stress(f, region)
-
-    def complete_stress(self, f: Fields, region: Region) -> None:
-        """Apply sources and the free surface to the stresses, after the closures."""
         self.inject(region.sources, f)
         for plane in region.free_planes:  # zero normal traction
             self.kernels.free_surface(plane, f["sxx"], f["syy"], f["szz"], self.law(f), self.ratio)
@@ -426,10 +422,6 @@ class Step:
     def finish_velocity(self, f: Fields, region: Region) -> None:
         """Apply closures, sources and rigid faces to the velocities."""
         self.close_velocity(f, region)
-        self.complete_velocity(f, region)
-
-    def complete_velocity(self, f: Fields, region: Region) -> None:
-        """Apply sources and rigid faces to the velocities, after the closures."""
         self.inject(region.sources, f)
         for face in region.rigid_faces():  # the closure makes the normal velocity zero, this the tangential velocity
             tangential = (f[VELOCITIES[tangent]] for tangent in TANGENTS[face.axis])
@@ -610,39 +602,13 @@ def advance_all(step: Step, stress: Region, velocity: Region, box: Box, old: Fie
 
 
 def advance_around(step: Step, stress: Region, velocity: Region, old: Fields, new: Fields) -> None:
-    """Advance the points around the box; no layer, face or force acts inside it.
-
-    The closures at faces, small kernels, run beside the update of the boxes that have none.
-    """
+    """Advance the points around the box; no layer, face or force acts inside it."""
     stresses = {name: old[name] for name in step.plan.law_fields.stresses}
     velocities = {name: new[name] for name in VELOCITIES}
-    before, after = _view(old, new), _view(new, old)
-
-    def update_stress(boxes: np.ndarray) -> None:
-        step.kernels.update_stress.into(stresses, *step.stress_arguments(before, boxes))
-
-    def update_velocity(boxes: np.ndarray) -> None:
-        step.kernels.update_velocity.into(velocities, *step.velocity_arguments(old, boxes))
-
-    _update_and_close(step, stress, update_stress, partial(step.close_stress, old, stress))
-    step.complete_stress(old, stress)
-    _update_and_close(step, velocity, update_velocity, partial(step.close_velocity, after, velocity))
-    step.complete_velocity(after, velocity)
-
-
-def _update_and_close(
-    step: Step, region: Region, update: Callable[[np.ndarray], None], close: Callable[[], None]
-) -> None:
-    """Update the boxes of a region; those with a section of a closed face, followed by the closures, beside the others.
-    """
-    grid, closure = step.plan.grid, face_closure(step.plan.order)
-    closed = [
-        bool(closed_faces(grid, step.plan.faces, closure, step.plan.halo, [box.tolist()]))
-        for box in region.boxes.reshape(-1, 3, 2)
-    ]
-    ours, others = (region.boxes[np.array(closed, bool) == value] for value in (True, False))
-    queues = [[partial(update, others)]] if len(others) else []
-    step.backend.side_by_side(queues + ([[partial(update, ours), close]] if len(ours) else []))
+    step.kernels.update_stress.into(stresses, *step.stress_arguments(_view(old, new), stress.boxes))
+    step.finish_stress(old, stress)
+    step.kernels.update_velocity.into(velocities, *step.velocity_arguments(old, velocity.boxes))
+    step.finish_velocity(_view(new, old), velocity)
 
 
 def advance_inside(step: Step, box: Box, old: Fields, new: Fields) -> None:
