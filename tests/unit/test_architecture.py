@@ -114,6 +114,7 @@ OUTLINES = {"description/domain.py", "description/experiment.py"}  # which read 
 PARALLEL = {path.relative_to(SOURCE).as_posix() for path in (SOURCE / "parallel").glob("*.py")}
 RULES = {
     "readers/": DEVICES | rooms(ABOVE), "media/": DEVICES | rooms(ABOVE), "checks/": DEVICES | rooms(ABOVE),
+    "media/interpolation.py": DEVICES | COMPILED | rooms(ABOVE) - rooms("backends"),
     "description/": DEVICES | rooms(ABOVE),
     "description/domain.py": DEVICES | rooms(ABOVE) - rooms("mesh"),
     "description/experiment.py": DEVICES | rooms(ABOVE) - rooms("mesh"),
@@ -133,7 +134,8 @@ RULES = {
     "earth/": BEYOND_NUMPY | TOP - rooms("earth physics errors rooms"),
 }  # fmt: skip
 """What files do not import, by the beginning of their names."""
-EXCEPT = {"": PARALLEL, "description/": OUTLINES}
+INTERPOLATION = {"media/interpolation.py"}  # which is compiled
+EXCEPT = {"": PARALLEL, "description/": OUTLINES, "media/": INTERPOLATION}
 
 
 @pytest.mark.parametrize("folder", RULES)

@@ -6,6 +6,7 @@ values are interpolated trilinearly. Beyond the edges of the model they are thos
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -195,18 +196,14 @@ def trilinear_cells(points: np.ndarray, axis: np.ndarray) -> Cell:
 
 def trilinear_values(arrays: Sequence[np.ndarray], cells: Sequence[Cell]) -> tuple[np.ndarray, ...]:
     """Interpolate trilinearly at any points, from the eight corners of the cell around each."""
+    from lithowave.media.interpolation import add_corners
+
     shape = np.broadcast_shapes(*(index.shape for index, _ in cells))
-    results = tuple(np.zeros(shape) for _ in arrays)
-    sides = [
-        ((index, 1.0 - weight), (np.minimum(index + 1, count - 1), weight))
-        for (index, weight), count in zip(cells, arrays[0].shape, strict=True)
-    ]
-    for corner in np.ndindex(2, 2, 2):
-        (i, wx), (j, wy), (k, wz) = (ends[side] for ends, side in zip(sides, corner, strict=True))
-        weight = wx * wy * wz
-        for values, result in zip(arrays, results, strict=True):
-            result += weight * values[i, j, k]
-    return results
+    flat = [np.broadcast_to(part, shape).reshape(-1) for cell in cells for part in cell]
+    results = np.zeros((len(arrays), math.prod(shape)))
+    for values, result in zip(arrays, results, strict=True):
+        add_corners(values, *flat, result)
+    return tuple(results.reshape(-1, *shape))
 
 
 def _on_level(values: np.ndarray, cells: Sequence[Cell]) -> np.ndarray:

@@ -254,8 +254,8 @@ def vertex_contrasts(
     largest value: 1 if some of them are in a fluid. If all are, for which the second array is True, it is the change of
     vp. layers : see `layers.own_layers`."""
     found, fluid = np.zeros(mesh.element_count), np.zeros(mesh.element_count, bool)
-    for first in range(0, len(found), PART):
-        some = slice(first, first + PART)
+
+    def compare(some: slice) -> None:
         vertices = mesh.element_vertices(some)
         center = vertices.mean(axis=1, keepdims=True)
         places = np.concatenate([vertices + 1e-6 * (center - vertices), center], axis=1)
@@ -263,6 +263,8 @@ def vertex_contrasts(
         fluid[some] = (vs == 0.0).all(axis=1)
         speed = np.where(fluid[some, None], vp, vs)
         found[some] = 1.0 - speed.min(axis=1) / speed.max(axis=1)
+
+    over_parts(compare, len(found), PART, None if medium.concurrent else 1)
     return found, fluid
 
 
