@@ -14,7 +14,7 @@ from numba.core.errors import TypingError
 
 from lithowave.backends import INNER_LIBRARIES, REPLACED, kernel_cache
 from lithowave.backends.loops import U
-from lithowave.solvers.finite_difference.kernels import stress_row
+from lithowave.solvers.finite_difference.kernels import stress_row, stress_row_in_y
 
 
 @numba.njit
@@ -52,19 +52,31 @@ def test_inner_libraries_have_no_machine_code(generated, njit, copies: int) -> N
     assert generated.count("sums") == 1
 
 
-def test_rows_of_many_arrays_are_vectorized_in_kernels() -> None:
+def rows_inside(fields, law, out_of, memory, profile, ratio, c):
+    for plane in numba.prange(out_of):
+        for row in range(U(out_of)):
+            stress_row(U(plane) + U(2), row + U(2), U(2), U(out_of), *fields, law, ratio, c, c, c)
+
+
+def rows_in_a_layer(fields, law, out_of, memory, profile, ratio, c):
+    for plane in numba.prange(out_of):
+        for row in range(U(out_of)):
+            stress_row_in_y(
+                U(plane) + U(2), row + U(2), U(2), U(0), U(out_of), *fields, law, memory, U(plane), row, profile,
+                profile, ratio, c, c, c,
+            )  # fmt: skip
+
+
+@pytest.mark.parametrize("rows", [rows_inside, rows_in_a_layer])
+def test_rows_of_many_arrays_are_vectorized_in_kernels(rows) -> None:
     """The stresses of finite differences: 11 arrays, with four divisions a point, in the vector loop and its remainder.
 
     Without vectors there are only the four scalar ones. Each is also in other copies of the function.
     """
-    def rows(fields, law, out_of, ratio, c):
-        for plane in numba.prange(out_of):
-            for row in range(U(out_of)):
-                stress_row(U(plane) + U(2), row + U(2), U(2), U(out_of), *fields, law, ratio, c, c, c)
-
     kernel = kernel_cache.njit(error_model="numpy", parallel=True)(rows)
     field, c = np.zeros((8, 8, 64), np.float32), (np.float32(1.1), np.float32(-0.04))
-    kernel(tuple(field.copy() for _ in range(9)), (field + 1, field + 1), 4, np.float32(0.1), c)
+    memory, profile = np.zeros((8, 8, 3, 64), np.float32), (np.float32(0.9), np.float32(-0.1), np.float32(1))
+    kernel(tuple(field.copy() for _ in range(9)), (field + 1, field + 1), 4, memory, profile, np.float32(0.1), c)
     (compiled,) = kernel.overloads.values()
     names = re.findall(r"v?div[ps]s", compiled.library.get_asm_str())
     if platform.machine() in ("x86_64", "AMD64"):

@@ -16,9 +16,9 @@ The constitutive relation is in `law.py`. Half nodes beyond the last node of a d
 are immense there (`law.py`), so that the fields at them remain zero without a test.
 
 **CPU updates of the whole grid: rows of `kernels.py` in tiles that stay in the cache, tiles distributed to the
-threads.** The absorbing layers are updated here, row by row, while the row is in the cache. They *add* their change to
-the interior update, so that the rows of the interior do not depend on them, and corners, where layers meet, need no
-separate code.
+threads.** The absorbing layers are updated here, row by row. Rows in a layer along y, or else along z, have an update
+of their own, with the layer. Layers along x, and along z where both meet, *add* their change to the update of a row
+while it is in the cache, so that corners need no separate code.
 
 **CPU kernels for the closures of free and rigid faces, and for the smoothing in absorbing layers.** They *add* to the
 interior update next to a face with normal n, so that edges and corners, where faces meet, need no separate code. With t
@@ -145,10 +145,11 @@ def stress_row(k, j, begin, end, vx, vy, vz, sxx, syy, szz, sxy, sxz, syz, law, 
 
 
 # The absorbing layers (C-PML; Komatitsch & Martin 2007, eqs. 15-27; unsplit, recursive convolution). A derivative d
-# along n becomes d / kappa + psi with psi <- b psi + a d; the interior update has added d, so r d + psi is missing,
-# where r = 1 / kappa - 1. With t and u the other two axes, n carries the derivatives of vn, vt, vu and of snn, snt,
-# snu. half and node hold b, a, r; along y and z they are the same for an entire row: step 0. memory[p, q, m] holds psi
-# of row (p, q) of the layer for derivative m; columns first .. end of the layer, whose first one is column `begin`.
+# along n becomes d / kappa + psi with psi <- b psi + a d, which is the change r d + psi, where r = 1 / kappa - 1. Rows
+# with their layer add (1 + r) d + psi; the others add the change to an update that has added d. With t and u the other
+# two axes, n carries the derivatives of vn, vt, vu and of snn, snt, snu. half and node hold b, a, r; along y and z they
+# are the same for an entire row: step 0. memory[p, q, m] holds psi of row (p, q) of the layer for derivative m; columns
+# first .. end of the layer, whose first one is column `begin`.
 
 
 @exact_row
@@ -189,6 +190,107 @@ def absorb_stress_row(
         add_shear_stress(snt, law, k, j, i, n, t, ratio, change)
         change = absorbed(memory, p, q, m + TWO, s, half, depth, at, forward(vu, k, j, i, n, c))
         add_shear_stress(snu, law, k, j, i, n, u, ratio, change)
+
+
+@exact_row
+def with_layer(memory, p, q, m, s, factors, change):
+    """Return derivative m with the change by a layer, and update psi. factors : b, a and r + 1."""
+    psi = multiply_add(factors[1], change, factors[0] * memory[p, q, m, s])
+    memory[p, q, m, s] = psi
+    return multiply_add(factors[2], change, psi)
+
+
+@exact_row
+def factors_of_row(profile, depth):
+    """Return the factors of `with_layer` of a row in a layer along y or z."""
+    one = profile.dtype.type(1)
+    return profile[0, depth, 0], profile[1, depth, 0], profile[2, depth, 0] + one
+
+
+@exact_row
+def velocity_row_in_y(
+    k, j, begin, first, end, vx, vy, vz, sxx, syy, szz, sxy, sxz, syz, density, memory, p, q, half, node, ratio, cx, cy,
+    cz,
+):  # fmt: skip
+    """Add dt / rho div sigma to v, in a layer along y; half, node : see `factors_of_row`."""
+    for s in range(first, end):
+        i = begin + s
+        force = add_backward(forward(sxx, k, j, i, X, cx), sxz, k, j, i, Z, cz)
+        force += with_layer(memory, p, q, ONE, s, node, backward(sxy, k, j, i, Y, cy))
+        add_velocity(vx, density, k, j, i, X, ratio, force)
+        force = add_backward(backward(sxy, k, j, i, X, cx), syz, k, j, i, Z, cz)
+        force += with_layer(memory, p, q, ZERO, s, half, forward(syy, k, j, i, Y, cy))
+        add_velocity(vy, density, k, j, i, Y, ratio, force)
+        force = add_forward(backward(sxz, k, j, i, X, cx), szz, k, j, i, Z, cz)
+        force += with_layer(memory, p, q, TWO, s, node, backward(syz, k, j, i, Y, cy))
+        add_velocity(vz, density, k, j, i, Z, ratio, force)
+
+
+@exact_row
+def velocity_row_in_z(
+    k, j, begin, first, end, vx, vy, vz, sxx, syy, szz, sxy, sxz, syz, density, memory, p, q, half, node, ratio, cx, cy,
+    cz,
+):  # fmt: skip
+    """Add dt / rho div sigma to v, in a layer along z; half, node : see `factors_of_row`."""
+    for s in range(first, end):
+        i = begin + s
+        force = add_backward(forward(sxx, k, j, i, X, cx), sxy, k, j, i, Y, cy)
+        force += with_layer(memory, p, q, ONE, s, node, backward(sxz, k, j, i, Z, cz))
+        add_velocity(vx, density, k, j, i, X, ratio, force)
+        force = add_forward(backward(sxy, k, j, i, X, cx), syy, k, j, i, Y, cy)
+        force += with_layer(memory, p, q, TWO, s, node, backward(syz, k, j, i, Z, cz))
+        add_velocity(vy, density, k, j, i, Y, ratio, force)
+        force = add_backward(backward(sxz, k, j, i, X, cx), syz, k, j, i, Y, cy)
+        force += with_layer(memory, p, q, ZERO, s, half, forward(szz, k, j, i, Z, cz))
+        add_velocity(vz, density, k, j, i, Z, ratio, force)
+
+
+@exact_row
+def stress_row_in_y(
+    k, j, begin, first, end, vx, vy, vz, sxx, syy, szz, sxy, sxz, syz, law, memory, p, q, half, node, ratio, cx, cy, cz
+):
+    """Add dt C : e to sigma, in a layer along y; half, node : see `factors_of_row`."""
+    for s in range(first, end):
+        i = begin + s
+        exx, ezz = backward(vx, k, j, i, X, cx), backward(vz, k, j, i, Z, cz)
+        eyy = with_layer(memory, p, q, ZERO, s, node, backward(vy, k, j, i, Y, cy))
+        advance_normal_stress(sxx, syy, szz, law, k, j, i, ratio, exx, eyy, ezz)
+        shear = with_layer(memory, p, q, ONE, s, half, forward(vx, k, j, i, Y, cy))
+        advance_shear_stress(sxy, law, k, j, i, X, Y, ratio, add_forward(shear, vy, k, j, i, X, cx))
+        shear = add_forward(forward(vx, k, j, i, Z, cz), vz, k, j, i, X, cx)
+        advance_shear_stress(sxz, law, k, j, i, X, Z, ratio, shear)
+        shear = with_layer(memory, p, q, TWO, s, half, forward(vz, k, j, i, Y, cy))
+        advance_shear_stress(syz, law, k, j, i, Y, Z, ratio, add_forward(shear, vy, k, j, i, Z, cz))
+
+
+@exact_row
+def stress_row_in_z(
+    k, j, begin, first, end, vx, vy, vz, sxx, syy, szz, sxy, sxz, syz, law, memory, p, q, half, node, ratio, cx, cy, cz
+):
+    """Add dt C : e to sigma, in a layer along z; half, node : see `factors_of_row`."""
+    for s in range(first, end):
+        i = begin + s
+        exx, eyy = backward(vx, k, j, i, X, cx), backward(vy, k, j, i, Y, cy)
+        ezz = with_layer(memory, p, q, ZERO, s, node, backward(vz, k, j, i, Z, cz))
+        advance_normal_stress(sxx, syy, szz, law, k, j, i, ratio, exx, eyy, ezz)
+        shear = add_forward(forward(vx, k, j, i, Y, cy), vy, k, j, i, X, cx)
+        advance_shear_stress(sxy, law, k, j, i, X, Y, ratio, shear)
+        shear = with_layer(memory, p, q, ONE, s, half, forward(vx, k, j, i, Z, cz))
+        advance_shear_stress(sxz, law, k, j, i, X, Z, ratio, add_forward(shear, vz, k, j, i, X, cx))
+        shear = with_layer(memory, p, q, TWO, s, half, forward(vy, k, j, i, Z, cz))
+        advance_shear_stress(syz, law, k, j, i, Y, Z, ratio, add_forward(shear, vz, k, j, i, Y, cy))
+
+
+@exact_row
+def depth_in_layers(place, starts, depths):
+    """Return the depth of a row or plane in the layers along an axis, among the depths of all layers, or their number
+    if it is in none."""
+    found = U(starts.size) * depths
+    for side in range(U(starts.size)):
+        depth = place - starts[side]  # wraps around to a huge number before the layer
+        if depth < depths:
+            found = depth + side * depths
+    return found
 
 
 TILE_ROWS, FEWEST_ROWS = 24, 8
@@ -241,32 +343,35 @@ def layered_velocity_row(
     """Update the velocities of row q of plane p between two columns, with the layers that contain it."""
     begin = U(len(cx))
     k, j = p + begin, q + begin
-    velocity_row(
-        k, j, begin + first, begin + last, vx, vy, vz, sxx, syy, szz, sxy, sxz, syz, density, ratio, cx, cy, cz
-    )
-    width, y_depths, z_depths = U(x_memory.shape[3]), layer_depths(y_half, y_start), layer_depths(z_half, z_start)
+    y_depth = depth_in_layers(q, y_start, layer_depths(y_half, y_start))
+    z_depth = depth_in_layers(p, z_start, layer_depths(z_half, z_start))
+    in_y, in_z = y_depth < y_half.shape[1], z_depth < z_half.shape[1]
+    if in_y:
+        velocity_row_in_y(
+            k, j, begin, first, last, vx, vy, vz, sxx, syy, szz, sxy, sxz, syz, density, y_memory, p, y_depth,
+            factors_of_row(y_half, y_depth), factors_of_row(y_node, y_depth), ratio, cx, cy, cz,
+        )  # fmt: skip
+        if in_z:
+            absorb_velocity_row(
+                k, j, begin, first, last, Z, X, Y, vz, vx, vy, szz, sxz, syz, density,
+                z_memory, U(0), z_depth, q, z_half, z_node, z_depth, ZERO, ratio, cz,
+            )  # fmt: skip
+    elif in_z:
+        velocity_row_in_z(
+            k, j, begin, first, last, vx, vy, vz, sxx, syy, szz, sxy, sxz, syz, density, z_memory, z_depth, q,
+            factors_of_row(z_half, z_depth), factors_of_row(z_node, z_depth), ratio, cx, cy, cz,
+        )  # fmt: skip
+    else:
+        velocity_row(
+            k, j, begin + first, begin + last, vx, vy, vz, sxx, syy, szz, sxy, sxz, syz, density, ratio, cx, cy, cz
+        )  # fmt: skip
+    width = U(x_memory.shape[3])
     for side in range(U(x_start.size)):
         s0, s1 = columns_of_layer(x_start[side], width, first, last)
         absorb_velocity_row(
             k, j, begin + x_start[side], s0, s1, X, Y, Z, vx, vy, vz, sxx, sxy, sxz, density,
             x_memory, side * THREE, p, q, x_half, x_node, side, ONE, ratio, cx,
         )  # fmt: skip
-    for side in range(U(y_start.size)):
-        depth = q - y_start[side]  # wraps around to a huge number before the layer
-        if depth < y_depths:
-            depth += side * y_depths
-            absorb_velocity_row(
-                k, j, begin, first, last, Y, X, Z, vy, vx, vz, syy, sxy, syz, density,
-                y_memory, U(0), p, depth, y_half, y_node, depth, ZERO, ratio, cy,
-            )  # fmt: skip
-    for side in range(U(z_start.size)):
-        depth = p - z_start[side]
-        if depth < z_depths:
-            depth += side * z_depths
-            absorb_velocity_row(
-                k, j, begin, first, last, Z, X, Y, vz, vx, vy, szz, sxz, syz, density,
-                z_memory, U(0), depth, q, z_half, z_node, depth, ZERO, ratio, cz,
-            )  # fmt: skip
 
 
 @exact_row
@@ -277,30 +382,35 @@ def layered_stress_row(
     """Update the stresses of row q of plane p between two columns, with the layers that contain it."""
     begin = U(len(cx))
     k, j = p + begin, q + begin
-    stress_row(k, j, begin + first, begin + last, vx, vy, vz, sxx, syy, szz, sxy, sxz, syz, law, ratio, cx, cy, cz)
-    width, y_depths, z_depths = U(x_memory.shape[3]), layer_depths(y_half, y_start), layer_depths(z_half, z_start)
+    y_depth = depth_in_layers(q, y_start, layer_depths(y_half, y_start))
+    z_depth = depth_in_layers(p, z_start, layer_depths(z_half, z_start))
+    in_y, in_z = y_depth < y_half.shape[1], z_depth < z_half.shape[1]
+    if in_y:
+        stress_row_in_y(
+            k, j, begin, first, last, vx, vy, vz, sxx, syy, szz, sxy, sxz, syz, law, y_memory, p, y_depth,
+            factors_of_row(y_half, y_depth), factors_of_row(y_node, y_depth), ratio, cx, cy, cz,
+        )  # fmt: skip
+        if in_z:
+            absorb_stress_row(
+                k, j, begin, first, last, Z, X, Y, vz, vx, vy, sxx, syy, szz, sxz, syz, law,
+                z_memory, U(0), z_depth, q, z_half, z_node, z_depth, ZERO, ratio, cz,
+            )  # fmt: skip
+    elif in_z:
+        stress_row_in_z(
+            k, j, begin, first, last, vx, vy, vz, sxx, syy, szz, sxy, sxz, syz, law, z_memory, z_depth, q,
+            factors_of_row(z_half, z_depth), factors_of_row(z_node, z_depth), ratio, cx, cy, cz,
+        )  # fmt: skip
+    else:
+        stress_row(
+            k, j, begin + first, begin + last, vx, vy, vz, sxx, syy, szz, sxy, sxz, syz, law, ratio, cx, cy, cz
+        )  # fmt: skip
+    width = U(x_memory.shape[3])
     for side in range(U(x_start.size)):
         s0, s1 = columns_of_layer(x_start[side], width, first, last)
         absorb_stress_row(
             k, j, begin + x_start[side], s0, s1, X, Y, Z, vx, vy, vz, sxx, syy, szz, sxy, sxz, law,
             x_memory, side * THREE, p, q, x_half, x_node, side, ONE, ratio, cx,
         )  # fmt: skip
-    for side in range(U(y_start.size)):
-        depth = q - y_start[side]
-        if depth < y_depths:
-            depth += side * y_depths
-            absorb_stress_row(
-                k, j, begin, first, last, Y, X, Z, vy, vx, vz, sxx, syy, szz, sxy, syz, law,
-                y_memory, U(0), p, depth, y_half, y_node, depth, ZERO, ratio, cy,
-            )  # fmt: skip
-    for side in range(U(z_start.size)):
-        depth = p - z_start[side]
-        if depth < z_depths:
-            depth += side * z_depths
-            absorb_stress_row(
-                k, j, begin, first, last, Z, X, Y, vz, vx, vy, sxx, syy, szz, sxz, syz, law,
-                z_memory, U(0), depth, q, z_half, z_node, depth, ZERO, ratio, cz,
-            )  # fmt: skip
 
 
 @exact_parallel
