@@ -69,14 +69,23 @@ def test_faces_do_not_prevent_doublings() -> None:
 def test_elements_between_equal_levels_have_the_values_that_each_would_have(more, monkeypatch) -> None:
     """A chunk with doublings, with interfaces in elements, anisotropy and attenuation: to the bit."""
     simulation = chunk(120.0, material=more or {"earth": {"model": "prem", "attenuation": False}})
-    every, few = [], []
+    every, few, mesh_groups = [], [], []
+    kind = element_materials.EqualElements
+    group = kind.between_levels
+
+    def noted(*mesh: Any) -> Any:
+        mesh_groups.append(group(*mesh))
+        return mesh_groups[-1]
+
+    monkeypatch.setattr(kind, "between_levels", noted)
     for found, share in ((few, element_materials.MOST_GROUPS), (every, 0.0)):
         monkeypatch.setattr(element_materials, "MOST_GROUPS", share)
         made = plan(simulation, make_backend("cpu", "single", 1)).materials
         found += [made.values, made.number, made.fastest, made.slowest]
         found += [made.losses.inverse] if made.losses is not None else []
         found += [getattr(made, name) for name in ("tensors", "speeds", "soft", "place") if hasattr(made, name)]
-    assert len(every) == len(few)
+    assert len(every) == len(few) and len(mesh_groups) == 2 and mesh_groups[1] is None
+    assert len(mesh_groups[0].first) < 0.25 * len(mesh_groups[0].group)
     for one, other in zip(every, few, strict=True):
         np.testing.assert_array_equal(one, other)
 

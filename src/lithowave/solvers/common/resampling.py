@@ -58,6 +58,7 @@ LONGEST = 4096  # values in a sum: more would take gigabytes and minutes
 SIDE = 8  # steps on both sides of the time
 AIRY = 7.0  # times (t / 8 time steps)^(1/3), the width of the precursor of the lowest frequencies, on both sides more
 ROWS = 256  # times whose weights are computed at once
+BLOCK = 64  # unknowns of triangular systems that are solved at once
 
 Mapping = Literal["records", "sources"]
 
@@ -179,8 +180,15 @@ class Resampling:
     def _solved(self, count: int, right: np.ndarray) -> np.ndarray:
         """Return the solution of the normal equations of the first `count` values, for right-hand sides (count, ...).
         """
-        factor = self._factor[:count, :count]
-        return np.linalg.solve(factor.T, np.linalg.solve(factor, right))
+        factor, solution = self._factor[:count, :count], np.array(right)
+        blocks = [slice(first, min(first + BLOCK, count)) for first in range(0, count, BLOCK)]
+        for own in blocks:
+            known = slice(0, own.start)
+            solution[own] = np.linalg.solve(factor[own, own], solution[own] - factor[own, known] @ solution[known])
+        for own in reversed(blocks):
+            known = slice(own.stop, count)
+            solution[own] = np.linalg.solve(factor[own, own].T, solution[own] - factor[known, own].T @ solution[known])
+        return solution
 
     @cached_property
     def _solution(self) -> np.ndarray:
