@@ -1,9 +1,11 @@
 """Times of the parts of a finite-difference step in one pass on a GPU: around the box of the pass, and inside.
 
     python benchmarks/step_parts.py [--width 36] [--depth 12]
+    ncu -k "regex:one_pass|update_" -c 6 --set full python benchmarks/step_parts.py --cube 512
 
-The case is that of `lithowave bench --case default`. Parts are timed as graphs of their own: all tiles around the box,
-each box of them with its points, closures with the surface and the sources, and the pass inside.
+The case is that of `lithowave bench --case default`, or with --cube that of `--case full`. Parts are timed as graphs of
+their own: all tiles around the box, each box of them with its points, closures with the surface and the sources, and
+the pass inside.
 """
 
 from __future__ import annotations
@@ -18,9 +20,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from lithowave.backends import make_backend
 from lithowave.bench import default_simulation
 from lithowave.run.launch import run_simulation
 from lithowave.solvers.common.kernels import call_time
+from lithowave.solvers.finite_difference.bench import make_tasks
 from lithowave.solvers.finite_difference.law import VELOCITIES
 from lithowave.solvers.finite_difference.solver import FiniteDifferenceSolver
 from lithowave.solvers.finite_difference.step import advance_around, advance_inside, box_table
@@ -48,9 +52,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--width", type=float, default=36.0, help="of the box, km")
     parser.add_argument("--depth", type=float, default=12.0, help="of the box, km")
+    parser.add_argument("--cube", type=int, help="points along the sides of the case `full`, instead of the box")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
-    solver = solver_of_run(options.width, options.depth)
+    if options.cube:
+        [task] = make_tasks(make_backend("cuda"), ["full"], [(options.cube,) * 3])
+        solver = task.solver(task.simulation)
+    else:
+        solver = solver_of_run(options.width, options.depth)
     step, scheme, backend = solver.step, solver.scheme, solver.backend
     old, new = scheme._sets
     box, shape = scheme._inside[0].reshape(3, 2).tolist(), [(0, count) for count in solver.grid.shape]

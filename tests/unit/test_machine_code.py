@@ -14,8 +14,7 @@ from numba.core.errors import TypingError
 
 from lithowave.backends import INNER_LIBRARIES, REPLACED, kernel_cache
 from lithowave.backends.loops import U
-from lithowave.solvers.finite_difference.kernels import stress_row, stress_row_in_layer
-from lithowave.solvers.finite_difference.law import X, Y, Z
+from lithowave.solvers.finite_difference.kernels import stress_row, stress_row_in_y
 
 
 @numba.njit
@@ -62,9 +61,9 @@ def rows_inside(fields, law, out_of, memory, profile, ratio, c):
 def rows_in_a_layer(fields, law, out_of, memory, profile, ratio, c):
     for plane in numba.prange(out_of):
         for row in range(U(out_of)):
-            stress_row_in_layer(
-                U(plane) + U(2), row + U(2), U(2), U(0), U(out_of), Y, X, Z, *fields, law, memory, U(plane), row,
-                profile, profile, ratio, c, c, c,
+            stress_row_in_y(
+                U(plane) + U(2), row + U(2), U(2), U(0), U(out_of), *fields, law, memory, U(plane), row, profile,
+                profile, ratio, c, c, c,
             )  # fmt: skip
 
 

@@ -207,43 +207,82 @@ def factors_of_row(profile, depth):
     return profile[0, depth, 0], profile[1, depth, 0], profile[2, depth, 0] + one
 
 
-@exact_row
-def velocity_row_in_layer(
-    k, j, begin, first, end, n, t, u, vn, vt, vu, snn, stt, suu, snt, snu, stu, density, memory, p, q, half, node,
-    ratio, cn, ct, cu,
-):  # fmt: skip
-    """Add dt / rho div sigma to v, in a layer along n, which is y or z; half, node : see `factors_of_row`."""
-    for s in range(first, end):
-        i = begin + s
-        force = add_backward(backward(snt, k, j, i, t, ct), snu, k, j, i, u, cu)
-        force += with_layer(memory, p, q, ZERO, s, half, forward(snn, k, j, i, n, cn))
-        add_velocity(vn, density, k, j, i, n, ratio, force)
-        force = add_backward(forward(stt, k, j, i, t, ct), stu, k, j, i, u, cu)
-        force += with_layer(memory, p, q, ONE, s, node, backward(snt, k, j, i, n, cn))
-        add_velocity(vt, density, k, j, i, t, ratio, force)
-        force = add_backward(forward(suu, k, j, i, u, cu), stu, k, j, i, t, ct)
-        force += with_layer(memory, p, q, TWO, s, node, backward(snu, k, j, i, n, cn))
-        add_velocity(vu, density, k, j, i, u, ratio, force)
+# Rows in a layer along y and along z have functions of their own: a single one, with the axes as arguments, is 5%
+# slower with attenuation.
 
 
 @exact_row
-def stress_row_in_layer(
-    k, j, begin, first, end, n, t, u, vn, vt, vu, sxx, syy, szz, snt, snu, stu, law, memory, p, q, half, node, ratio,
-    cn, ct, cu,
+def velocity_row_in_y(
+    k, j, begin, first, end, vx, vy, vz, sxx, syy, szz, sxy, sxz, syz, density, memory, p, q, half, node, ratio, cx, cy,
+    cz,
 ):  # fmt: skip
-    """Add dt C : e to sigma, in a layer along n, which is y or z; t is x. half, node : see `factors_of_row`."""
+    """Add dt / rho div sigma to v, in a layer along y; half, node : see `factors_of_row`."""
     for s in range(first, end):
         i = begin + s
-        enn = with_layer(memory, p, q, ZERO, s, node, backward(vn, k, j, i, n, cn))
-        exx, euu = backward(vt, k, j, i, t, ct), backward(vu, k, j, i, u, cu)
-        eyy, ezz = enn if n[1] else euu, euu if n[1] else enn
+        force = add_backward(forward(sxx, k, j, i, X, cx), sxz, k, j, i, Z, cz)
+        force += with_layer(memory, p, q, ONE, s, node, backward(sxy, k, j, i, Y, cy))
+        add_velocity(vx, density, k, j, i, X, ratio, force)
+        force = add_backward(backward(sxy, k, j, i, X, cx), syz, k, j, i, Z, cz)
+        force += with_layer(memory, p, q, ZERO, s, half, forward(syy, k, j, i, Y, cy))
+        add_velocity(vy, density, k, j, i, Y, ratio, force)
+        force = add_forward(backward(sxz, k, j, i, X, cx), szz, k, j, i, Z, cz)
+        force += with_layer(memory, p, q, TWO, s, node, backward(syz, k, j, i, Y, cy))
+        add_velocity(vz, density, k, j, i, Z, ratio, force)
+
+
+@exact_row
+def velocity_row_in_z(
+    k, j, begin, first, end, vx, vy, vz, sxx, syy, szz, sxy, sxz, syz, density, memory, p, q, half, node, ratio, cx, cy,
+    cz,
+):  # fmt: skip
+    """Add dt / rho div sigma to v, in a layer along z; half, node : see `factors_of_row`."""
+    for s in range(first, end):
+        i = begin + s
+        force = add_backward(forward(sxx, k, j, i, X, cx), sxy, k, j, i, Y, cy)
+        force += with_layer(memory, p, q, ONE, s, node, backward(sxz, k, j, i, Z, cz))
+        add_velocity(vx, density, k, j, i, X, ratio, force)
+        force = add_forward(backward(sxy, k, j, i, X, cx), syy, k, j, i, Y, cy)
+        force += with_layer(memory, p, q, TWO, s, node, backward(syz, k, j, i, Z, cz))
+        add_velocity(vy, density, k, j, i, Y, ratio, force)
+        force = add_backward(backward(sxz, k, j, i, X, cx), syz, k, j, i, Y, cy)
+        force += with_layer(memory, p, q, ZERO, s, half, forward(szz, k, j, i, Z, cz))
+        add_velocity(vz, density, k, j, i, Z, ratio, force)
+
+
+@exact_row
+def stress_row_in_y(
+    k, j, begin, first, end, vx, vy, vz, sxx, syy, szz, sxy, sxz, syz, law, memory, p, q, half, node, ratio, cx, cy, cz
+):
+    """Add dt C : e to sigma, in a layer along y; half, node : see `factors_of_row`."""
+    for s in range(first, end):
+        i = begin + s
+        exx, ezz = backward(vx, k, j, i, X, cx), backward(vz, k, j, i, Z, cz)
+        eyy = with_layer(memory, p, q, ZERO, s, node, backward(vy, k, j, i, Y, cy))
         advance_normal_stress(sxx, syy, szz, law, k, j, i, ratio, exx, eyy, ezz)
-        shear = with_layer(memory, p, q, ONE, s, half, forward(vt, k, j, i, n, cn))
-        advance_shear_stress(snt, law, k, j, i, t, n, ratio, add_forward(shear, vn, k, j, i, t, ct))
-        shear = with_layer(memory, p, q, TWO, s, half, forward(vu, k, j, i, n, cn))
-        advance_shear_stress(snu, law, k, j, i, n, u, ratio, add_forward(shear, vn, k, j, i, u, cu))
-        shear = add_forward(forward(vt, k, j, i, u, cu), vu, k, j, i, t, ct)
-        advance_shear_stress(stu, law, k, j, i, t, u, ratio, shear)
+        shear = with_layer(memory, p, q, ONE, s, half, forward(vx, k, j, i, Y, cy))
+        advance_shear_stress(sxy, law, k, j, i, X, Y, ratio, add_forward(shear, vy, k, j, i, X, cx))
+        shear = add_forward(forward(vx, k, j, i, Z, cz), vz, k, j, i, X, cx)
+        advance_shear_stress(sxz, law, k, j, i, X, Z, ratio, shear)
+        shear = with_layer(memory, p, q, TWO, s, half, forward(vz, k, j, i, Y, cy))
+        advance_shear_stress(syz, law, k, j, i, Y, Z, ratio, add_forward(shear, vy, k, j, i, Z, cz))
+
+
+@exact_row
+def stress_row_in_z(
+    k, j, begin, first, end, vx, vy, vz, sxx, syy, szz, sxy, sxz, syz, law, memory, p, q, half, node, ratio, cx, cy, cz
+):
+    """Add dt C : e to sigma, in a layer along z; half, node : see `factors_of_row`."""
+    for s in range(first, end):
+        i = begin + s
+        exx, eyy = backward(vx, k, j, i, X, cx), backward(vy, k, j, i, Y, cy)
+        ezz = with_layer(memory, p, q, ZERO, s, node, backward(vz, k, j, i, Z, cz))
+        advance_normal_stress(sxx, syy, szz, law, k, j, i, ratio, exx, eyy, ezz)
+        shear = add_forward(forward(vx, k, j, i, Y, cy), vy, k, j, i, X, cx)
+        advance_shear_stress(sxy, law, k, j, i, X, Y, ratio, shear)
+        shear = with_layer(memory, p, q, ONE, s, half, forward(vx, k, j, i, Z, cz))
+        advance_shear_stress(sxz, law, k, j, i, X, Z, ratio, add_forward(shear, vz, k, j, i, X, cx))
+        shear = with_layer(memory, p, q, TWO, s, half, forward(vy, k, j, i, Z, cz))
+        advance_shear_stress(syz, law, k, j, i, Y, Z, ratio, add_forward(shear, vz, k, j, i, Y, cy))
 
 
 @exact_row
@@ -312,9 +351,9 @@ def layered_velocity_row(
     z_depth = depth_in_layers(p, z_start, layer_depths(z_half, z_start))
     in_y, in_z = y_depth < y_half.shape[1], z_depth < z_half.shape[1]
     if in_y:
-        velocity_row_in_layer(
-            k, j, begin, first, last, Y, X, Z, vy, vx, vz, syy, sxx, szz, sxy, syz, sxz, density, y_memory, p, y_depth,
-            factors_of_row(y_half, y_depth), factors_of_row(y_node, y_depth), ratio, cy, cx, cz,
+        velocity_row_in_y(
+            k, j, begin, first, last, vx, vy, vz, sxx, syy, szz, sxy, sxz, syz, density, y_memory, p, y_depth,
+            factors_of_row(y_half, y_depth), factors_of_row(y_node, y_depth), ratio, cx, cy, cz,
         )  # fmt: skip
         if in_z:
             absorb_velocity_row(
@@ -322,9 +361,9 @@ def layered_velocity_row(
                 z_memory, U(0), z_depth, q, z_half, z_node, z_depth, ZERO, ratio, cz,
             )  # fmt: skip
     elif in_z:
-        velocity_row_in_layer(
-            k, j, begin, first, last, Z, X, Y, vz, vx, vy, szz, sxx, syy, sxz, syz, sxy, density, z_memory, z_depth, q,
-            factors_of_row(z_half, z_depth), factors_of_row(z_node, z_depth), ratio, cz, cx, cy,
+        velocity_row_in_z(
+            k, j, begin, first, last, vx, vy, vz, sxx, syy, szz, sxy, sxz, syz, density, z_memory, z_depth, q,
+            factors_of_row(z_half, z_depth), factors_of_row(z_node, z_depth), ratio, cx, cy, cz,
         )  # fmt: skip
     else:
         velocity_row(
@@ -351,9 +390,9 @@ def layered_stress_row(
     z_depth = depth_in_layers(p, z_start, layer_depths(z_half, z_start))
     in_y, in_z = y_depth < y_half.shape[1], z_depth < z_half.shape[1]
     if in_y:
-        stress_row_in_layer(
-            k, j, begin, first, last, Y, X, Z, vy, vx, vz, sxx, syy, szz, sxy, syz, sxz, law, y_memory, p, y_depth,
-            factors_of_row(y_half, y_depth), factors_of_row(y_node, y_depth), ratio, cy, cx, cz,
+        stress_row_in_y(
+            k, j, begin, first, last, vx, vy, vz, sxx, syy, szz, sxy, sxz, syz, law, y_memory, p, y_depth,
+            factors_of_row(y_half, y_depth), factors_of_row(y_node, y_depth), ratio, cx, cy, cz,
         )  # fmt: skip
         if in_z:
             absorb_stress_row(
@@ -361,9 +400,9 @@ def layered_stress_row(
                 z_memory, U(0), z_depth, q, z_half, z_node, z_depth, ZERO, ratio, cz,
             )  # fmt: skip
     elif in_z:
-        stress_row_in_layer(
-            k, j, begin, first, last, Z, X, Y, vz, vx, vy, sxx, syy, szz, sxz, syz, sxy, law, z_memory, z_depth, q,
-            factors_of_row(z_half, z_depth), factors_of_row(z_node, z_depth), ratio, cz, cx, cy,
+        stress_row_in_z(
+            k, j, begin, first, last, vx, vy, vz, sxx, syy, szz, sxy, sxz, syz, law, z_memory, z_depth, q,
+            factors_of_row(z_half, z_depth), factors_of_row(z_node, z_depth), ratio, cx, cy, cz,
         )  # fmt: skip
     else:
         stress_row(
