@@ -65,10 +65,10 @@ def run_benchmarks(
     cases : for finite differences ``interior`` (no absorbing layers), ``full`` (time steps with a free surface, five
     absorbing faces inside the given size, two sources, receivers recorded at each step), ``run`` (a complete run with
     outputs, on the grid of ``full``); for spectral elements ``affine``, ``deformed``, ``attenuating``,
-    ``affine_attenuating``, ``trilinear`` and ``fluid``; for discontinuous Galerkin ``global`` (one time step),
-    ``local`` (local time stepping), ``attenuating`` and ``anisotropic``; for all methods ``default`` (entire runs of
-    `lithowave.bench`; no other case, order or option). Default: all except ``run``,
-    ``affine_attenuating``, ``trilinear``, ``fluid``, ``anisotropic`` and ``default``.
+    ``affine_attenuating``, ``curved``, ``trilinear`` and ``fluid``; for discontinuous Galerkin ``global`` (one time
+    step), ``local`` (local time stepping), ``attenuating`` and ``anisotropic``; for all methods ``default`` (entire
+    runs of `lithowave.bench`; no other case, order or option). Default: all except ``run``, ``affine_attenuating``,
+    ``curved``, ``trilinear``, ``fluid``, ``anisotropic`` and ``default``.
     sizes : grid points along x, y, z, including absorbing layers; or elements; or cubes of twelve tetrahedra; of
     ``default`` the sides of the domain, km. Default: a size suitable for the device; the rates that were measured are
     stored (see `lithowave.run.progress`).

@@ -56,12 +56,12 @@ def kind_plan(
 ) -> SpectralElementPlan:  # fmt: skip
     """The plan of a box of elements of one kind, free on top and absorbing elsewhere.
 
-    Trilinear and triquadratic elements are deformed by smooth waves; the moduli of varying elements differ between
-    points.
+    Trilinear, triquadratic and upright elements are deformed by smooth waves, affine ones sheared; the moduli of
+    varying elements differ between points.
     """
     ends = [(0.0, SIZE * count) for count in counts]
     mesh = layered_box(ends[0], ends[1], [0.0, -ends[2][1]], [(SIZE, SIZE)]).local()
-    if kind.map != "affine":
+    if kind.map != "cuboid":
         mesh = deformed(mesh, kind.map, kind.layer if kind.aligned else 0)
     if kind.gravity:  # towards a point below the box
         mesh = replace(mesh, vertices=mesh.vertices + [0.0, 0.0, CENTER_DEPTH * SIZE])
@@ -91,7 +91,8 @@ def kind_layer(counts: tuple[int, int, int], kind: ElementKind) -> AbsorbingLaye
 
 
 def deformed(mesh: Any, shape: str, straight: int = 0) -> Any:
-    """The mesh deformed by waves of a few elements' length, by up to a tenth of an element.
+    """The mesh deformed by waves of a few elements' length, by up to a tenth of an element, vertically if its elements
+    are upright; affine elements are sheared.
 
     straight : axes, as a sum of 1 for x, 2 for y and 4 for z, along which elements remain aligned.
     """
@@ -102,10 +103,18 @@ def deformed(mesh: Any, shape: str, straight: int = 0) -> Any:
         waves = np.sin(b + c), np.sin(c + a), np.sin(a + b)
         return tuple(0.1 * SIZE * bend * wave for bend, wave in zip(bends, waves, strict=True))
 
-    if shape == "triquadratic":
-        return curved(mesh, bend)
-    x, y, z = mesh.vertices.T
-    return replace(mesh, vertices=mesh.vertices + np.stack(bend(x, y, z), axis=1))
+    def shear(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> tuple[np.ndarray, ...]:
+        a, b, c = (0.1 * bend * one for bend, one in zip(bends, (x, y, z), strict=True))
+        return bends[0] * (b + c), bends[1] * c, bends[2] * a
+
+    def lift(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> tuple[np.ndarray, ...]:
+        a, b, c = (bend * one / SIZE for bend, one in zip(bends, (x, y, z), strict=True))
+        return 0 * x, 0 * y, 0.1 * SIZE * bends[2] * np.sin(a + b + c)
+
+    move = {"affine": shear, "upright": lift}.get(shape, bend)
+    if shape in ("triquadratic", "upright"):
+        return curved(mesh, move)
+    return replace(mesh, vertices=mesh.vertices + np.stack(move(*mesh.vertices.T), axis=1))
 
 
 def kind_materials(elements: int, degree: int, kind: ElementKind, precision: str) -> ElementMaterials:

@@ -28,16 +28,16 @@ from slow_variants import slow_except
 
 KINDS = [
     ElementKind(shape, anisotropic, varying)
-    for shape in ("affine", "trilinear", "triquadratic")
+    for shape in ("cuboid", "affine", "trilinear", "upright", "triquadratic")
     for anisotropic, varying in ((False, False), (False, True), (True, False), (True, True))
 ]
 FLUIDS = [
-    ElementKind(shape, False, varying, fluid=True) for shape in ("affine", "trilinear", "triquadratic")
-    for varying in (False, True)
+    ElementKind(shape, False, varying, fluid=True)
+    for shape in ("cuboid", "affine", "trilinear", "upright", "triquadratic") for varying in (False, True)
 ]  # fmt: skip
 USUAL = (
-    ElementKind("affine", False, False), ElementKind("trilinear", False, True),
-    ElementKind("triquadratic", True, True),
+    ElementKind("cuboid", False, False), ElementKind("affine", False, False), ElementKind("trilinear", False, True),
+    ElementKind("upright", False, True), ElementKind("triquadratic", True, True),
 )  # fmt: skip
 SINGLE, DOUBLE = 1e-5, 1e-13  # of the largest value
 
@@ -65,6 +65,7 @@ def compare(made: list[SpectralElementSolver], precision: str) -> None:
 @pytest.mark.parametrize("kind", slow_except((*USUAL, FLUIDS[-1]), KINDS + FLUIDS), ids=str)
 def test_steps_of_every_kind(device: str, kind: ElementKind) -> None:
     made = solvers(device, kind, 4, "single")
+    assert made[0].plan.kinds[0] == [kind]
     for step in range(3):
         for solver in made:
             solver.advance(step)

@@ -165,13 +165,16 @@ class Program:
         block: tuple[int, ...],
         arguments: Mapping[str, object],
         shared_bytes: int = 0,
+        carveout: int = -1,
     ) -> None:
         """Queue a kernel; do nothing if the grid is empty.
 
         Parameters
         ----------
         name : of the kernel. grid, block : blocks and threads along x, y, z; default: 1. arguments : values by
-        parameter name. shared_bytes : dynamic shared memory of a block.
+        parameter name. shared_bytes : dynamic shared memory of a block. carveout : preferred shared memory of a
+        multiprocessor, in percent of the possible one; the rest of its memory is the first-level cache. -1 : as much
+        as the blocks need that can run at the same time.
 
         Raises
         ------
@@ -187,7 +190,7 @@ class Program:
             return
         self._backend.launch_count += 1
         with device_errors():
-            kernel.allow(shared_bytes)
+            kernel.configure(shared_bytes, carveout)
             self._backend.driver.launchKernel(
                 kernel.function, *_three(grid), *_three(block), shared_bytes, self._backend.stream.ptr,
                 ctypes.addressof(slots), 0,
@@ -217,7 +220,7 @@ class _Kernel:
     def __init__(self, name: str, function: int, parameters: list[Parameter], driver: ModuleType) -> None:
         self.name, self.function, self.parameters = name, function, parameters
         self._driver, self._sizes = driver, parameter_sizes(function)
-        self._shared_bytes = PLAIN_SHARED_BYTES
+        self._shared_bytes, self._carveout = PLAIN_SHARED_BYTES, -1
 
     def packed(self, values: Sequence[Bound]) -> tuple[ctypes.Array, ctypes.Array]:
         """Return the addresses of the values, as cuLaunchKernel requires them, and the storage of the values."""
@@ -231,12 +234,16 @@ class _Kernel:
         places = [base + begin for begin, _ in zip(begins, slots, strict=False)]
         return (ctypes.c_void_p * len(places))(*places), storage
 
-    def allow(self, shared_bytes: int) -> None:
-        """Permit blocks this much dynamic shared memory."""
+    def configure(self, shared_bytes: int, carveout: int) -> None:
+        """Permit blocks this much dynamic shared memory; prefer this division of a multiprocessor's memory."""
         if shared_bytes > self._shared_bytes:
             attribute = self._driver.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
             self._driver.funcSetAttribute(self.function, attribute, shared_bytes)
             self._shared_bytes = shared_bytes
+        if carveout != self._carveout:
+            attribute = self._driver.CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT
+            self._driver.funcSetAttribute(self.function, attribute, carveout)
+            self._carveout = carveout
 
     def _raise_size_error(self, parts: list[bytes]) -> None:
         given = [f"{p.ctype} {p.name}: {len(part)}" for p, part in zip(self.parameters, parts, strict=True)]

@@ -72,9 +72,9 @@ class Program(Protocol):
 
     def launch(
         self, kernel: str, grid: tuple[int, ...], block: tuple[int, ...], arguments: Mapping[str, object],
-        shared_bytes: int = 0,
+        shared_bytes: int = 0, carveout: int = -1,
     ) -> None:  # fmt: skip
-        """Launch a kernel, with its arguments by name."""
+        """Launch a kernel, with its arguments by name. carveout : see `CudaBackend`'s `Program.launch`."""
 
 
 class ExportedMemory(Protocol):

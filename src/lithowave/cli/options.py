@@ -209,8 +209,8 @@ Cases = Annotated[
     option(
         "NAME",
         "Select cases: interior, full or run (finite differences); affine, deformed, attenuating, affine_attenuating, "
-        "trilinear or fluid (spectral elements); global, local, attenuating or anisotropic (discontinuous Galerkin); "
-        "separated by commas or repeated. Or default: entire runs of the first example of the README by all methods, "
+        "curved, trilinear or fluid (spectral elements); global, local, attenuating or anisotropic (discontinuous "
+        "Galerkin); separated by commas or repeated. Or default: entire runs of the first example of the README by all methods, "
         "elastic, with attenuation, and with outputs.",
         "--case",
     ),

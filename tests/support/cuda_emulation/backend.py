@@ -287,7 +287,7 @@ class Program:
 
     def launch(
         self, name: str, grid: tuple[int, ...], block: tuple[int, ...], arguments: Mapping[str, Any],
-        shared_bytes: int = 0,
+        shared_bytes: int = 0, carveout: int = -1,
     ) -> None:  # fmt: skip
         """Run a kernel; an empty grid is no work.
 

@@ -1,10 +1,10 @@
 """Benchmarks of the spectral elements for `lithowave bench`: entire steps of a box without sources and receivers.
 
-`deformed` : curved elements of 27 nodes with moduli at each point. `trilinear` : the same with 8 nodes, `fluid` : the
-same of a fluid, both only on request. `affine` : parallelepipeds of one material. `attenuating` : as `deformed`, with
-three mechanisms of attenuation at the smallest set of points; `affine_attenuating` : the same as `affine`, only on
-request. All have a free surface and absorb at the five other sides. Deformed elements follow a wavy interface, and the
-wave velocity increases with depth.
+`deformed` : elements of 27 nodes with moduli at each point, upright as in every mesh of a box. `affine` : cuboids of
+one material. `attenuating` : as `deformed`, with three mechanisms of attenuation at the smallest set of points. Only
+on request: `curved` : as `deformed`, with curved sides; `trilinear` : the same with 8 nodes; `fluid` : the same of a
+fluid; `affine_attenuating` : as `affine`, with attenuation. All have a free surface and absorb at the five other sides.
+Deformed elements follow a wavy interface, and the wave velocity increases with depth.
 
 The lower bound of a step's time is the memory traffic divided by the memory bandwidth; each value that a kernel reads
 or changes moves once, regardless of the number of elements that share it. With three components (a fluid has one), the
@@ -13,7 +13,8 @@ the forces read u, and read and write p (3 + 3 + 3). Points inside an element ar
 pass, which reads u, p and the mass and writes u and p (3 + 3 + 1 + 3 + 3). A damped point reads p, p before the step
 and a matrix, and writes p twice (3 + 3 + 6 + 3 + 3), in addition to its index of 8 bytes. An element has, in addition
 to the indices of its points, 4 bytes each, its moduli (2 or 21 values, or 1 of a fluid, per point if they vary) and its
-map without the constant terms (9 values for a parallelepiped, 21 for a trilinear, 78 for a triquadratic element). A
+map without the constant terms (3 values for a cuboid, 9 for a parallelepiped, 21 for a trilinear, 28 for an upright,
+78 for another triquadratic element). A
 point with memory variables of attenuation reads two moduli, and reads and writes six variables, of each mechanism. An
 element in an absorbing layer reads and writes its memory variables, and reads the coefficients of its filters; a point
 at which a layer along n axes begins reads and writes p, and p S - p, and n memory variables of each component, and
@@ -54,7 +55,7 @@ from lithowave.solvers.spectral_element.solver import SpectralElementSolver
 if TYPE_CHECKING:
     from lithowave.backends.interface import Backend
 
-CASES = ("affine", "affine_attenuating", "deformed", "attenuating", "fluid", "trilinear")
+CASES = ("affine", "affine_attenuating", "deformed", "attenuating", "fluid", "trilinear", "curved")
 USUAL_CASES = ("affine", "deformed", "attenuating")
 OPTIONS = ("degrees", "deterministic")
 SMALLEST_SIZE = 4  # elements
@@ -64,7 +65,7 @@ SHARED_WORDS, OWN_WORDS = {1: 4 + 3, 3: 10 + 9}, {1: 5, 3: 13}  # by the number 
 DAMPED_WORDS, DAMPED_BYTES = 18, 8
 LAYER_POINT_WORDS = 2 * 3 + 2 * 3 + 2  # with the index, of 8 bytes
 RELAXATION_WORDS = 2 + 2 * COMPONENTS  # of a mechanism at a point
-MAP_WORDS = {"affine": 9, "trilinear": 21, "triquadratic": 78}
+MAP_WORDS = {"cuboid": 3, "affine": 9, "trilinear": 21, "upright": 28, "triquadratic": 78}
 
 Record = dict[str, object]
 Shape = tuple[int, int, int]
@@ -122,11 +123,16 @@ class SpectralElementTask(ElementTask):
 
     @cached_property
     def plan(self) -> SpectralElementPlan:
-        """Plan of the box; that of `trilinear` has the corners of the described elements only."""
-        if self.case != "trilinear":
+        """Plan of the box; `trilinear` has the corners of its elements only, and `curved` moves their nodes."""
+        if self.case not in ("trilinear", "curved"):
             return plan(self.simulation, self.backend)
         model = make_model(self.simulation)
-        return plan_of(replace(model, mesh=replace(model.mesh, nodes=None)), self.simulation)
+        if self.case == "trilinear":
+            mesh = replace(model.mesh, nodes=None)
+        else:
+            x, y, z = model.mesh.vertices.T
+            mesh = replace(model.mesh, vertices=np.stack([x + WAVE * _waves(y, z), y + WAVE * _waves(z, x), z], axis=1))
+        return plan_of(replace(model, mesh=mesh), self.simulation)
 
     def entries(self) -> Record:
         """See `ElementTask`."""

@@ -28,14 +28,21 @@ from lithowave.backends.loops import FAST, U, row
 from lithowave.backends.rounding import flush_denormals, restore_rounding
 from lithowave.backends.rows import address, lane_rows, prefetch
 from lithowave.solvers.spectral_element.element_kinds import ElementKind
-from lithowave.solvers.spectral_element.element_layout import LANES, device_layout
+from lithowave.solvers.spectral_element.element_layout import (
+    LANES,
+    MAP_VALUES,
+    device_layout,
+    pack_cuboid,
+    pack_upright,
+)
 from lithowave.solvers.spectral_element.element_lines import (
     MAP_POWERS,
-    collapse,
     dot,
     dots,
     make_anisotropic_law,
+    make_collapse,
     make_isotropic_law,
+    make_metric,
     monomials,
     room,
 )
@@ -186,7 +193,9 @@ def make_add_forces(
 
     The constants of the loops below must be known at compile time: otherwise the loops are not vectorized.
     """
-    powers, affine = MAP_POWERS[shape], shape == "affine"
+    powers, affine = MAP_POWERS[shape], shape in ("cuboid", "affine")
+    GEOMETRY = U(MAP_VALUES["cpu"][shape] * LANES)
+    collapse, (metric, derivatives, fluxes) = make_collapse(shape), make_metric(shape)
     dtype = np.dtype(np.float32 if precision == "single" else np.float64)
     n = degree + 1
     derivative = derivative_matrix(degree).astype(dtype)
@@ -211,7 +220,7 @@ def make_add_forces(
     RELAXING, RELAXED = U(2 * mechanisms * LANES), U(COMPONENTS * mechanisms * LANES)
     count = carrier_count(degree, carriers)
     CARRIERS, ALL = U(count), count == n**3  # of an elastic element: 0 and False
-    LINE, STEP_J, STEP_K = U(powers * LANES), U(n * LANES), U(n * n * LANES)
+    STEP_J, STEP_K = U(n * LANES), U(n * n * LANES)
 
     gather_values, scatter_values, _ = lane_rows(LANES, 4)
     gather_momenta, _, add_momenta = lane_rows(LANES, 3)
@@ -278,13 +287,7 @@ def make_add_forces(
     ):  # fmt: skip
         """Compute F^d at a point of all lanes: d, then component, are the slow indices of f; a : the body force."""
         for w in range(W):
-            ax, ay, az = dots(slope, line, w, LINE, W)
-            bx, by, bz = dots(value, line, U(3) * LINE + w, LINE, W)
-            cx, cy, cz = dots(value, line, U(6) * LINE + w, LINE, W)
-            a0, a1, a2 = by * cz - bz * cy, bz * cx - bx * cz, bx * cy - by * cx
-            b0, b1, b2 = cy * az - cz * ay, cz * ax - cx * az, cx * ay - cy * ax
-            c0, c1, c2 = ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx
-            scale = weight / (ax * a0 + ay * a1 + az * a2)
+            cofactors, scale = metric(line, w, slope, value, weight)
             ui, vi, wi = dots(i_row, u, line_i + w, P, W)
             uj, vj, wj = dots(j_row, u, line_j + w, P, STEP_J)
             uk, vk, wk = dots(k_row, u, line_k + w, P, STEP_K)
@@ -294,9 +297,9 @@ def make_add_forces(
                 (ui, vi, wi), (uj, vj, wj), (uk, vk, wk) = unstretched_along(
                     (ui, vi, wi), (uj, vj, wj), (uk, vk, wk), memory, m, filters, lines_at, w, direction
                 )
-            xx, xy, xz = ui * a0 + uj * b0 + uk * c0, ui * a1 + uj * b1 + uk * c1, ui * a2 + uj * b2 + uk * c2
-            yx, yy, yz = vi * a0 + vj * b0 + vk * c0, vi * a1 + vj * b1 + vk * c1, vi * a2 + vj * b2 + vk * c2
-            zx, zy, zz = wi * a0 + wj * b0 + wk * c0, wi * a1 + wj * b1 + wk * c1, wi * a2 + wj * b2 + wk * c2
+            xx, xy, xz = derivatives(cofactors, ui, uj, uk)
+            yx, yy, yz = derivatives(cofactors, vi, vj, vk)
+            zx, zy, zz = derivatives(cofactors, wi, wj, wk)
             if rotated:
                 xx, yx, zx = unstretched(xx, yx, zx, memory, m, filters, s, P)
             if damped:  # all derivatives have the same filter, and stresses none
@@ -328,15 +331,9 @@ def make_add_forces(
             if rotated and axes > 2:
                 xx, yx, zx = stretched(xx, yx, zx, memory, m + U(21) * P, filters, s + U(6) * P, P)
                 xy, yy, zy = stretched(xy, yy, zy, memory, m + U(24) * P, filters, s + U(6) * P, P)
-            f[o] = xx * a0 + xy * a1 + xz * a2
-            f[P + o] = yx * a0 + yy * a1 + yz * a2
-            f[U(2) * P + o] = zx * a0 + zy * a1 + zz * a2
-            f[U(3) * P + o] = xx * b0 + xy * b1 + xz * b2
-            f[U(4) * P + o] = yx * b0 + yy * b1 + yz * b2
-            f[U(5) * P + o] = zx * b0 + zy * b1 + zz * b2
-            f[U(6) * P + o] = xx * c0 + xy * c1 + xz * c2
-            f[U(7) * P + o] = yx * c0 + yy * c1 + yz * c2
-            f[U(8) * P + o] = zx * c0 + zy * c1 + zz * c2
+            f[o], f[U(3) * P + o], f[U(6) * P + o] = fluxes(cofactors, xx, xy, xz)
+            f[P + o], f[U(4) * P + o], f[U(7) * P + o] = fluxes(cofactors, yx, yy, yz)
+            f[U(2) * P + o], f[U(5) * P + o], f[U(8) * P + o] = fluxes(cofactors, zx, zy, zz)
 
     @row
     def layer_forces_at(
@@ -449,7 +446,7 @@ def make_add_forces(
                 kj = k * N + j
                 load_ahead(following + kj * STEP_J, points, displacement, momentum)
                 if not affine or kj == 0:  # the map of a parallelepiped is the same on all lines
-                    collapse(coefficients, base, line, values[kj], slopes_y[kj], slopes_z[kj], powers)
+                    collapse(coefficients, base, line, values[kj], slopes_y[kj], slopes_z[kj])
                 for i in range(N):
                     at, carrier = k * STEP_K + j * STEP_J, carrying[kj * N + i]
                     if mechanisms > 0 and (ALL or carrier < CARRIERS):
@@ -499,7 +496,7 @@ def make_add_forces(
         displacement, momentum, points, moduli, geometry, memory, filters, relaxing, relaxation, recursion,
         first_axis, first_block, order, begin, u_room, f_room, a_room, line_room,
     ):  # fmt: skip
-        moduli_size, geometry_size = moduli_count * SPREAD, U(3 * powers**3 * LANES)
+        moduli_size, geometry_size = moduli_count * SPREAD, GEOMETRY
         flat_displacement, flat_momentum = displacement.reshape(-1), momentum.reshape(-1)
         flat_points, flat_moduli, flat_geometry = points.reshape(-1), moduli.reshape(-1), geometry.reshape(-1)
         flat_memory, flat_filters = memory.reshape(-1), filters.reshape(-1)
@@ -537,6 +534,9 @@ def make_add_forces(
     return add
 
 
+MAP_PACKERS = {"cuboid": pack_cuboid, "upright": pack_upright}
+
+
 def make_kernels(degree: int, precision: str, deterministic: bool = False) -> dict[str, Callable[..., None]]:
     """Return the functions for a degree: layout and packing of blocks, and the kernel of each element kind.
 
@@ -553,9 +553,10 @@ def make_kernels(degree: int, precision: str, deterministic: bool = False) -> di
         return np.where(blank, 0, packed)
 
     def pack_maps(coefficients: np.ndarray, slots: np.ndarray, kind: ElementKind) -> np.ndarray:
-        """Return (blocks, 3 q^3, lanes)."""
+        """Return (blocks, values, lanes): 3 q^3 values, or fewer of cuboids and upright elements."""
         dtype = np.float32 if precision == "single" else np.float64
-        return arrangement.of_elements(coefficients, slots, lambda some: some.reshape(len(some), -1), dtype)
+        pack = MAP_PACKERS.get(kind.map, lambda some: some.reshape(len(some), -1))
+        return arrangement.of_elements(coefficients, slots, pack, dtype)
 
     def add_forces(kind: ElementKind) -> Callable[..., None]:
         if kind.fluid:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
+from lithowave.solvers.spectral_element.element_statistics import AFFINE, CUBOID, GENERAL, UPRIGHT
 from lithowave.solvers.spectral_element.layers import ALIGNED, DAMPED
 from lithowave.solvers.spectral_element.materials import GRAVITY_VALUES, ElementMaterials
 
@@ -31,7 +32,9 @@ FIRST_AXES = (0, 0, 1, 0, 2, 2, 1, 0)  # by active axes: none, x, y, xy, z, zx, 
 class ElementKind:
     """Properties of elements for which a kernel is compiled.
 
-    map : affine (parallelepipeds), trilinear (8 nodes) or triquadratic (27). anisotropic : 21 moduli, else 2. varying :
+    map : trilinear (8 nodes), triquadratic (27 nodes), upright (triquadratic, but x is linear in xi and y in eta, and
+    neither depends on another local coordinate), affine (parallelepipeds) or cuboid (aligned with x, y and z).
+    anisotropic : 21 moduli, else 2. varying :
     moduli at every point, else one set per element. layer : active axes of an absorbing layer, the sum of 1 for x, 2
     for y and 4 for z; `ALIGNED` plus the same sum of the active local directions, if `layer_codes` finds the element
     aligned; 0 in the domain, `DAMPED` in a damped layer. mechanisms : of attenuation; 0 in elastic elements.
@@ -50,6 +53,16 @@ class ElementKind:
     carriers: int = 0
     fluid: bool = False
     gravity: bool = False
+
+    @property
+    def general_map(self) -> str:
+        """The map of which upright elements and cuboids are special cases."""
+        return {"upright": "triquadratic", "cuboid": "affine"}.get(self.map, self.map)
+
+    @property
+    def affine(self) -> bool:
+        """True for parallelepipeds."""
+        return self.general_map == "affine"
 
     @property
     def components(self) -> int:
@@ -114,22 +127,27 @@ FILTER_COUNTS = tuple(sorted({filter_count(layer) for layer in range(1, 16)}))
 
 
 def element_kinds(
-    curved: str, affine: np.ndarray, materials: ElementMaterials, layers: np.ndarray, sets: np.ndarray,
+    curved: str, shapes: np.ndarray, materials: ElementMaterials, layers: np.ndarray, sets: np.ndarray,
     gravity: bool = False,
 ) -> tuple[list[ElementKind], np.ndarray]:
     """Return the kinds of elements in a mesh, and the index of each element's kind in that list.
 
-    curved : map of the elements that are not affine. layers : code of each element (see `ElementKind.layer`). sets :
-    see `relaxation.choose_sets`. gravity : of all elements.
+    curved : map of elements of any shape. shapes : see `element_shapes`. layers : code of each element (see
+    `ElementKind.layer`). sets : see `relaxation.choose_sets`. gravity : of all elements.
     """
     anisotropic = materials.anisotropic[materials.number]
-    code = np.stack([materials.is_fluid, sets, layers, affine, anisotropic], axis=1)
+    if curved != "triquadratic":
+        shapes = np.where(shapes == UPRIGHT, GENERAL, shapes)
+    rotated = (layers > 0) & (layers <= ALIGNED)  # the coordinates change their places
+    shapes = np.where(rotated, np.where(shapes >= AFFINE, AFFINE, GENERAL), shapes)
+    code = np.stack([materials.is_fluid, sets, layers, shapes, anisotropic], axis=1)
     found, place = distinct_rows(code)
     kinds = []
-    for fluid, number, layer, affine, anisotropic in found.tolist():
+    names = {GENERAL: curved, UPRIGHT: "upright", AFFINE: "affine", CUBOID: "cuboid"}
+    for fluid, number, layer, shape, anisotropic in found.tolist():
         relaxing = (materials.losses.body.mechanisms, number) if number else (0, 0)
-        shape = "affine" if affine else curved
-        kinds.append(ElementKind(shape, bool(anisotropic), materials.varying, layer, *relaxing, bool(fluid), gravity))
+        own = names[shape], bool(anisotropic), materials.varying, layer
+        kinds.append(ElementKind(*own, *relaxing, bool(fluid), gravity))
     return kinds, place
 
 

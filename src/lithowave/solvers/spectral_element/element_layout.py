@@ -26,9 +26,23 @@ BLOCKS = {
     2: (128, 6, 3), 3: (128, 6, 2), 4: (128, 6, 3), 5: (256, 2, 1), 6: (256, 2, 1), 7: (128, 4, 2), 8: (256, 2, 1)
 }  # fmt: skip
 MAP_VALUES = {  # of the mapping of an element, by device
-    "cpu": {"affine": 24, "trilinear": 24, "triquadratic": 81},
-    "cuda": {"affine": 12, "trilinear": 24, "triquadratic": 84},
+    "cpu": {"cuboid": 4, "affine": 24, "trilinear": 24, "upright": 28, "triquadratic": 81},
+    "cuda": {"cuboid": 4, "affine": 12, "trilinear": 24, "upright": 28, "triquadratic": 84},
 }
+
+
+def pack_cuboid(coefficients: np.ndarray) -> np.ndarray:
+    """Return the cofactors that are not zero, of xi, eta and zeta, and 1 / J: (elements, 4)."""
+    x, y, z = coefficients[:, 0, 0, 0, 1], coefficients[:, 1, 0, 1, 0], coefficients[:, 2, 1, 0, 0]
+    return np.stack([y * z, z * x, x * y, 1.0 / (x * y * z)], axis=1)
+
+
+def pack_upright(coefficients: np.ndarray) -> np.ndarray:
+    """Return dx/dxi, the coefficients of z except for the constant one, and dy/deta: (elements, 28)."""
+    packed = np.empty((len(coefficients), 28))
+    packed[:, :27] = coefficients[:, 2].reshape(len(coefficients), 27)
+    packed[:, 0], packed[:, 27] = coefficients[:, 0, 0, 0, 1], coefficients[:, 1, 0, 1, 0]
+    return packed
 
 
 @dataclass(frozen=True)

@@ -70,7 +70,9 @@ ARGUMENTS: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 
 
-MAP_POWERS = {"affine": 2, "trilinear": 2, "triquadratic": 3}  # of each coordinate, in the monomials of the map
+MAP_POWERS = {  # of each coordinate, in the monomials of the map
+    "cuboid": 2, "affine": 2, "trilinear": 2, "upright": 3, "triquadratic": 3
+}  # fmt: skip
 
 
 @row
@@ -101,6 +103,94 @@ def collapse(coefficients, base, line, values, slopes_y, slopes_z, powers):
                 line[out + w] = dot(values, coefficients, at + w, square)
                 line[U(3) * square + out + w] = dot(slopes_y, coefficients, at + w, square)
                 line[U(6) * square + out + w] = dot(slopes_z, coefficients, at + w, square)
+
+
+@row
+def collapse_upright(coefficients, base, line, values, slopes_y, slopes_z):
+    """As `collapse`, but of z only; before that, dx/dxi and dy/deta. See `element_layout.pack_upright`."""
+    lanes = U(LANES)
+    square = U(3) * lanes
+    for w in range(lanes):
+        line[w], line[lanes + w] = coefficients[base + w], coefficients[base + U(27) * lanes + w]
+    for power in range(U(3)):
+        at, out = base + power * lanes, (U(6) + power) * lanes
+        for w in range(lanes):  # the first coefficient has the factor 0 wherever the polynomials are used
+            line[out + w] = dot(values, coefficients, at + w, square)
+            line[U(3) * square + out + w] = dot(slopes_y, coefficients, at + w, square)
+            line[U(6) * square + out + w] = dot(slopes_z, coefficients, at + w, square)
+
+
+def make_collapse(shape: str) -> Callable:
+    """Return the function that prepares `make_metric` on a line of points; see `collapse`."""
+    powers = MAP_POWERS[shape]
+
+    @row
+    def of_cuboids(coefficients, base, line, _values, _slopes_y, _slopes_z):
+        for n in range(U(4 * LANES)):
+            line[n] = coefficients[base + n]
+
+    @row
+    def of_any(coefficients, base, line, values, slopes_y, slopes_z):
+        collapse(coefficients, base, line, values, slopes_y, slopes_z, powers)
+
+    return {"cuboid": of_cuboids, "upright": collapse_upright}.get(shape, of_any)
+
+
+def make_metric(shape: str) -> tuple[Callable, Callable, Callable]:
+    """Return functions of the map of elements with this shape (see `ElementKind.map`).
+
+    metric(line, w, slope, value, weight) : the cofactors that are not zero in all of them, by rows along xi, eta and
+    zeta, and the weight over J, at the point of a line with these powers of xi. derivatives(m, i, j, k) : those along
+    x, y and z times J, from those along xi, eta and zeta. fluxes(m, x, y, z) : the components along xi, eta and zeta.
+    """
+    W, LINE = U(LANES), U(MAP_POWERS[shape] * LANES)
+
+    @row
+    def metric(line, w, slope, value, weight):
+        ax, ay, az = dots(slope, line, w, LINE, W)
+        bx, by, bz = dots(value, line, U(3) * LINE + w, LINE, W)
+        cx, cy, cz = dots(value, line, U(6) * LINE + w, LINE, W)
+        a0, a1, a2 = by * cz - bz * cy, bz * cx - bx * cz, bx * cy - by * cx
+        b0, b1, b2 = cy * az - cz * ay, cz * ax - cx * az, cx * ay - cy * ax
+        c0, c1, c2 = ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx
+        return (a0, a1, a2, b0, b1, b2, c0, c1, c2), weight / (ax * a0 + ay * a1 + az * a2)
+
+    @row
+    def derivatives(m, i, j, k):
+        return i * m[0] + j * m[3] + k * m[6], i * m[1] + j * m[4] + k * m[7], i * m[2] + j * m[5] + k * m[8]
+
+    @row
+    def fluxes(m, x, y, z):
+        return x * m[0] + y * m[1] + z * m[2], x * m[3] + y * m[4] + z * m[5], x * m[6] + y * m[7] + z * m[8]
+
+    @row
+    def metric_upright(line, w, slope, value, weight):
+        x, y = line[w], line[W + w]
+        a, b = dot(slope, line, U(2) * LINE + w, W), dot(value, line, U(5) * LINE + w, W)
+        c = dot(value, line, U(8) * LINE + w, W)
+        return (y * c, x * c, -y * a, -x * b, x * y), weight / (x * y * c)
+
+    @row
+    def derivatives_upright(m, i, j, k):
+        return i * m[0] + k * m[2], j * m[1] + k * m[3], k * m[4]
+
+    @row
+    def fluxes_upright(m, x, y, z):
+        return x * m[0], y * m[1], x * m[2] + y * m[3] + z * m[4]
+
+    @row
+    def metric_cuboid(line, w, _slope, _value, weight):
+        return (line[w], line[W + w], line[U(2) * W + w]), weight * line[U(3) * W + w]
+
+    @row
+    def derivatives_cuboid(m, i, j, k):
+        return i * m[0], j * m[1], k * m[2]
+
+    made = {
+        "cuboid": (metric_cuboid, derivatives_cuboid, derivatives_cuboid),
+        "upright": (metric_upright, derivatives_upright, fluxes_upright),
+    }
+    return made.get(shape, (metric, derivatives, fluxes))
 
 
 def monomials(points: np.ndarray, powers: int, dtype: np.dtype) -> tuple[tuple, ...]:

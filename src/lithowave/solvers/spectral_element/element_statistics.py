@@ -36,28 +36,44 @@ def map_coefficients(nodes: np.ndarray) -> np.ndarray:
     return product(tensor.reshape(-1, count), whole.T).reshape(len(nodes), 3, q, q, q)
 
 
-def is_affine(coefficients: np.ndarray) -> np.ndarray:
-    """True for each element that is a parallelepiped."""
-    found = np.empty(len(coefficients), bool)
+# Shapes of elements: any, upright (x is linear in xi and y in eta, and neither depends on another local coordinate),
+# parallelepipeds, and those of them that are aligned with x, y and z.
+GENERAL, UPRIGHT, AFFINE, CUBOID = range(4)
+
+
+def element_shapes(coefficients: np.ndarray) -> np.ndarray:
+    """Return the shape of each element, the last possible one of `GENERAL`, `UPRIGHT`, `AFFINE` and `CUBOID`."""
+    found = np.empty(len(coefficients), np.int8)
     over_parts(lambda some: compare_powers(coefficients[some], found[some]), len(found), PART)
     return found
 
 
+def is_affine(coefficients: np.ndarray) -> np.ndarray:
+    """True for each element that is a parallelepiped."""
+    return element_shapes(coefficients) >= AFFINE
+
+
 @njit(cache=True, nogil=True, error_model="numpy")
-def compare_powers(coefficients, affine):  # pragma: no cover - compiled
-    """Compute whether the coefficients of higher powers of maps vanish in comparison with the others."""
+def compare_powers(coefficients, shapes):  # pragma: no cover - compiled
+    """Compute the shapes of elements: powers whose coefficients vanish in comparison with the others are absent."""
     q = coefficients.shape[2]
     for element in range(len(coefficients)):
-        largest, curved = 0.0, 0.0
+        largest, curved, turned, leaning = 0.0, 0.0, 0.0, 0.0
         for component in range(3):
             for r in range(q):
                 for s in range(q):
                     for t in range(q):
                         size = abs(coefficients[element, component, r, s, t])
                         largest = max(largest, size)
+                        straight = r + s + t == 1 and (t, s, r)[component] == 1
                         if r + s + t > 1:
                             curved = max(curved, size)
-        affine[element] = curved <= 1e-9 * largest
+                        if r + s + t > 0 and not straight:
+                            turned = max(turned, size)
+                            leaning = max(leaning, size) if component < 2 else leaning
+        limit = 1e-9 * largest
+        special = UPRIGHT if leaning <= limit else GENERAL
+        shapes[element] = CUBOID if turned <= limit else AFFINE if curved <= limit else special
 
 
 @lru_cache
@@ -74,13 +90,19 @@ class ElementStatistics:
     """Sums and extremes over all elements.
 
     mass : mass of each point, kg; of a fluid, with 1 / kappa instead of rho, m^3/Pa. frequency2 : bound of the largest
-    eigenvalue of each element, 1/s^2. jacobian : minimum determinant in each element, m^3. affine : see `is_affine`.
+    eigenvalue of each element, 1/s^2. jacobian : minimum determinant in each element, m^3. shape : see
+    `element_shapes`.
     """
 
     mass: np.ndarray
     frequency2: np.ndarray
     jacobian: np.ndarray
-    affine: np.ndarray
+    shape: np.ndarray
+
+    @property
+    def affine(self) -> np.ndarray:
+        """True for each parallelepiped."""
+        return self.shape >= AFFINE
 
 
 @njit(cache=True, nogil=True, fastmath={"contract"}, error_model="numpy")
@@ -256,7 +278,7 @@ def compute_element_statistics(
     degree, q = numbers.shape[1] - 1, 2 if mesh.nodes is None else 3
     numbers = numbers.reshape(len(numbers), -1)
     mass, coefficients = np.zeros(point_count), np.empty((len(numbers), 3, q, q, q))
-    frequency2, jacobian, affine = (np.empty(len(numbers), dtype) for dtype in (float, float, bool))
+    frequency2, jacobian, shapes = (np.empty(len(numbers), dtype) for dtype in (float, float, np.int8))
     powers, weights = power_tables(gll_points(degree), q), gll_weights(degree)
     # The masses of a point are added in the order of its elements for any number of threads: each part of the elements
     # adds those of points that no earlier part has; the others follow when the earlier parts are complete.
@@ -265,7 +287,7 @@ def compute_element_statistics(
 
     def measure(some: slice) -> tuple[int, ...]:
         coefficients[some] = map_coefficients(mesh.element_nodes(some))
-        affine[some] = is_affine(coefficients[some])
+        shapes[some] = element_shapes(coefficients[some])
         later = tuple(np.empty(numbers[some].size, dtype) for dtype in (np.int64, float, float))
         volumes, inertia = np.empty(numbers[some].shape), materials.inertia(some)
         _measure(
@@ -276,4 +298,4 @@ def compute_element_statistics(
 
     for later in parts_in_order(measure, len(numbers), PART):
         _add_masses(*later, mass)
-    return coefficients, ElementStatistics(mass, largest_eigenvalue(degree) * frequency2, jacobian, affine)
+    return coefficients, ElementStatistics(mass, largest_eigenvalue(degree) * frequency2, jacobian, shapes)

@@ -285,7 +285,6 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) add_forces(
 #pragma unroll
         for (int k = 0; k < N; k++) {
             const Metric metric = map.at(k);
-            const real* const m = metric.m;
             real gradient[3 * COMPONENTS];
             along_i.load(k), along_j.load(k);
             real along[COMPONENTS][3];
@@ -296,8 +295,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) add_forces(
 #pragma unroll
             for (int c = 0; c < COMPONENTS; c++)
 #pragma unroll
-                for (int d = 0; d < 3; d++)
-                    gradient[3 * c + d] = along[c][0] * m[d] + along[c][1] * m[3 + d] + along[c][2] * m[6 + d];
+                for (int d = 0; d < 3; d++) gradient[3 * c + d] = metric.derivative(along[c], d);
             layer.unstretch(k, gradient);
             const real scale = weight * GLL.weight[k] * metric.inverse_jacobian;
 #if COMPONENTS == 1
@@ -316,10 +314,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) add_forces(
             layer.stretch(k, row);
 #pragma unroll
             for (int c = 0; c < COMPONENTS; c++) {
-                const real* const r = row[c];
-                along_i.at(k, c) = r[0] * m[0] + r[1] * m[1] + r[2] * m[2];
-                along_j.at(k, c) = r[0] * m[3] + r[1] * m[4] + r[2] * m[5];
-                line[c][k] = r[0] * m[6] + r[1] * m[7] + r[2] * m[8];
+                along_i.at(k, c) = metric.flux(row[c], 0), along_j.at(k, c) = metric.flux(row[c], 1);
+                line[c][k] = metric.flux(row[c], 2);
             }
             along_i.store(k), along_j.store(k);
         }

@@ -214,7 +214,7 @@ class ElementTables:
         inside[members] = np.arange(len(members))
         own = np.where(slots.elements >= 0, inside[slots.elements], -1)
         maps, in_maps = plan.coefficients, slots.elements
-        if kind.map == "affine":  # the powers of a parallelepiped: 0 and 1, also in a mesh of 27 nodes
+        if kind.affine:  # the powers of a parallelepiped: 0 and 1, also in a mesh of 27 nodes
             maps = maps[..., :2, :2, :2]
         if rotated:
             maps, in_maps = maps[members][:, kind.rotation], own

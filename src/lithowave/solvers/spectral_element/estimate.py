@@ -37,7 +37,7 @@ def estimate_memory(experiment: Experiment, backend: Backend) -> MemoryEstimate:
     count = file_elements(solver.mesh.file, FILE_BYTES) if box is None else box.plan.element_count
     curved = box is not None and box.cells.level_map is not None
     varying = is_sampled(experiment)
-    kind = ElementKind("triquadratic" if curved else "affine", False, varying)
+    kind = ElementKind("upright" if curved else "cuboid", False, varying)
     if experiment.anelasticity is not None:
         carriers = len(carrier_sets(solver.degree)) if solver.memory_variables == "full" else 1
         kind = replace(kind, mechanisms=experiment.anelasticity.body.mechanisms, carriers=carriers)
@@ -67,9 +67,12 @@ def estimated_layer_values(box: BuiltBox, degree: int) -> float:
     return (6 * sum(fractions) + 3 * within) * (degree + 1) ** 3
 
 
-# Time of a trilinear and of a triquadratic element with moduli at each point, relative to a parallelepiped of one
-# material, in single precision at degree 4.
-CURVED_WORK = {"cpu": {8: 1.0, 27: 1.2}, "cuda": {8: 1.02, 27: 1.08}}
+# Time of an element relative to a cuboid of one material, in single precision at degree 4; those of other shapes than
+# parallelepipeds have moduli at each point.
+WORK = {
+    "cpu": {"cuboid": 1.0, "affine": 1.3, "upright": 1.4, "trilinear": 1.6, "triquadratic": 2.1},
+    "cuda": {"cuboid": 1.0, "affine": 1.02, "upright": 1.08, "trilinear": 1.13, "triquadratic": 1.18},
+}
 
 
 def partition_report(
@@ -108,8 +111,8 @@ def _parts(experiment: Experiment, plan: SpectralElementPlan, count: int) -> np.
 
 def _work(plan: SpectralElementPlan, device: str) -> np.ndarray:
     """Return the work of each element: by the kind of its mapping, and its damped points."""
-    mesh, degree = plan.mesh, plan.degree
-    work = np.where(plan.element_statistics.affine, 1.0, CURVED_WORK[device][mesh.node_indices.shape[1]])
+    degree, (kinds, place) = plan.degree, plan.kinds
+    work = np.array([WORK[device][kind.map] for kind in kinds])[place]
     if plan.layer is None:
         np.add.at(work, plan.faces["absorbing"][:, 0], (degree + 1) ** 2 * DAMPED_POINT)
     return work + LAYER_WORK * ACTIVE_AXES[plan.layer_masks]

@@ -23,8 +23,15 @@ from numba import prange
 from lithowave.backends.kernel_cache import njit
 from lithowave.backends.loops import FAST, U, row
 from lithowave.backends.rounding import flush_denormals, restore_rounding
-from lithowave.solvers.spectral_element.element_layout import LANES
-from lithowave.solvers.spectral_element.element_lines import MAP_POWERS, collapse, dot, dots, monomials, room
+from lithowave.solvers.spectral_element.element_layout import LANES, MAP_VALUES
+from lithowave.solvers.spectral_element.element_lines import (
+    MAP_POWERS,
+    dot,
+    make_collapse,
+    make_metric,
+    monomials,
+    room,
+)
 from lithowave.solvers.spectral_element.gll import derivative_matrix, gll_points, gll_weights
 from lithowave.solvers.spectral_element.layers import LINE_VALUES
 
@@ -93,7 +100,9 @@ def make_add_fluid_forces(
     varying : True for 1 / rho at each point, False for one value per element. axes : active axes of an absorbing layer,
     or local directions if aligned.
     """
-    powers, affine = MAP_POWERS[shape], shape == "affine"
+    powers, affine = MAP_POWERS[shape], shape in ("cuboid", "affine")
+    GEOMETRY = U(MAP_VALUES["cpu"][shape] * LANES)
+    collapse, (metric, derivatives, fluxes) = make_collapse(shape), make_metric(shape)
     dtype = np.dtype(np.float32 if precision == "single" else np.float64)
     n = degree + 1
     derivative = derivative_matrix(degree).astype(dtype)
@@ -109,7 +118,7 @@ def make_add_fluid_forces(
     LINES = U(LINE_VALUES * n * LANES)
     FILTER = U(axes) * LINES if aligned else U(3 * axes + 3) * P if axes else U(0)
     rotated = axes > 0 and not aligned
-    LINE, STEP_J, STEP_K = U(powers * LANES), U(n * LANES), U(n * n * LANES)
+    STEP_J, STEP_K = U(n * LANES), U(n * n * LANES)
 
     @row
     def turned(p, q, r, direction):
@@ -177,13 +186,7 @@ def make_add_fluid_forces(
     ):  # fmt: skip
         """Compute F^d at a point of all lanes: d is the slow index of f."""
         for w in range(W):
-            ax, ay, az = dots(slope, line, w, LINE, W)
-            bx, by, bz = dots(value, line, U(3) * LINE + w, LINE, W)
-            cx, cy, cz = dots(value, line, U(6) * LINE + w, LINE, W)
-            a0, a1, a2 = by * cz - bz * cy, bz * cx - bx * cz, bx * cy - by * cx
-            b0, b1, b2 = cy * az - cz * ay, cz * ax - cx * az, cx * ay - cy * ax
-            c0, c1, c2 = ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx
-            scale = weight / (ax * a0 + ay * a1 + az * a2)
+            cofactors, scale = metric(line, w, slope, value, weight)
             along_i, along_j = dot(i_row, u, line_i + w, W), dot(j_row, u, line_j + w, STEP_J)
             along_k = dot(k_row, u, line_k + w, STEP_K)
             o = line_i + i * W + w
@@ -192,9 +195,7 @@ def make_add_fluid_forces(
                 along_i, along_j, along_k = unstretched_along(
                     along_i, along_j, along_k, memory, m, filters, lines_at, w, direction
                 )
-            x = along_i * a0 + along_j * b0 + along_k * c0
-            y = along_i * a1 + along_j * b1 + along_k * c1
-            z = along_i * a2 + along_j * b2 + along_k * c2
+            x, y, z = derivatives(cofactors, along_i, along_j, along_k)
             if rotated:
                 x = unstretched_one(x, memory, m, filters, s, P)
             if rotated and axes > 1:
@@ -212,9 +213,7 @@ def make_add_fluid_forces(
             if rotated and axes > 2:
                 x = stretched_one(x, memory, m + U(7) * P, filters, s + U(6) * P, P)
                 y = stretched_one(y, memory, m + U(8) * P, filters, s + U(6) * P, P)
-            f[o] = x * a0 + y * a1 + z * a2
-            f[P + o] = x * b0 + y * b1 + z * b2
-            f[U(2) * P + o] = x * c0 + y * c1 + z * c2
+            f[o], f[P + o], f[U(2) * P + o] = fluxes(cofactors, x, y, z)
 
     @row
     def divergence_at(f, a, i, i_column, j_column, k_column, line_i, line_j, line_k):
@@ -270,7 +269,7 @@ def make_add_fluid_forces(
             for j in range(N):
                 kj = k * N + j
                 if not affine or kj == 0:  # the map of a parallelepiped is the same on all lines
-                    collapse(coefficients, base, line, values[kj], slopes_y[kj], slopes_z[kj], powers)
+                    collapse(coefficients, base, line, values[kj], slopes_y[kj], slopes_z[kj])
                 for i in range(N):
                     at = k * STEP_K + j * STEP_J
                     fluxes_at(
@@ -303,7 +302,7 @@ def make_add_fluid_forces(
         displacement, momentum, points, mobility, geometry, memory, filters, first_axis, first_block, order, begin,
         u_room, f_room, a_room, line_room,
     ):  # fmt: skip
-        geometry_size = U(3 * powers**3 * LANES)
+        geometry_size = GEOMETRY
         flat_points, flat_mobility, flat_geometry = points.reshape(-1), mobility.reshape(-1), geometry.reshape(-1)
         flat_memory, flat_filters = memory.reshape(-1), filters.reshape(-1)
         tasks, direction = u_room.shape[0], U(first_axis)

@@ -16,7 +16,13 @@ import numpy as np
 
 from lithowave.solvers.common.kernels import WARP, PointKernels, named_arguments
 from lithowave.solvers.spectral_element.element_kinds import ElementKind
-from lithowave.solvers.spectral_element.element_layout import BLOCKS, MAP_VALUES, device_layout
+from lithowave.solvers.spectral_element.element_layout import (
+    BLOCKS,
+    MAP_VALUES,
+    device_layout,
+    pack_cuboid,
+    pack_upright,
+)
 from lithowave.solvers.spectral_element.element_lines import ARGUMENTS
 from lithowave.solvers.spectral_element.layers import ALIGNED, DAMPED
 from lithowave.solvers.spectral_element.relaxation import carrier_count, carrier_indices, carrier_sets
@@ -26,13 +32,17 @@ if TYPE_CHECKING:
 
 PACKAGE = "lithowave.solvers.spectral_element"
 ELEMENTS_FILE = "elements.cu"
-MAPS = ("affine", "trilinear", "triquadratic")
+MAPS = ("affine", "trilinear", "triquadratic", "cuboid", "upright")  # by the definition MAP
 VALUE_BYTES = {"single": 4, "double": 8}
-ADAPTED_DEGREES = (3, 4)  # in single precision: see `blocks_per_multiprocessor`
+DEFAULT_DEGREE = 4
+ADAPTED_DEGREES = (3, DEFAULT_DEGREE)  # in single precision: see `blocks_per_multiprocessor`
 
 MOVED = 2  # points that a thread of the element kernel moves for later launches
 PACK_BYTES, PACKS_AT_ONCE = 16, 8  # which shared memory moves at once, if they are in different banks
 NO_TASK = 0xFFFF
+# Preferred shared memory with attenuation, percent. Registers permit seven blocks of cuboids per multiprocessor, but
+# the reads that are under way need room in the cache.
+RELAXING_CARVEOUT = 72
 LAYERS = (0, 1, 3, 7, DAMPED, ALIGNED + 1, ALIGNED + 3, ALIGNED + 7)  # with programs of their own, in a solid
 
 
@@ -66,17 +76,20 @@ def defines(degree: int, precision: str, kind: ElementKind, atomic: bool) -> dic
 def blocks_per_multiprocessor(degree: int, precision: str, kind: ElementKind) -> int:
     """Return the minimum number of blocks that a multiprocessor processes at a time, which bounds the registers.
 
-    Maps other than affine ones, and attenuation, need more registers; these maps in an absorbing layer, with memory
-    variables at many points or with gravity need even more: variables in memory instead of registers cost more time
-    than fewer blocks.
+    Maps other than affine and upright ones, and attenuation, need more registers; these maps in an absorbing layer,
+    with memory variables at many points or with gravity need even more: variables in memory instead of registers cost
+    more time than fewer blocks.
     """
     blocks = BLOCKS[degree][1 if precision == "single" else 2]
     if precision == "double" or degree not in ADAPTED_DEGREES:
         return blocks
-    curved = kind.map != "affine"
+    upright, curved = kind.map == "upright", kind.map in ("trilinear", "triquadratic")
     relaxing = kind.mechanisms > 0
     many = relaxing and not shared_carriers(degree, kind)
-    return blocks - (curved or relaxing) - (curved and (kind.layer > 0 or many or kind.gravity))
+    more = kind.layer > 0 or many or kind.gravity
+    if upright and degree == DEFAULT_DEGREE and not (relaxing or more):
+        return blocks + 1
+    return blocks - (curved or relaxing or (upright and more)) - (curved and more)
 
 
 def carrier_defines(degree: int, kind: ElementKind) -> dict[str, str | int]:
@@ -109,15 +122,15 @@ def _kind_variants(degree: int) -> Iterator[tuple[ElementKind, bool]]:
     """Yield kinds of elements, and whether additions are atomic."""
     for shape in MAPS:
         for anisotropic, varying in ((False, False), (False, True), (True, False), (True, True)):
-            for layer in LAYERS if degree == 4 and shape != "trilinear" else (0,):
+            for layer in _layers(degree, shape):
                 kind = ElementKind(shape, anisotropic, varying, layer)
                 yield kind, True
                 if degree == 4 and not layer:
                     yield kind, False
-                if shape == "affine" and not varying or degree == 4 and not layer:
+                if shape in ("affine", "cuboid") and not varying or degree == 4 and not layer:
                     for carriers in range(1, len(carrier_sets(degree)) + 1):
                         yield replace(kind, mechanisms=3, carriers=carriers), True
-                if degree == 4 and shape == "triquadratic" and varying and not layer:
+                if degree == 4 and shape in ("upright", "triquadratic") and varying and not layer:
                     yield replace(kind, gravity=True), True
                     for carriers in range(1, len(carrier_sets(degree)) + 1):
                         yield replace(kind, gravity=True, mechanisms=3, carriers=carriers), True
@@ -125,6 +138,14 @@ def _kind_variants(degree: int) -> Iterator[tuple[ElementKind, bool]]:
                     yield replace(kind, fluid=True), True
                     if degree == 4 and not layer:
                         yield replace(kind, fluid=True), False
+
+
+def _layers(degree: int, shape: str) -> tuple[int, ...]:
+    """Return the codes of layers of the elements with this map in `variants`: see `element_kinds`."""
+    if degree != 4 or shape == "trilinear":
+        return (0,)
+    general = shape in ("affine", "triquadratic")
+    return tuple(code for code in LAYERS if code == 0 or code > ALIGNED or general)
 
 
 def programs(
@@ -194,6 +215,7 @@ class ElementKernel:
         fields = 2 * PACK_BYTES * element_stride(degree, kind.components, value_bytes)
         element = fields + value_bytes * (MAP_VALUES["cuda"][kind.map] + relaxing)
         self.shared_bytes = own.elements * element
+        self.carveout = RELAXING_CARVEOUT if relaxing else -1
 
     def __call__(self, *arguments: object) -> None:
         """See `element_kernels.make_add_forces`. The blocks of each color are a separate launch."""
@@ -201,7 +223,8 @@ class ElementKernel:
         begin, moved = named["begin"], named["moved"]
         for number, (first, end) in enumerate(itertools.pairwise(begin)):
             named |= {"own_block": int(first), "move_begin": int(moved[number]), "move_end": int(moved[number + 1])}
-            self.program.launch("add_forces", (int(end - first),), (self.threads,), named, self.shared_bytes)
+            grid, block = (int(end - first),), (self.threads,)
+            self.program.launch("add_forces", grid, block, named, self.shared_bytes, self.carveout)
 
 
 LISTED, PAIRED = ("damp", "unstretch", "save_momenta", "pack", "unpack"), ("couple", "uncouple")
@@ -277,7 +300,7 @@ def make_kernels(backend: DeviceBackend, degree: int, precision: str, determinis
         return np.where(empty[:, None], 0, packed)
 
     def pack_maps(coefficients: np.ndarray, slots: np.ndarray, kind: ElementKind) -> np.ndarray:
-        """Return (slots, 12, 24 or 84), see `map.cuh`."""
+        """Return (slots, 4 to 84), see `map.cuh`."""
         return own.of_elements(coefficients, slots, MAP_PACKERS[kind.map], backend.dtype)
 
     def add_forces(kind: ElementKind) -> Callable[..., None]:
@@ -316,4 +339,7 @@ def pack_triquadratic(coefficients: np.ndarray) -> np.ndarray:
     return padded.reshape(-1, 84)
 
 
-MAP_PACKERS = {"affine": pack_affine, "trilinear": pack_trilinear, "triquadratic": pack_triquadratic}
+MAP_PACKERS = {
+    "cuboid": pack_cuboid, "affine": pack_affine, "trilinear": pack_trilinear, "upright": pack_upright,
+    "triquadratic": pack_triquadratic,
+}  # fmt: skip

@@ -163,7 +163,7 @@ def _own_facts(plan: SpectralElementPlan) -> Entries:
     counts = np.bincount(place, minlength=len(kinds)).tolist()
     names, relaxing = Counter[tuple](), Counter[int]()
     for kind, count in zip(kinds, counts, strict=True):
-        names[kind.layer, kind.map == "affine", kind.anisotropic, kind_name(kind)] += count
+        names[kind.layer, kind.affine, kind.anisotropic, kind_name(kind)] += count
         if kind.mechanisms:
             relaxing[carrier_count(plan.degree, kind.carriers)] += count
     measures = element_measures(plan.mesh, plan.degree)
@@ -195,8 +195,9 @@ def _own_facts(plan: SpectralElementPlan) -> Entries:
 def kind_name(kind: ElementKind) -> str:
     """Return the name of a kind for display."""
     if kind.fluid:
-        return f"{kind.map} fluid{' varying' if kind.varying else ''}"
-    return f"{kind.map} {'anisotropic' if kind.anisotropic else 'isotropic'}{' varying' if kind.varying else ''}"
+        return f"{kind.general_map} fluid{' varying' if kind.varying else ''}"
+    law, varying = "anisotropic" if kind.anisotropic else "isotropic", " varying" if kind.varying else ""
+    return f"{kind.general_map} {law}{varying}"
 
 
 def _coarsest(plan: SpectralElementPlan, longest: np.ndarray) -> tuple[float, int, float, str, bool]:
@@ -363,8 +364,8 @@ class SpectralElementPlan(ElementPlan):
     def kinds(self) -> tuple[list[ElementKind], np.ndarray]:
         """Kinds of elements, and the index of each element's kind among them."""
         gravity = self.gravity is not None
-        curved, affine = "trilinear" if self.mesh.nodes is None else "triquadratic", self.element_statistics.affine
-        return element_kinds(curved, affine, self.materials, self.layer_codes, self.relaxation_sets, gravity)
+        curved, shapes = "trilinear" if self.mesh.nodes is None else "triquadratic", self.element_statistics.shape
+        return element_kinds(curved, shapes, self.materials, self.layer_codes, self.relaxation_sets, gravity)
 
     @property
     def domain_count(self) -> int:
@@ -432,7 +433,7 @@ class SpectralElementPlan(ElementPlan):
             border_keys=np.zeros(0, np.int64), interface=Interface(), moves=self.moves[used],
             element_statistics=ElementStatistics(
                 statistics.mass[used],
-                *(values[elements] for values in (statistics.frequency2, statistics.jacobian, statistics.affine)),
+                *(values[elements] for values in (statistics.frequency2, statistics.jacobian, statistics.shape)),
             ),
         )  # fmt: skip
 
