@@ -210,8 +210,8 @@ Cases = Annotated[
         "NAME",
         "Select cases: interior, full or run (finite differences); affine, deformed, attenuating, affine_attenuating, "
         "curved, trilinear or fluid (spectral elements); global, local, attenuating or anisotropic (discontinuous "
-        "Galerkin); separated by commas or repeated. Or default: entire runs of the first example of the README by all methods, "
-        "elastic, with attenuation, and with outputs.",
+        "Galerkin); separated by commas or repeated. Or default: entire runs of the first example of the README by all "
+        "methods, elastic, with attenuation, and with outputs.",
         "--case",
     ),
 ]
