@@ -365,7 +365,7 @@ def largest_qp(qs: float, vp: float, vs: float) -> float:
 
 
 _ITERATIONS = 50
-_ACCURACY = 4.0 * np.finfo(float).eps
+_LAST_CHANGE = 1e-8  # relative, of Newton's method: the error that remains is about its square
 
 
 def unrelaxed_moduli(
@@ -389,17 +389,19 @@ def unrelaxed_moduli(
     reference_frequency : Hz; outside the band of the body, velocities follow its law of Q (`RelaxationBody.law_ratio`).
     """
     bulk, shear = (body.law_ratio(reference_frequency, inverse) for inverse in inverse_quality)
-    mu = rho * vs**2 * (shear**-0.5).real ** 2
+    mu = rho * vs**2 * (1.0 / np.sqrt(shear)).real ** 2
     # In units of rho vp^2, in which the slowness of P waves is 1.
     shear_part = 4.0 / 3.0 * mu * shear / (rho * vp**2)
     kappa = 1.0 - 4.0 / 3.0 * (vs / vp) ** 2
+    half = 0.5 * bulk
     for _ in range(_ITERATIONS):
         modulus = kappa * bulk + shear_part
-        excess = (modulus**-0.5).real - 1.0
+        slowness = 1.0 / np.sqrt(modulus)  # a complex power takes ten times as long
+        excess = slowness.real - 1.0
         # The slowness is a convex, decreasing function of kappa, and its root is positive.
-        change = excess / (0.5 * bulk * modulus**-1.5).real
-        kappa = np.maximum(kappa + change, 0.0)
-        if np.all(np.abs(change) <= _ACCURACY * kappa):
+        change = excess / (half * slowness / modulus).real
+        before, kappa = kappa, np.maximum(kappa + change, 0.0)
+        if np.all(np.abs(kappa - before) <= _LAST_CHANGE * kappa):
             break
     elastic = (inverse_quality[0] == 0.0) & (inverse_quality[1] == 0.0)
     mu_elastic = rho * vs**2
