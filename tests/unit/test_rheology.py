@@ -98,6 +98,20 @@ def test_unrelaxed_moduli_give_the_phase_velocities_at_the_reference_frequency()
         assert np.array_equal(kappa[elastic], (rho * vp**2 - 4.0 / 3.0 * (rho * vs**2))[elastic])
 
 
+def test_unrelaxed_moduli_of_many_media_take_few_iterations(monkeypatch):
+    """Five iterations give the bits of fifty: no medium of many keeps the others waiting."""
+    random, count = np.random.default_rng(1), 20_000
+    body = fit_body(QualityLaw(), (1.0, 100.0), 3, (1 / 200, 1 / 50))
+    vp = random.uniform(1500.0, 6000.0, count)
+    vs = vp * np.append(random.uniform(0.0, 0.86, count - 1), np.sqrt(0.75))
+    rho, inverse = random.uniform(1500.0, 3000.0, count), random.uniform(1 / 200, 1 / 50, count)
+    found = []
+    for iterations in (5, 50):
+        monkeypatch.setattr("lithowave.rheology._ITERATIONS", iterations)
+        found.append(unrelaxed_moduli(vp, vs, rho, (0.7 * inverse, inverse), body, 10.0))
+    np.testing.assert_array_equal(*found)
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
