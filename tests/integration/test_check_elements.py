@@ -228,7 +228,7 @@ def test_the_same_without_a_fault_runs(meshed: Path) -> None:
 
 def test_boxes_of_27_nodes_are_boxes() -> None:
     """Elements without curvature are worked on as parallelepipeds, however many nodes they have."""
-    backend, kind = make_backend("cpu", "double", 1), ElementKind("affine", False, False)
+    backend, kind = make_backend("cpu", "double", 1), ElementKind("cuboid", False, False)
     momenta = []
     for bend in (False, True):
         mesh = layered_box((0, 300), (0, 300), [0, -300], [(100, 100)]).local()

@@ -15,7 +15,7 @@ __getattr__, _others = public_names(__name__, {
     "element_kinds": "ElementKind",
     "element_layout": "BLOCKS device_layout",
     "element_lines": "ARGUMENTS",
-    "element_statistics": "is_affine map_coefficients",
+    "element_statistics": "AFFINE CUBOID GENERAL UPRIGHT element_shapes is_affine map_coefficients",
     "estimate": "FILE_BYTES",
     "gll":
         "bad_elements derivative_matrix determinant gll_points gll_positions gll_weights jacobian_matrix "
