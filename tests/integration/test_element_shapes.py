@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import permutations, product
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from element_kinds import kind_plan, quiet_solver
+from gmsh_files import write_gmsh
 from lithowave.backends import make_backend
+from lithowave.mesh import NODE_STEPS, curved, layered_box, read_hexahedral_mesh
 from lithowave.solvers.spectral_element import (
     AFFINE,
     CUBOID,
@@ -51,6 +55,25 @@ def test_special_shapes_have_the_motion_of_the_general_map(kind: ElementKind) ->
     for columns in (slice(0, 3), slice(3, 6)):
         scale = np.abs(expected[:, columns]).max()
         assert np.abs(found[:, columns] - expected[:, columns]).max() < 2e-14 * scale
+
+
+@pytest.mark.parametrize("bent", [False, True])
+def test_elements_of_a_file_are_rotated_to_the_axes(bent: bool, tmp_path: Path) -> None:
+    """Every order of the nodes that a program may write leads to the same mesh, of cuboids or upright elements."""
+    mesh = layered_box((0, 300), (0, 400), [0, -300], [(100, 100)]).local()
+    mesh = curved(mesh, lambda x, y, z: (0 * x, 0 * x, 8 * np.sin((x + y) / 70))) if bent else mesh
+    steps = NODE_STEPS[: mesh.node_indices.shape[1]] - 1
+    turns = [np.diag(signs)[list(axes)] for axes in permutations(range(3)) for signs in product((1, -1), repeat=3)]
+    orders = [
+        [steps.tolist().index(place) for place in (steps @ turn).tolist()] for turn in turns if np.linalg.det(turn) > 0
+    ]  # fmt: skip
+    chosen = np.random.default_rng(1).integers(24, size=mesh.element_count)
+    nodes = np.take_along_axis(mesh.node_indices, np.array(orders)[chosen], axis=1)
+    assert len(orders) == 24 and len(np.unique(chosen)) > 12
+    shuffled = replace(mesh, elements=nodes[:, :8], nodes=nodes if bent else None, boundaries={})
+    found = read_hexahedral_mesh(write_gmsh(tmp_path / "box.msh", shuffled, ["rock"], {}))
+    np.testing.assert_array_equal(found.node_indices, mesh.node_indices)
+    assert (element_shapes(map_coefficients(found.element_nodes())) == (UPRIGHT if bent else CUBOID)).all()
 
 
 def test_the_shape_is_that_of_the_corners() -> None:

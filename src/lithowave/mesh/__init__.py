@@ -14,7 +14,8 @@ __getattr__, __all__ = public_names(__name__, {
     "gmsh_writing": "right_handed write_gmsh",
     "grid": "BlockPartition Grid best_blocks build_grid cut_grid layer_line products_of_three",
     "hexahedra":
-        "HexahedralMesh check_jacobians corner_jacobians curved jacobians lattice lattice_slopes shape_tables",
+        "HexahedralMesh NODE_STEPS check_jacobians corner_jacobians curved jacobians lattice lattice_slopes "
+        "shape_tables",
     "hexahedral_box": "BoxPlan LevelMap graded_box layered_box plan_box",
     "hexahedral_checks": "MeshFaces check_mesh gll_points jacobian_range",
     "imported": "read_hexahedral_mesh read_tetrahedral_mesh",

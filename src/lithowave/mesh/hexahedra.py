@@ -7,6 +7,7 @@ coordinates i, j, k run from -1 to 1.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -164,6 +165,36 @@ def check_jacobians(mesh: HexahedralMesh) -> None:
         "it must be positive everywhere",
         "Check for interfaces that touch, and for slopes too steep for elements of this height",
     )
+
+
+@lru_cache
+def _rotations(count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the 24 rotations of the local axes of a cube, the first of which changes nothing: matrices (24, 3, 3) with
+    a row for each new axis, and the former index of each of the 8 or 27 nodes, (24, count)."""
+    places = NODE_STEPS[:count] - 1
+    signed = [np.diag(signs) for signs in itertools.product((1, -1), repeat=3)]
+    matrices = np.array([one[list(axes)] for axes in itertools.permutations(range(3)) for one in signed])
+    proper = matrices[np.linalg.det(matrices) > 0]
+    former = places @ proper  # place of each node in the former local coordinates
+    return proper, (former[:, :, None] == places).all(axis=-1).argmax(axis=-1)
+
+
+def along_axes(vertices: np.ndarray, nodes: np.ndarray) -> np.ndarray:
+    """Return the nodes (m, 8 or 27) of elements after the rotation of their local axes that makes i, j and k as
+    parallel as possible to x, y and z: the sum of the cosines is largest."""
+    rotations, order = _rotations(nodes.shape[1])
+    found = np.empty_like(nodes)
+
+    def rotate(part: slice) -> None:
+        corners = vertices[nodes[part, :8]]
+        axes = np.stack([((2 * CORNERS[:, axis] - 1)[:, None] * corners).sum(axis=1) for axis in range(3)], axis=1)
+        axes /= np.maximum(np.linalg.norm(axes, axis=2, keepdims=True), np.finfo(float).tiny)
+        cosines = np.einsum("rda,mad->mr", rotations, axes)
+        best = np.where(cosines > cosines.max(axis=1, keepdims=True) - 1e-9, 1, 0).argmax(axis=1)
+        found[part] = np.take_along_axis(nodes[part], order[best], axis=1)
+
+    over_parts(rotate, len(nodes), PART)
+    return found
 
 
 def curved(mesh: HexahedralMesh, displacement: Displacement) -> HexahedralMesh:
