@@ -9,28 +9,31 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from element_kinds import kind_plan, quiet_solver
+from element_kinds import kind_materials, kind_plan, quiet_solver
 from gmsh_files import write_gmsh
 from lithowave.backends import make_backend
 from lithowave.mesh import NODE_STEPS, curved, layered_box, read_hexahedral_mesh
+from lithowave.solvers import Schedule
 from lithowave.solvers.spectral_element import (
     AFFINE,
     CUBOID,
     GENERAL,
     UPRIGHT,
     ElementKind,
+    MeshedModel,
     SpectralElementPlan,
     element_shapes,
     fill_with_noise,
+    make_plan,
     map_coefficients,
 )
 
-GENERAL_SHAPES = {"upright": GENERAL, "cuboid": AFFINE}
+GENERAL_KINDS = {"upright": (GENERAL, "triquadratic"), "cuboid": (AFFINE, "affine")}
 KINDS = [
     ElementKind(shape, anisotropic, True, fluid=fluid)
-    for shape in GENERAL_SHAPES for anisotropic, fluid in ((False, False), (True, False), (False, True))
+    for shape in GENERAL_KINDS for anisotropic, fluid in ((False, False), (True, False), (False, True))
 ]  # fmt: skip
-KINDS += [ElementKind(shape, False, False, mechanisms=3, carriers=1) for shape in GENERAL_SHAPES]
+KINDS += [ElementKind(shape, False, False, mechanisms=3, carriers=1) for shape in GENERAL_KINDS]
 CORNERS = np.array([[x, y, z] for z in (0, 1) for x, y in ((0, 0), (1, 0), (1, 1), (0, 1))], float)
 TURN = np.array([[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
 
@@ -44,17 +47,40 @@ def motion(plan: SpectralElementPlan) -> np.ndarray:
     return solver.state()["motion"].values
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=str)
-def test_special_shapes_have_the_motion_of_the_general_map(kind: ElementKind) -> None:
-    plan = kind_plan((3, 4, 3), 4, "double", kind)
-    assert plan.kinds[0] == [kind]
-    shapes = np.full_like(plan.element_statistics.shape, GENERAL_SHAPES[kind.map])
-    general = replace(plan, element_statistics=replace(plan.element_statistics, shape=shapes))
-    assert general.kinds[0] == [replace(kind, map=kind.general_map)]
+def with_shapes(plan: SpectralElementPlan, shape: int) -> SpectralElementPlan:
+    """The plan with this shape of all elements."""
+    shapes = np.full_like(plan.element_statistics.shape, shape)
+    return replace(plan, element_statistics=replace(plan.element_statistics, shape=shapes))
+
+
+def compare(plan: SpectralElementPlan, general: SpectralElementPlan) -> None:
     found, expected = motion(plan), motion(general)
     for columns in (slice(0, 3), slice(3, 6)):
         scale = np.abs(expected[:, columns]).max()
         assert np.abs(found[:, columns] - expected[:, columns]).max() < 2e-14 * scale
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_special_shapes_have_the_motion_of_the_general_map(kind: ElementKind) -> None:
+    shape, name = GENERAL_KINDS[kind.map]
+    plan = kind_plan((3, 4, 3), 4, "double", kind)
+    general = with_shapes(plan, shape)
+    assert plan.kinds[0] == [kind] and general.kinds[0] == [replace(kind, map=name)]
+    compare(plan, general)
+
+
+def test_upright_elements_of_eight_nodes_have_the_motion_of_the_trilinear_map() -> None:
+    kind = ElementKind("upright", False, True)
+    mesh = layered_box((0, 300), (0, 400), [0, -300], [(100, 100)]).local()
+    x, y, z = mesh.vertices.T
+    mesh = replace(mesh, vertices=np.stack([x, y, z + 10 * np.sin(x / 90 + y / 70 + z / 80)], axis=1))
+    none = np.zeros((0, 2), np.int64)
+    faces = {"absorbing": none, "rigid": none, "free": mesh.boundaries["z_max"]}
+    model = MeshedModel(mesh, kind_materials(mesh.element_count, 4, kind, "double"), faces, None, 100.0)
+    plan = make_plan(model, 4, lambda limit: Schedule(0.8 * limit, limit, 8 * limit, 2), "double")
+    general = with_shapes(plan, GENERAL)
+    assert plan.kinds[0] == [kind] and general.kinds[0] == [replace(kind, map="trilinear")]
+    compare(plan, general)
 
 
 @pytest.mark.parametrize("bent", [False, True])

@@ -2,9 +2,9 @@
 
 `deformed` : elements of 27 nodes with moduli at each point, upright as in every mesh of a box. `affine` : cuboids of
 one material. `attenuating` : as `deformed`, with three mechanisms of attenuation at the smallest set of points. Only
-on request: `curved` : as `deformed`, with curved sides; `trilinear` : the same with 8 nodes; `fluid` : the same of a
-fluid; `affine_attenuating` : as `affine`, with attenuation. All have a free surface and absorb at the five other sides.
-Deformed elements follow a wavy interface, and the wave velocity increases with depth.
+on request: `curved` : as `deformed`, with curved sides; `trilinear` : the same with 8 nodes; `fluid` : as `deformed`,
+of a fluid; `affine_attenuating` : as `affine`, with attenuation. All have a free surface and absorb at the five other
+sides. Deformed elements follow a wavy interface, and the wave velocity increases with depth.
 
 The lower bound of a step's time is the memory traffic divided by the memory bandwidth; each value that a kernel reads
 or changes moves once, regardless of the number of elements that share it. With three components (a fluid has one), the
@@ -123,16 +123,14 @@ class SpectralElementTask(ElementTask):
 
     @cached_property
     def plan(self) -> SpectralElementPlan:
-        """Plan of the box; `trilinear` has the corners of its elements only, and `curved` moves their nodes."""
+        """Plan of the box; `curved` moves the nodes of its elements, and `trilinear` keeps only their corners."""
         if self.case not in ("trilinear", "curved"):
             return plan(self.simulation, self.backend)
         model = make_model(self.simulation)
-        if self.case == "trilinear":
-            mesh = replace(model.mesh, nodes=None)
-        else:
-            x, y, z = model.mesh.vertices.T
-            mesh = replace(model.mesh, vertices=np.stack([x + WAVE * _waves(y, z), y + WAVE * _waves(z, x), z], axis=1))
-        return plan_of(replace(model, mesh=mesh), self.simulation)
+        x, y, z = model.mesh.vertices.T
+        moved = np.stack([x + WAVE * _waves(y, z), y + WAVE * _waves(z, x), z], axis=1)
+        nodes = model.mesh.nodes if self.case == "curved" else None
+        return plan_of(replace(model, mesh=replace(model.mesh, vertices=moved, nodes=nodes)), self.simulation)
 
     def entries(self) -> Record:
         """See `ElementTask`."""

@@ -32,7 +32,7 @@ FIRST_AXES = (0, 0, 1, 0, 2, 2, 1, 0)  # by active axes: none, x, y, xy, z, zx, 
 class ElementKind:
     """Properties of elements for which a kernel is compiled.
 
-    map : trilinear (8 nodes), triquadratic (27 nodes), upright (triquadratic, but x is linear in xi and y in eta, and
+    map : trilinear (8 nodes), triquadratic (27 nodes), upright (either of them, but x is linear in xi and y in eta, and
     neither depends on another local coordinate), affine (parallelepipeds) or cuboid (aligned with x, y and z).
     anisotropic : 21 moduli, else 2. varying :
     moduli at every point, else one set per element. layer : active axes of an absorbing layer, the sum of 1 for x, 2
@@ -55,14 +55,9 @@ class ElementKind:
     gravity: bool = False
 
     @property
-    def general_map(self) -> str:
-        """The map of which upright elements and cuboids are special cases."""
-        return {"upright": "triquadratic", "cuboid": "affine"}.get(self.map, self.map)
-
-    @property
     def affine(self) -> bool:
         """True for parallelepipeds."""
-        return self.general_map == "affine"
+        return self.map in ("affine", "cuboid")
 
     @property
     def components(self) -> int:
@@ -136,8 +131,6 @@ def element_kinds(
     `ElementKind.layer`). sets : see `relaxation.choose_sets`. gravity : of all elements.
     """
     anisotropic = materials.anisotropic[materials.number]
-    if curved != "triquadratic":
-        shapes = np.where(shapes == UPRIGHT, GENERAL, shapes)
     rotated = (layers > 0) & (layers <= ALIGNED)  # the coordinates change their places
     shapes = np.where(rotated, np.where(shapes >= AFFINE, AFFINE, GENERAL), shapes)
     code = np.stack([materials.is_fluid, sets, layers, shapes, anisotropic], axis=1)

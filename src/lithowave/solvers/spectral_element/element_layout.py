@@ -38,9 +38,10 @@ def pack_cuboid(coefficients: np.ndarray) -> np.ndarray:
 
 
 def pack_upright(coefficients: np.ndarray) -> np.ndarray:
-    """Return dx/dxi, the coefficients of z except for the constant one, and dy/deta: (elements, 28)."""
-    packed = np.empty((len(coefficients), 28))
-    packed[:, :27] = coefficients[:, 2].reshape(len(coefficients), 27)
+    """Return dx/dxi, the coefficients of z up to the powers 2 except for the constant one, and dy/deta: (elements, 28).
+    """
+    powers, packed = coefficients.shape[-1], np.zeros((len(coefficients), 28))
+    packed[:, :27].reshape(-1, 3, 3, 3)[:, :powers, :powers, :powers] = coefficients[:, 2]
     packed[:, 0], packed[:, 27] = coefficients[:, 0, 0, 0, 1], coefficients[:, 1, 0, 1, 0]
     return packed
 

@@ -163,7 +163,7 @@ def _own_facts(plan: SpectralElementPlan) -> Entries:
     counts = np.bincount(place, minlength=len(kinds)).tolist()
     names, relaxing = Counter[tuple](), Counter[int]()
     for kind, count in zip(kinds, counts, strict=True):
-        names[kind.layer, kind.affine, kind.anisotropic, kind_name(kind)] += count
+        names[kind.layer, kind.affine, kind.anisotropic, kind_name(kind, plan.curved_map)] += count
         if kind.mechanisms:
             relaxing[carrier_count(plan.degree, kind.carriers)] += count
     measures = element_measures(plan.mesh, plan.degree)
@@ -192,12 +192,10 @@ def _own_facts(plan: SpectralElementPlan) -> Entries:
     }
 
 
-def kind_name(kind: ElementKind) -> str:
-    """Return the name of a kind for display."""
-    if kind.fluid:
-        return f"{kind.general_map} fluid{' varying' if kind.varying else ''}"
-    law, varying = "anisotropic" if kind.anisotropic else "isotropic", " varying" if kind.varying else ""
-    return f"{kind.general_map} {law}{varying}"
+def kind_name(kind: ElementKind, curved: str) -> str:
+    """Return the name of a kind for display; curved : map of the elements that are not parallelepipeds."""
+    law = "fluid" if kind.fluid else "anisotropic" if kind.anisotropic else "isotropic"
+    return f"{'affine' if kind.affine else curved} {law}{' varying' if kind.varying else ''}"
 
 
 def _coarsest(plan: SpectralElementPlan, longest: np.ndarray) -> tuple[float, int, float, str, bool]:
@@ -360,12 +358,16 @@ class SpectralElementPlan(ElementPlan):
         """Number of points that may belong to several elements: the first ones."""
         return shared_count(self.total_points, self.element_count, self.degree)
 
+    @property
+    def curved_map(self) -> str:
+        """Map of elements of any shape."""
+        return "trilinear" if self.mesh.nodes is None else "triquadratic"
+
     @cached_property
     def kinds(self) -> tuple[list[ElementKind], np.ndarray]:
         """Kinds of elements, and the index of each element's kind among them."""
-        gravity = self.gravity is not None
-        curved, shapes = "trilinear" if self.mesh.nodes is None else "triquadratic", self.element_statistics.shape
-        return element_kinds(curved, shapes, self.materials, self.layer_codes, self.relaxation_sets, gravity)
+        gravity, shapes = self.gravity is not None, self.element_statistics.shape
+        return element_kinds(self.curved_map, shapes, self.materials, self.layer_codes, self.relaxation_sets, gravity)
 
     @property
     def domain_count(self) -> int:
@@ -378,8 +380,8 @@ class SpectralElementPlan(ElementPlan):
         kinds, place = self.kinds
         counts = np.bincount(place, minlength=len(kinds)).tolist()
         kind, _ = max(zip(kinds, counts, strict=True), key=lambda one: (one[0].layer == 0, one[1]))
-        losses = f", {kind.mechanisms} mechanisms" if kind.mechanisms else ""
-        return f"degree {self.degree}, {kind_name(kind)}{losses}{', deterministic' if self.deterministic else ''}"
+        name, losses = kind_name(kind, self.curved_map), f", {kind.mechanisms} mechanisms" if kind.mechanisms else ""
+        return f"degree {self.degree}, {name}{losses}{', deterministic' if self.deterministic else ''}"
 
     @property
     def has_fluids(self) -> bool:
