@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -254,14 +255,29 @@ def test_model_of_the_paper_is_timed(script: Any, tmp_path: Path, monkeypatch: p
     assert record["command_s"] > record["run_s"] > record["loop_s"] > 0 and record["steps"] == 10
 
 
-def test_the_own_side_of_the_comparison_runs(script: Any) -> None:
-    compare, backend = script("compare_deepwave"), make_backend("cpu", "single", 1)
-    solver = compare.own_solver(20, 3, backend)
-    own = solver.material.arrays
-    assert np.array_equal(own["lam"][2, 5:-5, 5:-5], own["lam"][5, 5:-5, 5:-5])  # the layers continue the medium
-    assert compare.own_solver(20, 0, backend).plan.padded_shape() == (24, 24, 24)
-    run, facts = compare.own_run(20, 3, backend)
-    assert run(5) == 5 and facts == {"passes": 2}
+def test_the_own_side_of_the_comparison_with_peers(script: Any) -> None:
+    peers, backend = script("peers"), make_backend("cpu", "single", 1)
+    layered = peers.Problem(24, 8, 5, "cpu", 1)
+    own = peers.Lithowave(layered, backend)
+    lam = own.solver.material.arrays["lam"]
+    assert np.array_equal(lam[2, 10:-10, 10:-10], lam[10, 10:-10, 10:-10])  # the layers continue the medium
+    assert np.array_equal(lam[10, 10:-10, 10:-10], layered.medium["lam"][0])
+    seismograms = own.seismograms()
+    assert seismograms.shape == (peers.RECEIVERS, layered.record_steps) and own.run(5) > 0
+    closed = peers.Lithowave(peers.Problem(24, 0, 5, "cpu", 1), backend)
+    early = closed.seismograms()  # nothing returns from the faces
+    assert closed.solver.plan.padded_shape() == (28, 28, 28)
+    assert peers.relative_difference(seismograms[:, : early.shape[1]], early) < 1e-5
+    assert peers.relative_difference(early, 0.0 * early) == np.inf
+
+
+def test_peers_that_are_missing_are_skipped(script: Any, tmp_path: Path, capsys: Any) -> None:
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\nexec {sys.executable} -I -S "$@"\n')  # without installed packages
+    python.chmod(0o755)
+    assert script("peers").main(["--size", "64", "--threads", "1", "--peer-python", str(python)]) == 2
+    text = capsys.readouterr().out
+    assert text.count("skipped") == 3 and "pip install deepwave" in text and "pip install devito" in text
 
 
 def test_times_of_the_preparation(script: Any, tmp_path: Path, capsys: Any) -> None:
