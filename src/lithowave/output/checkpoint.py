@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     import h5py
 
 FOLDER, FILE_NAME, PREVIOUS = "checkpoint", "checkpoint/checkpoint.h5", "checkpoint/previous.h5"
-FORMAT_VERSION = 6
+FORMAT_VERSION = 7
 BLOCK_BYTES = 32 << 20  # copied at a time
 
 RERUN_HINT = "Run the simulation again."
