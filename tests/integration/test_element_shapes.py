@@ -27,6 +27,7 @@ from lithowave.solvers.spectral_element import (
     make_plan,
     map_coefficients,
 )
+from slow_variants import slow_except
 
 GENERAL_KINDS = {"upright": (GENERAL, "triquadratic"), "cuboid": (AFFINE, "affine")}
 KINDS = [
@@ -60,7 +61,7 @@ def compare(plan: SpectralElementPlan, general: SpectralElementPlan) -> None:
         assert np.abs(found[:, columns] - expected[:, columns]).max() < 2e-14 * scale
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=str)
+@pytest.mark.parametrize("kind", slow_except((KINDS[0], KINDS[-1]), KINDS), ids=str)
 def test_special_shapes_have_the_motion_of_the_general_map(kind: ElementKind) -> None:
     shape, name = GENERAL_KINDS[kind.map]
     plan = kind_plan((3, 4, 3), 4, "double", kind)
@@ -69,6 +70,7 @@ def test_special_shapes_have_the_motion_of_the_general_map(kind: ElementKind) ->
     compare(plan, general)
 
 
+@pytest.mark.slow
 def test_upright_elements_of_eight_nodes_have_the_motion_of_the_trilinear_map() -> None:
     kind = ElementKind("upright", False, True)
     mesh = layered_box((0, 300), (0, 400), [0, -300], [(100, 100)]).local()

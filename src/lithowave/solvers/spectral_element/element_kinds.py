@@ -34,12 +34,12 @@ class ElementKind:
 
     map : trilinear (8 nodes), triquadratic (27 nodes), upright (either of them, but x is linear in xi and y in eta, and
     neither depends on another local coordinate), affine (parallelepipeds) or cuboid (aligned with x, y and z).
-    anisotropic : 21 moduli, else 2. varying :
-    moduli at every point, else one set per element. layer : active axes of an absorbing layer, the sum of 1 for x, 2
-    for y and 4 for z; `ALIGNED` plus the same sum of the active local directions, if `layer_codes` finds the element
-    aligned; 0 in the domain, `DAMPED` in a damped layer. mechanisms : of attenuation; 0 in elastic elements.
-    carriers : set of the points with their memory variables (see `relaxation.carrier_sets`), from 1. fluid : the
-    unknown is a potential. gravity : with the values of `gravity` after the moduli, at every point.
+    anisotropic : 21 moduli, else 2. varying : moduli at every point, else one set per element. layer : active axes of
+    an absorbing layer, the sum of 1 for x, 2 for y and 4 for z; `ALIGNED` plus the same sum of the active local
+    directions, if `layer_codes` finds the element aligned; 0 in the domain, `DAMPED` in a damped layer. mechanisms : of
+    attenuation; 0 in elastic elements. carriers : set of the points with their memory variables (see
+    `relaxation.carrier_sets`), from 1. fluid : the unknown is a potential. gravity : with the values of `gravity` after
+    the moduli, at every point.
 
     Kernels are compiled for the number of active axes: they rotate the coordinates, or the local directions of aligned
     elements, to begin with those.
