@@ -147,6 +147,7 @@ def fake_cupy() -> ModuleType:
     driver = SimpleNamespace(
         CUDADriverError=DeviceError, moduleLoadData=lambda code: 1, moduleGetFunction=lambda module, name: name,
         launchKernel=launch, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES=8,
+        CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT=9,
         funcSetAttribute=lambda *what: state["launches"].append(what),
     )  # fmt: skip
     cupy.cuda = SimpleNamespace(

@@ -290,6 +290,9 @@ def test_a_launch_hands_over_the_values(cupy) -> None:
     program.launch("tell", (1,), (1,), arguments, 100_000)
     program.launch("tell", (1,), (1,), arguments, 90_000)
     assert cupy.state["launches"] == [("tell", 8, 100_000)]
+    for _ in range(2):  # a preferred division is set once
+        program.launch("tell", (1,), (1,), arguments, 90_000, 72)
+    assert cupy.state["launches"][1:] == [("tell", 9, 72)]
     with pytest.raises(TypeError, match="kernel tell: argument told is in main memory"):
         program.launch("tell", (1,), (1,), arguments | {"told": np.zeros(5)})
     with pytest.raises(TypeError, match="kernel tell: no argument for int whole"):

@@ -22,21 +22,19 @@ struct Metric {
     real inverse_jacobian;
 
     // J times the derivative along a coordinate, from those along xi, eta and zeta.
-    __device__ __forceinline__ real derivative(const real* along, int axis) const {
-        constexpr bool present[9] = COFACTORS;
-        real sum = 0;
-#pragma unroll
-        for (int d = 0; d < 3; d++)
-            if (present[3 * d + axis]) sum += along[d] * m[3 * d + axis];
-        return sum;
-    }
+    __device__ __forceinline__ real derivative(const real* along, int axis) const { return product(along, axis, 3); }
+
     // The component of a flux along xi, eta or zeta, from those along x, y and z.
-    __device__ __forceinline__ real flux(const real* row, int direction) const {
+    __device__ __forceinline__ real flux(const real* row, int direction) const { return product(row, 3 * direction, 1); }
+
+private:
+    // The sum of three values times the cofactors `first`, `first` + `step` and `first` + 2 `step` that are present.
+    __device__ __forceinline__ real product(const real* values, int first, int step) const {
         constexpr bool present[9] = COFACTORS;
         real sum = 0;
 #pragma unroll
-        for (int axis = 0; axis < 3; axis++)
-            if (present[3 * direction + axis]) sum += row[axis] * m[3 * direction + axis];
+        for (int n = 0; n < 3; n++)
+            if (present[first + n * step]) sum += values[n] * m[first + n * step];
         return sum;
     }
 };
