@@ -135,6 +135,26 @@ def test_a_source_is_compiled_once_when_it_was_begun_ahead(cache, source) -> Non
     assert nvrtc.compile_source(source, {"MORE": 1}, "single", (9, 0)) == code and len(cache) == 1
 
 
+def test_another_process_compiles_while_the_compiler_of_this_one_is_busy(cache, source) -> None:
+    with nvrtc._compiler():
+        elsewhere = nvrtc.compile_source(source, {"MORE": 1}, "single", (9, 0))
+    assert elsewhere.startswith(nvrtc.MAGIC) and not cache
+    (kept,) = nvrtc.cache_folder().iterdir()
+    kept.unlink()
+    assert nvrtc.compile_source(source, {"MORE": 1}, "single", (9, 0)) == elsewhere and len(cache) == 1
+
+
+def test_a_source_that_another_process_cannot_compile_is_compiled_here(cache, source, monkeypatch) -> None:
+    source.write_text('extern "C" __global__ void f(REAL* a) { *a = unknown; }\n')
+    compiler, elsewhere = nvrtc._compiler(), nvrtc._compile_elsewhere
+    compiler.acquire()
+    monkeypatch.setattr(nvrtc, "_compile_elsewhere", lambda *given: (elsewhere(*given), compiler.release())[0])
+    with pytest.raises(KernelBuildError, match="small.cu does not compile"):
+        nvrtc.compile_source(source, {}, "single", (9, 0))
+    assert compiler.acquire(blocking=False)
+    compiler.release()
+
+
 def test_an_error_of_a_compilation_ahead_is_raised_when_the_code_is_required(cache, source) -> None:
     source.write_text('extern "C" __global__ void f(REAL* a) { *a = unknown; }\n')
     nvrtc.compile_ahead(source, {}, "single", (9, 0))

@@ -96,3 +96,26 @@ def test_a_kernel_is_compiled_by_one_process_at_a_time(tmp_path: Path) -> None:
             assert refuses.communicate()[0] == "busy\n"
             assert first.communicate("\n")[0] == "1\n"  # compiled here
             assert waits.communicate()[0] == "0\n"  # and read there
+
+
+FIRST_CLAIMED = """
+import sys
+from lithowave.backends.kernel_cache import Selection, is_stored, loaded
+
+first, second = (loaded(*entry) for entry in Selection("finite_difference", "double", (4,), False).listed())
+kernel, arguments = first
+assert kernel._cache.load_overload(arguments, kernel.targetctx) is None  # and thus claimed
+print("claimed", flush=True)
+sys.stdin.readline()
+print(is_stored(*first), is_stored(*second), flush=True)
+"""
+
+
+def test_a_process_that_compiles_ahead_does_not_wait_for_another_one(tmp_path: Path) -> None:
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
+    command = [sys.executable, "-c", FIRST_CLAIMED]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment) as other:
+        assert other.stdout is not None and other.stdout.readline() == "claimed\n"
+        ahead = compile_processes.command(Selection("finite_difference", "double", (4,), False))
+        subprocess.run(ahead, env=environment, check=True, timeout=100)  # s; less than it would wait
+        assert other.communicate("\n")[0] == "False True\n"

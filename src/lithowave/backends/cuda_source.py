@@ -10,6 +10,8 @@ import hashlib
 import json
 import os
 import re
+import subprocess
+import sys
 import tempfile
 import threading
 from collections.abc import Mapping, Sequence
@@ -264,13 +266,27 @@ class _Source:
 
     def _compile_and_store(self) -> bytes:
         try:
-            code = _compile(self.path, self.text, self.headers, self.defines, self.options)
+            code = self._compile_here_or_elsewhere()
             with suppress(OSError):  # if the cache is not writable, only time is lost
                 _write_whole(self.kept, code)
             return code
         finally:
             with _lock():
                 _compiling.pop(self.kept, None)
+
+    def _compile_here_or_elsewhere(self) -> bytes:
+        """Return the machine code. NVRTC compiles one source at a time in a process; another process compiles a second
+        one meanwhile, and if it cannot, this one compiles it afterwards and reports the error."""
+        given = self.path, self.text, self.headers, self.defines, self.options
+        if not _compiler().acquire(blocking=False):
+            code = _compile_elsewhere(*given)
+            if code is not None:
+                return code
+            _compiler().acquire()
+        try:
+            return _compile(*given)
+        finally:
+            _compiler().release()
 
 
 _compiling: dict[Path, Future[bytes]] = {}
@@ -283,12 +299,18 @@ def _lock() -> threading.Lock:
 
 
 @cache
+def _compiler() -> threading.Lock:
+    """Return the lock of the compiler in this process."""
+    return threading.Lock()
+
+
+@cache
 def _threads() -> ThreadPoolExecutor:
-    """Return the threads that compile: NVRTC works outside the interpreter lock."""
+    """Return the threads that compile, here and in other processes."""
     return ThreadPoolExecutor(usable_cores(), "lithowave compiler")
 
 
-for forget in (_compiling.clear, _lock.cache_clear, _threads.cache_clear):
+for forget in (_compiling.clear, _lock.cache_clear, _compiler.cache_clear, _threads.cache_clear):
     os.register_at_fork(after_in_child=forget)  # the child has none of the threads
 
 
@@ -382,6 +404,27 @@ def _compile(path: Path, text: str, headers: Mapping[str, str], defines: Defines
         ) from error
     finally:
         compiler.destroyProgram(program)
+
+
+def _compile_elsewhere(
+    path: Path, text: str, headers: Mapping[str, str], defines: Defines, options: Sequence[str]
+) -> bytes | None:
+    """Return what `_compile` returns, from another process; None if it fails."""
+    program = f"from {__name__} import compile_input; compile_input()"
+    given = json.dumps([str(path), text, dict(headers), dict(defines), list(options)])
+    with suppress(OSError):
+        done = subprocess.run(
+            [sys.executable, "-P", "-c", program], input=given.encode(), capture_output=True, check=False
+        )
+        if done.returncode == 0 and done.stdout.startswith(MAGIC):
+            return done.stdout
+    return None
+
+
+def compile_input() -> None:
+    """Compile the source that the standard input describes, and write its machine code to the standard output."""
+    path, *given = json.load(sys.stdin)
+    sys.stdout.buffer.write(_compile(Path(path), *given))
 
 
 def _write_whole(path: Path, content: bytes) -> None:

@@ -444,13 +444,22 @@ def start(selection: Selection, count: int) -> None:
     if all(is_stored(*loaded(*entry)) for entry in entries[:: max(1, len(entries) // SAMPLES)]):
         complete.add(selection)
         return
-    command = [sys.executable, "-P", "-m", __name__, json.dumps(asdict(selection))]
     for _ in range(count):
         with suppress(OSError):  # the run compiles its kernels
             nowhere = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
-            process = subprocess.Popen(command, **nowhere)
+            process = subprocess.Popen(command(selection), **nowhere)
             started.append(process)
             stop_at_exit(process)
+
+
+def command(selection: Selection) -> list[str]:
+    """Return the command of a process that compiles the kernels of a selection.
+
+    It imports this module by name. As ``__main__`` it would be a second copy of the module, whose `VariantFiles` are not
+    those of the kernels: all processes would then wait for the first kernel.
+    """
+    program = f"import sys; from {__name__} import main; main(sys.argv[1])"
+    return [sys.executable, "-P", "-c", program, json.dumps(asdict(selection))]
 
 
 def stop_at_exit(process: subprocess.Popen) -> None:
@@ -490,7 +499,3 @@ def main(text: str) -> None:
             kernel, arguments = loaded(*entry)
             if not is_stored(kernel, arguments):
                 kernel.compile(arguments)
-
-
-if __name__ == "__main__":
-    main(sys.argv[1])
