@@ -1,4 +1,4 @@
-"""Record the kernels that the default run of each method compiles, with the types of their arguments.
+"""Record the kernels that a run of each method compiles by default, with snapshots and peak maps, and their arguments.
 
     python benchmarks/record_signatures.py [fd] [se] [dg]
 
@@ -81,7 +81,7 @@ def record(variant: str, file: Path) -> None:
     for module in (spectral_kernels, galerkin_kernels):
         compilations.watch(module)
     with tempfile.TemporaryDirectory() as directory, event.install_listener("numba:compile", compilations):
-        simulation = default_simulation(METHODS[variant], "elastic", (6, 6, 3), 0.2, {"backend": "cpu"})
+        simulation = default_simulation(METHODS[variant], "outputs", (6, 6, 3), 0.2, {"backend": "cpu"})
         run_simulation(simulation, Path(directory) / "out")
     file.write_text(json.dumps(sorted(compilations.entries, key=lambda one: -one["seconds"])), encoding="utf-8")
 

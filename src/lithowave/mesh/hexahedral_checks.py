@@ -302,8 +302,11 @@ def measure_elements(columns, nodes, edges, angles, slopes, steps, squares, jaco
                     gradient[c, row] = multiply_add(slopes[node, row], position, gradient[c, row])
                 for row in range(steps.shape[1]):
                     vectors[c, row] = multiply_add(steps[node, row], position, vectors[c, row])
+        least, most = np.inf, -np.inf
         for edge in range(len(edges)):
             lengths[edge] = along[0, edge] ** 2 + along[1, edge] ** 2 + along[2, edge] ** 2
+            least, most = min(least, lengths[edge]), max(most, lengths[edge])
+        squares[0, element], squares[1, element] = least, most
         largest = 0.0
         for angle in range(angles.shape[1]):
             first, second = angles[0, angle], angles[1, angle]
@@ -323,7 +326,6 @@ def measure_elements(columns, nodes, edges, angles, slopes, steps, squares, jaco
         shortest = np.inf
         for row in range(steps.shape[1]):
             shortest = min(shortest, vectors[0, row] ** 2 + vectors[1, row] ** 2 + vectors[2, row] ** 2)
-        squares[0, element], squares[1, element] = lengths.min(), lengths.max()
         squares[2, element], squares[3, element] = largest, shortest
         jacobian[0, element], jacobian[1, element] = least, most
 

@@ -139,69 +139,81 @@ def invert_maps(first, end, nodes, element, points, q, order, line, xi):  # prag
     q : nodes along an axis. order : index in tensor order of each node. line : coordinates of the grid of starting
     points.
     """
-    tensor, tables = np.empty((3, q, q, q)), np.empty((2, 3, q))
+    tensor, starts, slopes = np.empty((3, q, q, q)), np.empty((line.size, q)), np.empty(q)
+    for n in range(line.size):
+        _polynomials(line[n], starts[n], slopes)
     for row in range(first, end):
         own = nodes[element[row]]
         for a in range(len(order)):
             k, rest = divmod(order[a], q * q)
             for c in range(3):
                 tensor[c, k, rest // q, rest % q] = own[a, c]
-        _solve(tensor, points[row], line, tables, xi[row])
+        _start(tensor, points[row], line, starts, xi[row])
+        _iterate(tensor, points[row], xi[row])
 
 
 @exact_part
-def _solve(tensor, point, line, tables, xi):  # pragma: no cover - compiled
-    """Compute xi of a point: NaN if the iteration diverges or does not converge."""
-    misfit, trial, matrix, step = np.empty(3), np.empty(3), np.empty((3, 3)), np.empty(3)
-    _start(tensor, point, line, tables, xi)
-    last = False
-    for _ in range(ITERATIONS):
-        moved = _newton_step(tensor, point, tables, xi, misfit, matrix, step, trial)
+def _iterate(tensor, point, xi):  # pragma: no cover - compiled
+    """Compute xi of a point by Newton's method from a starting point: NaN if the iteration diverges or does not
+    converge. A step that increases the misfit is halved, unless it is at the level of round-off."""
+    tables, misfit, matrix = np.empty((2, 3, tensor.shape[1])), np.empty(3), np.empty((3, 3))
+    step, trial = np.zeros(3), np.empty(3)
+    distance, moved, last = np.inf, 1.0, False
+    for _ in range(1 + ITERATIONS):  # the first evaluates the starting point
+        for halvings in range(HALVINGS + 1):
+            for d in range(3):
+                trial[d] = xi[d] + step[d]
+            found = _evaluate(tensor, point, tables, trial, misfit, matrix)
+            if not (found > distance and moved > ROUND_OFF) or halvings == HALVINGS:
+                break
+            for d in range(3):
+                step[d] /= 2.0
+            moved /= 2.0
         for d in range(3):
-            xi[d] += step[d]
+            xi[d] = trial[d]
         if last:
             return
-        last = moved < CONVERGED
         if not np.isfinite(moved):
             break
+        distance, last = found, moved < CONVERGED
+        moved = _solve_linear(matrix, misfit, step)
+        if moved > 1.0:
+            for d in range(3):
+                step[d] /= moved
+            moved = 1.0
     for d in range(3):
         xi[d] = np.nan
 
 
 @exact_part
-def _start(tensor, point, line, tables, xi):  # pragma: no cover - compiled
-    """Set xi to the nearest point of a grid."""
+def _start(tensor, point, line, starts, xi):  # pragma: no cover - compiled
+    """Set xi to the nearest point of a grid. starts : polynomials at the coordinates `line` of its points."""
     q, nearest = tensor.shape[1], np.inf
     plane, row = np.empty((3, q, q)), np.empty((3, q))
-    for d in range(3):
-        xi[d] = 0.0
-    for z in line:
-        _polynomials(z, tables[0, 0], tables[1, 0])
+    for z in range(line.size):
         for c in range(3):
             for j in range(q):
                 for i in range(q):
                     total = 0.0
                     for k in range(q):
-                        total += tables[0, 0, k] * tensor[c, k, j, i]
+                        total += starts[z, k] * tensor[c, k, j, i]
                     plane[c, j, i] = total
-        for y in line:
-            _polynomials(y, tables[0, 0], tables[1, 0])
+        for y in range(line.size):
             for c in range(3):
                 for i in range(q):
                     total = 0.0
                     for j in range(q):
-                        total += tables[0, 0, j] * plane[c, j, i]
+                        total += starts[y, j] * plane[c, j, i]
                     row[c, i] = total
-            for x in line:
-                _polynomials(x, tables[0, 0], tables[1, 0])
+            for x in range(line.size):
                 distance = 0.0
                 for c in range(3):
                     total = point[c]
                     for i in range(q):
-                        total -= tables[0, 0, i] * row[c, i]
+                        total -= starts[x, i] * row[c, i]
                     distance += total**2
                 if distance < nearest:
-                    nearest, xi[0], xi[1], xi[2] = distance, x, y, z
+                    nearest, xi[0], xi[1], xi[2] = distance, line[x], line[y], line[z]
 
 
 @exact_part
@@ -215,55 +227,27 @@ def _polynomials(x, value, slope):  # pragma: no cover - compiled
 
 
 @exact_part
-def _misfit(tensor, point, tables, xi, misfit):  # pragma: no cover - compiled
-    """Compute the vector from the image of xi to the point; return its squared length."""
+def _evaluate(tensor, point, tables, xi, misfit, matrix):  # pragma: no cover - compiled
+    """Compute the vector from the image of xi to the point and the Jacobian matrix; return the vector's squared
+    length."""
     for d in range(3):
         _polynomials(xi[d], tables[0, d], tables[1, d])
-    value, q = tables[0], tensor.shape[1]
-    for c in range(3):
-        total = 0.0
-        for k in range(q):
-            for j in range(q):
-                along = 0.0
-                for i in range(q):
-                    along += value[0, i] * tensor[c, k, j, i]
-                total += value[2, k] * value[1, j] * along
-        misfit[c] = point[c] - total
-    return misfit[0] ** 2 + misfit[1] ** 2 + misfit[2] ** 2
-
-
-@exact_part
-def _newton_step(tensor, point, tables, xi, misfit, matrix, step, trial):  # pragma: no cover - compiled
-    """Compute the next step; return its largest component."""
-    distance = _misfit(tensor, point, tables, xi, misfit)
     value, slope, q = tables[0], tables[1], tensor.shape[1]
     for c in range(3):
-        along_x = along_y = along_z = 0.0
+        image = along_x = along_y = along_z = 0.0
         for k in range(q):
             for j in range(q):
                 total = turned = 0.0
                 for i in range(q):
                     total += value[0, i] * tensor[c, k, j, i]
                     turned += slope[0, i] * tensor[c, k, j, i]
+                image += value[2, k] * value[1, j] * total
                 along_x += value[2, k] * value[1, j] * turned
                 along_y += value[2, k] * slope[1, j] * total
                 along_z += slope[2, k] * value[1, j] * total
+        misfit[c] = point[c] - image
         matrix[c, 0], matrix[c, 1], matrix[c, 2] = along_x, along_y, along_z
-    moved = _solve_linear(matrix, misfit, step)
-    if moved > 1.0:
-        for d in range(3):
-            step[d] /= moved
-        moved = 1.0
-    for _ in range(HALVINGS):
-        # Steps at the level of round-off may fail to reduce the misfit.
-        for d in range(3):
-            trial[d] = xi[d] + step[d]
-        if not (_misfit(tensor, point, tables, trial, misfit) > distance and moved > ROUND_OFF):
-            break
-        for d in range(3):
-            step[d] /= 2.0
-        moved /= 2.0
-    return moved
+    return misfit[0] ** 2 + misfit[1] ** 2 + misfit[2] ** 2
 
 
 @exact_part

@@ -634,7 +634,9 @@ def plan(
     InputError : the mesh cannot be used, or the time step is above the limit, or there are too many ranks for the mesh.
     """
     refuse_stress(experiment)
-    return plan_of(make_model(experiment, ranks), experiment, ranks)
+    made = plan_of(make_model(experiment, ranks), experiment, ranks)
+    backend.compile_ahead(__package__, degree=made.degree, kinds=made.kinds[0], deterministic=made.deterministic)
+    return made
 
 
 def plan_of(model: MeshedModel, experiment: Experiment, ranks: Ranks = SINGLE_RANK) -> SpectralElementPlan:

@@ -79,7 +79,6 @@ class SpectralElementSolver(ElementSolver):
             self.kernels = backend.kernels(
                 PACKAGE, *KERNELS, degree=plan.degree, precision=backend.precision, deterministic=plan.deterministic
             )
-            backend.compile_ahead(PACKAGE, degree=plan.degree, kinds=plan.kinds[0], deterministic=plan.deterministic)
         with phase("tables of elements"):
             self.tables = ElementTables(backend, self.kernels, plan)
         self.points = self.tables.points
