@@ -398,9 +398,10 @@ def _new_folder(place: Path, stem: str) -> str:
 
 def _write_pieces(path: Path, state: Mapping[str, ArraySection], fingerprint: str, step: int) -> int:
     """Write the file of this rank; return its size."""
-    arrays = {f"{name}/values": piece.values for name, piece in state.items()}
-    rows = {name: piece for name, piece in state.items() if isinstance(piece.selection, RowSelection)}
-    arrays |= {f"{name}/keys": np.asarray(piece.selection.keys, np.int64) for name, piece in rows.items()}
+    rows = {name: piece.selection for name, piece in state.items() if isinstance(piece.selection, RowSelection)}
+    values = files.in_threads(lambda piece: piece.values, [*state.values()])
+    arrays = {f"{name}/values": own for name, own in zip(state, values, strict=True)}
+    arrays |= {f"{name}/keys": np.asarray(selection.keys, np.int64) for name, selection in rows.items()}
     with writing(path, UNCHANGED):
         path.parent.mkdir(exist_ok=True)  # the folder made by rank 0 may not be visible yet
         with laying_out(path) as file:
@@ -454,18 +455,18 @@ def _fill(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
         places = {name: files.ContiguousDataset.of(file[name]) for name in arrays}
     descriptor = os.open(path, os.O_WRONLY)
     try:
-        for name, array in arrays.items():
-            for first, block in _blocks(array):
-                places[name].write_range(descriptor, first, block)
+        files.in_threads(
+            lambda part: places[part[0]].write_range(descriptor, *part[1:]),
+            [(name, first, block) for name, array in arrays.items() for first, block in _blocks(array)],
+        )
     finally:
         os.close(descriptor)
 
 
 def _blocks(array: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
-    """Yield blocks of an array along its first axis with their start; the entire array if writing needs no copy."""
+    """Yield blocks of an array along its first axis with their start."""
     if array.ndim == 0 or array.flags.c_contiguous:
-        yield 0, array
-        return
+        array = array.reshape(-1)
     row = array[:1].size
     count = max(1, BLOCK_BYTES // max(1, row * array.itemsize))
     for start in range(0, len(array), count):

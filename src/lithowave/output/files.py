@@ -15,7 +15,7 @@ first, so that a full disk is detected before readable data are changed.
 
 **Sealed files** end with a checksum of all bytes before it, so that damage is detected before the content is used.
 The checksum follows the end of an HDF5 file, where the HDF5 library ignores it. It covers the arrays and everything
-that describes them. It is computed from the written file, which is usually in the page cache of the system.
+that describes them. It is computed from the written file, which is usually in the page cache of the system, in threads.
 
 **JSON files** of run and survey folders are read with the types of the entries that lithowave uses.
 """
@@ -31,15 +31,18 @@ import shutil
 import tempfile
 import time
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, TypeVar
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from lithowave.backends.cpu import usable_cores
 from lithowave.backends.interface import PendingCopy
 from lithowave.errors import OutputError
 from lithowave.readers.foreign_formats import open_shared, refuse_references
@@ -49,6 +52,8 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from lithowave.json_types import Entries
+
+S, T = TypeVar("S"), TypeVar("T")
 
 DAMAGE = (
     OSError, RuntimeError, ValueError, KeyError, IndexError, TypeError, AttributeError, OverflowError, MemoryError,
@@ -463,7 +468,8 @@ def write_fully(descriptor: int, remaining: memoryview, position: int) -> None:
 
 _MARK = b"lithowave CRC32 "
 SEAL_BYTES = len(_MARK) + 4
-_BLOCK = 8 << 20
+_BLOCK, _PART = 1 << 20, 32 << 20  # bytes read at once; of a part with a checksum of its own
+_THREADS = 8  # more read and write no faster
 
 
 def seal(path: Path) -> None:
@@ -496,15 +502,62 @@ def require_sealed(path: Path) -> None:
 
 def _checksum(descriptor: int, size: int) -> int:
     """Return the CRC-32 of the first `size` bytes; other threads continue meanwhile."""
-    buffer = memoryview(bytearray(min(_BLOCK, max(size, 1))))
-    checksum, position = 0, 0
-    while position < size:
-        count = os.preadv(descriptor, [buffer[: size - position]], position)
+    parts = [(first, min(_PART, size - first)) for first in range(0, size, _PART)]
+    checksum = 0
+    for (_, length), own in zip(parts, in_threads(lambda part: _checksum_of(descriptor, *part), parts), strict=True):
+        checksum = _joined_checksum(checksum, own, length)
+    return checksum
+
+
+def _checksum_of(descriptor: int, first: int, size: int) -> int:
+    """Return the CRC-32 of `size` bytes from the position `first`."""
+    buffer = memoryview(bytearray(min(_BLOCK, size)))
+    checksum, position, end = 0, first, first + size
+    while position < end:
+        count = os.preadv(descriptor, [buffer[: end - position]], position)
         if not count:
             raise OSError(0, "it is shorter than expected")
         checksum = zlib.crc32(buffer[:count], checksum)
         position += count
     return checksum
+
+
+def _joined_checksum(first: int, second: int, length: int) -> int:
+    """Return the CRC-32 of two sequences of bytes, one behind the other, from that of each; length : of the second.
+
+    A CRC-32 is a polynomial over GF(2) modulo that of the code. With n bytes behind it, it is multiplied by x^(8 n).
+    """
+    return _multiply(first, _power_of_byte(length)) ^ second
+
+
+@lru_cache
+def _power_of_byte(exponent: int) -> int:
+    """Return x^(8 exponent); the highest of 32 bits is the coefficient of 1, the lowest that of x^31."""
+    result, square = 1 << 31, 1 << 23
+    while exponent:
+        if exponent & 1:
+            result = _multiply(result, square)
+        square, exponent = _multiply(square, square), exponent >> 1
+    return result
+
+
+def _multiply(a: int, b: int) -> int:
+    """Return the product of two polynomials modulo that of CRC-32."""
+    product = 0
+    for power in range(32):
+        if a >> (31 - power) & 1:
+            product ^= b
+        b = b >> 1 ^ (0xEDB88320 if b & 1 else 0)
+    return product
+
+
+def in_threads(function: Callable[[S], T], parts: Sequence[S]) -> list[T]:
+    """Return the results of a function that mostly reads, writes or computes without the interpreter lock, in order."""
+    threads = min(usable_cores(), len(parts), _THREADS)
+    if threads < 2:
+        return list(map(function, parts))
+    with ThreadPoolExecutor(threads, "lithowave file") as pool:
+        return list(pool.map(function, parts))
 
 
 Number = int | float

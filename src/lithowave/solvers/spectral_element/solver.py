@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lithowave.backends.loops import parts_in_order
+from lithowave.backends.loops import over_parts, parts_in_order
 from lithowave.parallel.halo import Halo, single_rank_halo
 from lithowave.process import phase
 from lithowave.solvers.common.kernels import Launch, captured, run_launches
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from lithowave.description.receivers import Receiver
     from lithowave.description.sources import PointSource
 
-PART = 65_536  # points that are prepared at a time
+PART = 65_536  # points that are prepared, or stored, at a time
 PACKAGE = "lithowave.solvers.spectral_element"
 KERNELS = ("element_kernels", "point_kernels")
 PEAKS = {name: slice(3 * n, 3 * n + 3) for n, name in enumerate(("displacement", "peak_velocity", "peak_displacement"))}
@@ -323,8 +323,12 @@ class SpectralElementSolver(ElementSolver):
         def motion() -> np.ndarray:
             hosts = [array.wait() for array in arrays]
             values = np.empty((len(hosts[0]) - 1, 6), hosts[0].dtype)
-            for column in range(6):  # ten times faster than rows of three values
-                values[:, column] = hosts[column // 3][:-1, column % 3]
+
+            def arrange(part: slice) -> None:
+                for column in range(6):  # ten times faster than rows of three values
+                    values[part, column] = hosts[column // 3][part, column % 3]
+
+            over_parts(arrange, len(values), PART)
             return values
 
         return motion
