@@ -309,6 +309,24 @@ def test_repeated_calls_run_capture_and_replay(cupy) -> None:
     assert launches == ["kernel", "begin", "kernel", "end", "graph", "graph", "graph"]
 
 
+def test_programs_are_begun_without_a_launch(cupy, monkeypatch) -> None:
+    backend, begun = CudaBackend(), []
+    monkeypatch.setattr(cuda_program, "compile_ahead", lambda path, defines, *_: begun.append((path.name, defines)))
+    loaded, arguments = backend.program("sample_kernels", "add_one.cu", {}), {"number": 0.5}  # incomplete: not bound
+
+    def step(number: int) -> None:
+        loaded.launch("tell", (1,), (32,), arguments)
+        backend.program("sample_kernels", "add_one.cu", {"STEP": number}).launch("tell", (1,), (32,), arguments)
+
+    backend.begin_programs(lambda: [step(number) for number in (2, 3)])
+    assert begun == [("add_one.cu", {"STEP": 2}), ("add_one.cu", {"STEP": 3})]
+    assert backend.launch_count == 0
+    with pytest.raises(ZeroDivisionError):
+        backend.begin_programs(lambda: 1 // 0)
+    with pytest.raises(TypeError, match="kernel tell: no argument for"):  # kernels are launched again
+        step(2)
+
+
 def test_a_failing_capture_is_ended(cupy) -> None:
     backend, launches = CudaBackend(), cupy.state["launches"]
 

@@ -63,6 +63,9 @@ class CpuBackend:
     def compile_ahead(self, package: str, **sizes: object) -> None:
         """Do nothing: kernels are compiled by their first calls."""
 
+    def begin_programs(self, function: Callable[[], None]) -> None:
+        """Do nothing; see `Backend`."""
+
     def zeros(self, shape: int | tuple[int, ...], dtype: npt.DTypeLike | None = None) -> np.ndarray:
         """Return an array of zeros; default type: the precision of the run."""
         return np.zeros(shape, dtype or self.dtype)

@@ -181,6 +181,8 @@ class Program:
         TypeError : an argument is missing or has the wrong type. KernelBuildError : no such kernel. ResourceError :
         the device rejects the launch, or has failed before.
         """
+        if self._backend.only_compiles:
+            return
         kernel = self._kernels.get(name) or self._load(name)
         values = bind(name, kernel.parameters, arguments, self._backend.dtype)
         slots, _storage = kernel.packed(
@@ -250,6 +252,16 @@ class _Kernel:
         raise TypeError(
             f"kernel {self.name}: its parameters have {self._sizes} bytes, the arguments {', '.join(given)}"
         )
+
+
+class _LaterProgram:
+    """A program that is being compiled, in `CudaBackend.begin_programs`."""
+
+    def launch(self, *_arguments: object, **_more: object) -> None:
+        """Do nothing."""
+
+
+LATER = _LaterProgram()
 
 
 class CapturedGraph:
@@ -359,7 +371,7 @@ class CudaBackend:
         # True if kernels may use bulk tensor copies and enough shared memory for them; callers may set it to False.
         self.copy_engine = self.capability >= (9, 0) and self.shared_memory_limit >= RING_BYTES
         self._staging, self._unfinished = Staging(self.cupy.cuda), Unfinished()
-        self.launch_count = 0
+        self.launch_count, self.only_compiles = 0, False
         self._programs: dict[tuple, Program] = {}
 
     # ------------------------------------------------------------------------------------------------ kernels
@@ -382,9 +394,23 @@ class CudaBackend:
         """Return the program of a CUDA source, compiled once per set of definitions; `generated` must depend only on
         the definitions."""
         key = (package, file, *sorted(defines.items()))
+        if key not in self._programs and self.only_compiles:
+            compile_ahead(source_path(package, file), defines, self.precision, self.capability, generated)
+            return LATER
         if key not in self._programs:
             self._programs[key] = Program(self, package, file, defines, generated)
         return self._programs[key]
+
+    def begin_programs(self, function: Callable[[], None]) -> None:
+        """Begin to compile the programs of which a function launches kernels, and launch none; see `capture_graph`.
+
+        The first call then waits for the longest compilation, instead of one after the other.
+        """
+        self.only_compiles = True
+        try:
+            function()
+        finally:
+            self.only_compiles = False
 
     def capture_graph(self, function: Callable[[], None]) -> Callable[[], None]:
         """Return the function, which is replayed as a CUDA graph from its second call on.

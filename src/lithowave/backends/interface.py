@@ -136,6 +136,10 @@ class Backend(Protocol):
     def compile_ahead(self, package: str, **sizes: object) -> None:
         """Begin to compile the kernels of a package that a run needs, if a device compiles them before they run."""
 
+    def begin_programs(self, function: Callable[[], None]) -> None:
+        """Begin to compile the programs of which a function launches kernels, and launch none. It must only launch
+        kernels, as for `capture_graph`."""
+
     def zeros(self, shape: int | tuple[int, ...], dtype: npt.DTypeLike | None = None) -> Array:
         """Return an array of zeros; default type: the precision of the run."""
 

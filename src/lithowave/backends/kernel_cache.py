@@ -30,8 +30,8 @@ again and again, waits until the kernel is compiled.
 **Processes.** Numba compiles in one thread of a process. The processes compile the kernels listed in
 ``signatures.json``, those that take longest first, unless another process has begun to do so (see `claim`), and store
 them in the cache. A run thus compiles only kernels that it needs before one of these processes begins with them.
-`benchmarks/record_signatures.py` writes the list: kernels with the types of their arguments, as in the default run of
-each method. Kernels that are missing in it are compiled by the run.
+`benchmarks/record_signatures.py` writes the list: kernels with the types of their arguments, as in a default run of each
+method with snapshots and peak maps. Kernels that are missing in it are compiled by the run.
 """
 
 from __future__ import annotations
@@ -455,8 +455,8 @@ def start(selection: Selection, count: int) -> None:
 def command(selection: Selection) -> list[str]:
     """Return the command of a process that compiles the kernels of a selection.
 
-    It imports this module by name. As ``__main__`` it would be a second copy of the module, whose `VariantFiles` are not
-    those of the kernels: all processes would then wait for the first kernel.
+    It imports this module by name. As ``__main__`` it would be a second copy of the module, whose `VariantFiles` are
+    not those of the kernels: all processes would then wait for the first kernel.
     """
     program = f"import sys; from {__name__} import main; main(sys.argv[1])"
     return [sys.executable, "-P", "-c", program, json.dumps(asdict(selection))]

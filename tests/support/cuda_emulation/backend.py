@@ -118,6 +118,9 @@ class EmulatedCudaBackend:
         """List the sources, without compiling them."""
         list(importlib.import_module(f"{package}.launches").programs(self.precision, **sizes))
 
+    def begin_programs(self, function: Callable[[], None]) -> None:
+        """Nothing: programs are compiled when they are launched."""
+
     def program(
         self, package: str | Path, file: str, defines: Mapping[str, str | int],
         generated: Mapping[str, str] | None = None,

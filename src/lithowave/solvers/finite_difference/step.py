@@ -487,7 +487,9 @@ class TwoPasses:
 
     def __init__(self, step: Step, message: FieldMessage | None) -> None:
         self.fields = step.new_fields()
-        self._stages = [step.backend.capture_graph(stage) for stage in self._stages_of(step)]
+        stages = self._stages_of(step)
+        step.backend.begin_programs(lambda: [stage() for stage in stages])
+        self._stages = [step.backend.capture_graph(stage) for stage in stages]
         self._message = message
 
     def _stages_of(self, step: Step) -> list[Callable[[], None]]:
@@ -569,6 +571,8 @@ class OnePassScheme:
         else:
             self._steps = [capture(partial(advance_all, step, stress, velocity, box, *sets)) for sets in turns]
         self._views = tuple(_view(*sets) for sets in turns)
+        step.backend.begin_programs(self._get_ahead)
+        step.backend.begin_programs(partial(advance_all, step, stress, velocity, box, *turns[0]))
 
     @property
     def fields(self) -> Fields:
@@ -578,8 +582,7 @@ class OnePassScheme:
     def advance(self) -> None:
         """Advance one step."""
         if not self._ahead:
-            stresses = {name: self._sets[self.turn][name] for name in self._step.plan.law_fields.stresses}
-            self._step.kernels.update_stress.into(stresses, *self._step.stress_arguments(self.fields, self._inside))
+            self._get_ahead()
             self._ahead = True
         turn, self.turn = self.turn, 1 - self.turn
         if self._message:
@@ -589,6 +592,11 @@ class OnePassScheme:
             self._message.finish(self.fields)
         else:
             self._steps[turn]()
+
+    def _get_ahead(self) -> None:
+        """Advance the stresses inside the box half a step."""
+        stresses = {name: self._sets[self.turn][name] for name in self._step.plan.law_fields.stresses}
+        self._step.kernels.update_stress.into(stresses, *self._step.stress_arguments(self.fields, self._inside))
 
     def restored(self) -> None:
         """Note that the fields have been assigned from a checkpoint."""
