@@ -30,8 +30,8 @@ again and again, waits until the kernel is compiled.
 **Processes.** Numba compiles in one thread of a process. The processes compile the kernels listed in
 ``signatures.json``, those that take longest first, unless another process has begun to do so (see `claim`), and store
 them in the cache. A run thus compiles only kernels that it needs before one of these processes begins with them.
-`benchmarks/record_signatures.py` writes the list: kernels with the types of their arguments, as in a default run of each
-method with snapshots and peak maps. Kernels that are missing in it are compiled by the run.
+`benchmarks/record_signatures.py` writes the list: kernels with the types of their arguments, as in a default run of
+each method with snapshots and peak maps. Kernels that are missing in it are compiled by the run.
 """
 
 from __future__ import annotations

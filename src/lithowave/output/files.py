@@ -53,7 +53,8 @@ if TYPE_CHECKING:
 
     from lithowave.json_types import Entries
 
-S, T = TypeVar("S"), TypeVar("T")
+Part = TypeVar("Part")
+Result = TypeVar("Result")
 
 DAMAGE = (
     OSError, RuntimeError, ValueError, KeyError, IndexError, TypeError, AttributeError, OverflowError, MemoryError,
@@ -551,7 +552,7 @@ def _multiply(a: int, b: int) -> int:
     return product
 
 
-def in_threads(function: Callable[[S], T], parts: Sequence[S]) -> list[T]:
+def in_threads(function: Callable[[Part], Result], parts: Sequence[Part]) -> list[Result]:
     """Return the results of a function that mostly reads, writes or computes without the interpreter lock, in order."""
     threads = min(usable_cores(), len(parts), _THREADS)
     if threads < 2:
