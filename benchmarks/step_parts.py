@@ -56,7 +56,7 @@ def main() -> None:
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     if options.cube:
-        [task] = make_tasks(make_backend("cuda"), ["full"], [(options.cube,) * 3])
+        [task] = make_tasks(make_backend("cuda", "single"), ["full"], [(options.cube,) * 3])
         solver = task.solver(task.simulation)
     else:
         solver = solver_of_run(options.width, options.depth)

@@ -220,16 +220,24 @@ def test_one_pass(kind: str, case: str, order: int, law: str) -> None:
 
 
 @pytest.mark.parametrize("kind", DEVICES)
-@pytest.mark.parametrize("passes", ["one", "two"])
-def test_material_of_equal_columns(kind: str, passes: str) -> None:
-    """In a layered medium all tiles but those at the far ends read the material of one column of tiles."""
-    the_plan = dataclasses.replace(case_plan("surface", 4, "single", PASS_CASES), law="transverse")
+@pytest.mark.parametrize(
+    ("passes", "law", "lossy", "order"),
+    slow_except(
+        [("one", "transverse", False, 4), ("two", "transverse", False, 4), ("one", "isotropic", True, 4)],
+        itertools.product(["one", "two"], LAWS, [False, True], [2, 4]),
+    ),
+)
+def test_material_of_equal_columns(kind: str, passes: str, law: str, lossy: bool, order: int) -> None:
+    """In a layered medium all tiles but those at the far ends read the material of one column of tiles, and those of
+    the pass and around it that of one column."""
+    case = case_plan("surface", order, "single", PASS_CASES)
+    the_plan = dataclasses.replace(attenuating(case, "coarse") if lossy else case, law=law)
     device = make_device(kind, "single")
     cuda = uniform_solver(with_passes(the_plan, device, passes), device)
-    cuda.step.kernels = device.kernels(PACKAGE, order=4, law=the_plan.law_fields, equal_columns=True)
+    cuda.step.kernels = device.kernels(PACKAGE, order=order, law=the_plan.law_fields, equal_columns=True)
     cpu = uniform_solver(dataclasses.replace(the_plan, box=None), make_backend("cpu", "single", 1))
     fill([cuda, cpu], seed=4)
-    inside = slice(2, -2)
+    inside = slice(order // 2, -order // 2)
     for solver in (cuda, cpu):
         for array in solver.material.arrays.values():
             values = solver.backend.download(array).copy()
@@ -242,7 +250,11 @@ def test_material_of_equal_columns(kind: str, passes: str) -> None:
     kept = [kept for _, kept in cuda.kernels.update_stress._kept.values()]
     kept += cuda.kernels.one_pass._kept.values() if passes == "one" else []
     for table in (device.download(one["tiles"]) for one in kept):
-        assert (table[:, 9:] == (32, 4)).all(axis=1).sum() > len(table) // 2
+        assert (table[:, 9:] == (32, order)).all(axis=1).sum() > len(table) // 2
+    if passes == "one":
+        assert cuda.kernels.one_pass.shape.equal
+        around = [(how, device.download(one["tiles"])) for how, one in cuda.kernels.update_stress._kept.values()]
+        assert any(how.equal and (tiles[:, 6] == 0).sum() > len(tiles) // 2 for how, tiles in around)
 
 
 @pytest.mark.parametrize("kind", DEVICES)

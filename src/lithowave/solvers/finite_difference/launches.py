@@ -12,7 +12,7 @@ import itertools
 import math
 import struct
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
@@ -210,6 +210,12 @@ def ring_boxes(kernel: str, law: LawFields) -> list[CopyBox]:
     return [*STATE_BOXES[kernel], *boxes]
 
 
+def material_box(more: bool, item: int) -> tuple[int, int]:
+    """Return the columns and rows of a box with one column of material, whose elements have `item` bytes; more : with
+    its neighbors."""
+    return 16 // item * (1 + more), 1 + more
+
+
 def box_size(box: CopyBox, tile: TileShape, order: int, item: int) -> tuple[int, int]:
     """Return the columns and rows of a box whose elements have `item` bytes."""
     columns = tile.columns + (0, 16 // item, 2 * ring_margin(order, item))[box.columns]
@@ -346,6 +352,7 @@ class GridUpdate:
             how = ring_layout(*traits)
             if not self._sections(how, lines, boxes, shift)[0]:
                 how = ring_layout(*traits, edges=True)
+                how = replace(how, equal=self.equal_columns and how.inside == how.edge)
         kept = {
             "layout": pack_layout(field, halo),
             "coefficients": pack_coefficients(named, field.dtype),
@@ -361,8 +368,12 @@ class GridUpdate:
             if ranges["x"].ends:
                 tiles = fill_sectors(tiles, shape[0], shift, SECTOR_BYTES // field.itemsize)
             if self.equal_columns:
-                tiles = share_material(tiles, self._place_of_material(how, field, shift), *shape[:2])
-            kept |= {"maps": self._maps(how, how.inside, named), "edge_maps": self._maps(how, how.edge, named)}
+                place = self._place_of_material(how, field, shift)
+                tiles = share_material(tiles, place, *shape[:2])
+                if how.equal and place is not None:
+                    tiles[(tiles[:, 9:] == place).all(axis=1), 6] = 0  # as if they were inside
+            kept["maps"] = self._maps(how, how.inside, named, how.equal)
+            kept["edge_maps"] = self._maps(how, how.edge, named)
         return how, kept | {"tiles": self.backend.upload(tiles, np.int32)}
 
     def _place_of_material(self, how: TileLayout, field: Array, shift: int) -> tuple[int, int] | None:
@@ -397,12 +408,16 @@ class GridUpdate:
         table = np.concatenate(tiles + [tile_box(one, how.inside, chunk, False, shift) for one in inside])
         return table[np.lexsort((table[:, 0], table[:, 1], table[:, 2]))]
 
-    def _maps(self, how: TileLayout, shape: TileShape, named: Arguments) -> np.ndarray:
+    def _maps(self, how: TileLayout, shape: TileShape, named: Arguments, equal: bool = False) -> np.ndarray:
+        """Return the tensor maps of the boxes of tiles of this shape. equal : with one column of material."""
         found = []
         arrays = named | moduli_of(named.get("law", ()), self.law)
-        for box in self.boxes:
+        state = len(STATE_BOXES[self.kernel])
+        for number, box in enumerate(self.boxes):
             array = arrays[box.field]
             size = box_size(box, shape, self.order, array.itemsize)
+            if equal and number >= state:
+                size = material_box(box.rows == "more", array.itemsize)
             found.append(
                 tensor_map(self.backend, array, self.order // 2, size, box.columns == 1, how.whole_lines)
             )
@@ -419,19 +434,21 @@ MAPS = (
 
 @dataclass(frozen=True)
 class PassShape:
-    """Tile of the pass; rows_of_thread; slots of the ring; planes by which a block may be ahead of others."""
+    """Tile of the pass; rows_of_thread; slots of the ring; planes by which a block may be ahead of others. equal : all
+    columns of material are equal, and a block copies one of them."""
 
     columns: int
     rows: int
     rows_of_thread: int
     slots: int
     slack: int
+    equal: bool = False
 
     def defines(self) -> dict[str, int]:
         """Return the definitions for compiling the source."""
         return {
             "OUT_X": self.columns, "OUT_Y": self.rows, "ROWS": self.rows_of_thread, "STAGES": self.slots,
-            "SLACK": self.slack,
+            "SLACK": self.slack, "EQUAL": int(self.equal),
         }  # fmt: skip
 
 
@@ -448,8 +465,13 @@ ATTENUATING_SHAPES = {
 }
 
 
-def pass_shape(law: LawFields) -> PassShape:
-    """Return the tile of the pass for a law."""
+EQUAL_SHAPE, ATTENUATING_EQUAL_SHAPE = PassShape(32, 22, 2, 4, 4, True), PassShape(32, 22, 2, 3, 4, True)
+
+
+def pass_shape(law: LawFields, equal: bool) -> PassShape:
+    """Return the tile of the pass for a law. equal : all columns of material are equal."""
+    if equal:
+        return ATTENUATING_EQUAL_SHAPE if law.mechanisms else EQUAL_SHAPE
     return (ATTENUATING_SHAPES if law.mechanisms else SHAPES)[law.name]
 
 
@@ -461,7 +483,7 @@ class OnePass:
     ) -> None:
         self.equal_columns = equal_columns
         self.backend, self.order, self.reach, self.scales, self.law = backend, order, order // 2, scales, law
-        self.shape = pass_shape(law)
+        self.shape = pass_shape(law, False)
         self.margin = 16 // backend.dtype.itemsize
         self.material_unit = 8 if scales else self.margin  # elements in 16 bytes
         self._kept: dict[tuple, Arguments] = {}
@@ -508,10 +530,12 @@ class OnePass:
         wide, tall = self.shape.columns + 2 * self.margin, self.shape.rows + 2 * self.reach
         boxes = {name: (wide, tall + more * (2 * self.reach - 1)) for name, more in MAPS}
         for field in self.law.material:
-            if field.role == "density":  # for the tile with the velocities around it
+            more = int(field.neighbors)
+            if self.shape.equal:
+                boxes[field.name] = material_box(field.neighbors or field.role == "density", 16 // self.material_unit)
+            elif field.role == "density":  # for the tile with the velocities around it
                 boxes[field.name] = (self.shape.columns + 2 * self.material_unit, tall + 1)
             else:
-                more = int(field.neighbors)
                 boxes[field.name] = (self.shape.columns + more * self.material_unit, self.shape.rows + more)
         return boxes
 
@@ -540,16 +564,21 @@ class OnePass:
         self, old: Fields, material: Fields, law: np.ndarray, coefficients: Sequence[np.ndarray], box: Boxes
     ) -> Arguments:
         field = old["vx"]
+        rows, columns = (count - 2 * self.reach for count in field.shape[1:])
+        shift = columns_before(field, self.reach)
+        inside = box[0][1] < columns and box[1][1] < rows  # else the last points have neighbors outside the grid
+        place = place_of_material(field, self.reach, material_box(True, 16 // self.material_unit), shift)
+        self.shape = pass_shape(self.law, self.equal_columns and inside and place is not None)
         arrays, boxes = old | material, self._boxes()
         maps = [
             tensor_map(self.backend, arrays[name], self.reach, boxes[name], name in material)
             for name in (*(name for name, _ in MAPS), *material)
         ]
-        shift = columns_before(field, self.reach)
         tiles = self._tiles(box, shift)
-        if self.equal_columns:
+        if self.shape.equal:
+            tiles[:, 9:] = place
+        elif self.equal_columns:
             place = place_of_material(field, self.reach, boxes["density"], shift)
-            rows, columns = (count - 2 * self.reach for count in field.shape[1:])
             tiles = share_material(tiles, place, columns, rows)
         planes = int((tiles[:, 5] - tiles[:, 2]).max()) + 4 * self.reach
         waves = -(-len(tiles) // self._processors)
@@ -610,10 +639,13 @@ def variants() -> Iterator[tuple[str, dict[str, str | int], tuple[int, int]]]:
         kernels = STATE_BOXES if law.mechanisms else ("update_stress",)
         cases = itertools.product(kernels, (False, True), (False, True))
         layouts = (ring_layout(kernel, precision, order, on, law, bool(compact), edges) for kernel, on, edges in cases)
-        for layout in dict.fromkeys(layouts):
+        found = [*dict.fromkeys(layouts)]
+        found += [replace(layout, equal=True) for layout in found if layout.inside == layout.edge]
+        for layout in found:
             yield RING_FILE, common | layout.defines(), (9, 0)
         if possible(precision, order, law):
-            yield ONE_PASS_FILE, common | pass_shape(law).defines(), (9, 0)
+            for equal in (False, True):
+                yield ONE_PASS_FILE, common | pass_shape(law, equal).defines(), (9, 0)
 
 
 # --------------------------------------------------------------------------------------------- faces and points

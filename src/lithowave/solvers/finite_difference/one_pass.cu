@@ -9,7 +9,8 @@
 // drift apart in z, or the cache evicts halos before the neighbors read them: a block may be SLACK planes ahead of the
 // last one.
 //
-// Only for points that no layer and no face changes within a distance of REACH.
+// Only for points that no layer and no face changes within a distance of REACH. EQUAL: all columns of material are equal,
+// so that the material of one column is enough for a block, and a thread computes with it for all its columns at once.
 
 #include "hopper.cuh"
 #include "law.cuh"
@@ -18,7 +19,9 @@
 constexpr int MARGIN = 16 / sizeof(real);  // columns of a box beyond the wider tile on both sides, together with REACH
 constexpr int MATERIAL_MARGIN = 16 / sizeof(modulus_t) > MARGIN ? 16 / sizeof(modulus_t) : MARGIN;
 constexpr int TALL = OUT_Y + 2 * REACH, BROAD = OUT_X + 2 * REACH;  // the tile with the velocities around it
-constexpr int MATERIAL_WIDE = OUT_X + 2 * MATERIAL_MARGIN;
+constexpr int MATERIAL_X = EQUAL ? 16 / sizeof(modulus_t) : OUT_X, MATERIAL_Y = EQUAL ? 1 : OUT_Y;
+constexpr int MATERIAL_TALL = EQUAL ? 2 : TALL + 1;
+constexpr int MATERIAL_WIDE = EQUAL ? 2 * MATERIAL_X : OUT_X + 2 * MATERIAL_MARGIN;
 constexpr int WIDE = OUT_X + 2 * MARGIN, TALLER = TALL + WINDOW - 1;
 static_assert(2 * REACH <= MARGIN, "the boxes would be too narrow");
 
@@ -43,8 +46,8 @@ struct Slot {
     alignas(128) real vx[TALL][WIDE];
     alignas(128) real vy[TALL][WIDE];
     alignas(128) real vz[TALL][WIDE];
-    alignas(128) modulus_t density[TALL + 1][MATERIAL_WIDE];
-    LawSlot<OUT_X, OUT_Y> law;
+    alignas(128) modulus_t density[MATERIAL_TALL][MATERIAL_WIDE];
+    LawSlot<MATERIAL_X, MATERIAL_Y> law;
 
     // Maps begin at the first column of points, REACH rows and planes before the first.
     __device__ __forceinline__ void load(const Maps& maps, const Tile& tile, int k, Barrier& full) {
@@ -93,12 +96,31 @@ struct Place {
     }
 };
 
+// Factors of the forces for the three velocities.
+struct Factors {
+    real x, y, z;
+};
+
+// Material of the next plane.
+struct MaterialColumn {
+    real density = 1, density_x = 1, density_y = 1;
+    LawColumn law;
+
+    // Return the factors of the present plane, and store the densities of the plane above, which the slot holds.
+    __device__ __forceinline__ Factors climb(const Slot& slot, int row, int column, const Scale& scale, real twice) {
+        const modulus_t* up = &slot.density[row][column];
+        const real above = density_value(*up, scale);
+        const Factors factors{twice / density_x, twice / density_y, twice / (density + above)};
+        density = above, density_x = above + density_value(up[1], scale);
+        density_y = above + density_value(up[MATERIAL_WIDE], scale);
+        return factors;
+    }
+};
+
 // One column: previous stresses and velocities along it, and pending values.
 struct PassColumn {
     Column sxz, syz, szz, vx, vy, vz;
     Delay<VELOCITY_LAG> force_z;
-    real density, density_x, density_y;
-    LawColumn law;
     bool inside, own;  // inside the grid, of the tile itself
 };
 
@@ -129,6 +151,7 @@ __device__ __forceinline__ void march(
     const int i = tile.x - REACH + at.column, j = tile.y - REACH + at.row;
     const int first = tile.z - 2 * REACH, last = tile.z_end + STRESS_LAG;
     PassColumn columns[ROWS];
+    MaterialColumn materials[EQUAL ? 1 : ROWS];
     bool any = false;
 #pragma unroll
     for (int r = 0; r < ROWS; r++) {
@@ -137,7 +160,6 @@ __device__ __forceinline__ void march(
         own.own = at.column >= REACH && at.column < OUT_X + REACH && i >= tile.first && i < tile.x_end &&
                   at.row + r >= REACH && at.row + r < OUT_Y + REACH && j + r < tile.y_end;
         any |= own.own;
-        own.density = own.density_x = own.density_y = 1;
     }
     place_t place = layout.at(i, j, first);
     const real twice = ratio + ratio;
@@ -159,6 +181,8 @@ __device__ __forceinline__ void march(
         const int kept = turn % PLANES_KEPT, below = (turn - REACH) % PLANES_KEPT, history = turn % REACH;
         const bool computing = p >= 0 && p < layout.planes, writing = p >= tile.z && p < tile.z_end;
         real new_vx[ROWS], new_vy[ROWS], new_vz[ROWS], old_xz[ROWS], old_yz[ROWS], old_zz[ROWS];
+        Factors factors;
+        if (EQUAL) factors = materials[0].climb(slot, 0, 0, density_scale, twice);
 
         // ---- velocities of plane p
 #pragma unroll
@@ -174,16 +198,14 @@ __device__ __forceinline__ void march(
             const real force_x = forward(c.x, &slot.sxx[row][x], 1) + backward(c.y, xy, WIDE);
             const real force_y = backward(c.x, xy, 1) + forward(c.y, &slot.syy[row + REACH - 1][x], WIDE);
             const real force_z = own.force_z.exchange(backward(c.x, xz, 1) + backward(c.y, yz, WIDE));
-            const modulus_t* up = &slot.density[row][at.column + MATERIAL_MARGIN - REACH];
-            const real above = density_value(*up, density_scale);
+            if (!EQUAL)
+                factors = materials[r].climb(slot, row, at.column + MATERIAL_MARGIN - REACH, density_scale, twice);
             new_vx[r] = slot.vx[row][x], new_vy[r] = slot.vy[row][x], new_vz[r] = slot.vz[row][x];
             if (own.inside && computing) {
-                new_vx[r] += twice / own.density_x * (force_x + own.sxz.derivative(c.z));
-                new_vy[r] += twice / own.density_y * (force_y + own.syz.derivative(c.z));
-                new_vz[r] += twice / (own.density + above) * (force_z + own.szz.derivative(c.z));
+                new_vx[r] += factors.x * (force_x + own.sxz.derivative(c.z));
+                new_vy[r] += factors.y * (force_y + own.syz.derivative(c.z));
+                new_vz[r] += factors.z * (force_z + own.szz.derivative(c.z));
             }
-            own.density = above, own.density_x = above + density_value(up[1], density_scale);
-            own.density_y = above + density_value(up[MATERIAL_WIDE], density_scale);
             shared.velocity[kept][0][row][at.column] = new_vx[r];
             shared.velocity[kept][1][row][at.column] = new_vy[r];
             shared.velocity[kept][2][row][at.column] = new_vz[r];
@@ -195,6 +217,8 @@ __device__ __forceinline__ void march(
 
         // ---- stresses of plane m
         if (any) {
+            Moduli moduli;
+            if (EQUAL) moduli = materials[0].law.climb(slot.law, 0, 0, law);
 #pragma unroll
             for (int r = 0; r < ROWS; r++) {
                 PassColumn& own = columns[r];
@@ -207,7 +231,7 @@ __device__ __forceinline__ void march(
                 waiting[0] = slot.sxx[row][wide];
                 waiting[OUT_X * OUT_Y] = slot.syy[row + REACH - 1][wide];
                 waiting[2 * OUT_X * OUT_Y] = slot.sxy[row + REACH][wide];
-                const Moduli moduli = own.law.climb(slot.law, y, x, law);
+                if (!EQUAL) moduli = materials[r].law.climb(slot.law, y, x, law);
                 if (m >= tile.z) {
                     const real* u = &shared.velocity[below][0][row][at.column];
                     const real* v = &shared.velocity[below][1][row][at.column];

@@ -46,7 +46,8 @@ class TileShape:
 class TileLayout:
     """Tiles of an update: shapes of inner tiles and of tiles that touch a layer, with the same number of threads; the
     slots of the ring (0: no ring); the maximum planes of a tile; minimum blocks per multiprocessor; whether the
-    second-level cache loads whole lines, see `tensor_map`."""
+    second-level cache loads whole lines, see `tensor_map`. equal : no tile is inside, and in their place are tiles that
+    copy the material of one column, because all columns are equal."""
 
     inside: TileShape
     edge: TileShape
@@ -54,6 +55,7 @@ class TileLayout:
     chunk: int
     blocks: int = 1
     whole_lines: bool = True
+    equal: bool = False
 
     def defines(self) -> dict[str, int]:
         """Return the definitions for compiling the source."""
@@ -61,7 +63,8 @@ class TileLayout:
         if not self.slots:
             return tile | {"BLOCKS": self.blocks}
         edge = {"EDGE_X": self.edge.columns, "EDGE_Y": self.edge.rows, "EDGE_ROWS": self.edge.rows_of_thread}
-        return tile | edge | {"ROWS": self.inside.rows_of_thread, "STAGES": self.slots, "BLOCKS": self.blocks}
+        more = {"STAGES": self.slots, "BLOCKS": self.blocks, "EQUAL": int(self.equal)}
+        return tile | edge | {"ROWS": self.inside.rows_of_thread} | more
 
 
 # Measured on an H200; see docs/gpu.md. Neighbors that march through more planes drift apart and lose the cache. With

@@ -230,8 +230,8 @@ def _sample(members: np.ndarray, bounds: np.ndarray, numbers: np.ndarray, size: 
 def _with_neighbors(sample: np.ndarray, corners: ElementCorners, ranks: Ranks) -> tuple[np.ndarray, np.ndarray]:
     """Return this rank's elements that share a corner with any rank's elements of the sample, and whether each is one
     of the sample (collective call)."""
-    marks = np.zeros(len(corners.point))
-    marks[corners.index[sample]] = 1.0
+    marks = np.zeros(len(corners.point), np.uint8)  # small, so that it remains in the cache
+    marks[corners.index[sample]] = 1
     corners.combine(marks, ranks, np.maximum)
     near = np.flatnonzero(marks[corners.index].any(axis=1))
     return near, np.isin(near, sample)
@@ -360,9 +360,8 @@ def _largest_eigenvalues(patch: Patch, near: list[np.ndarray], degree: int) -> l
     members, place = np.unique(np.concatenate(near), return_inverse=True)
     parts = over_parts(lambda part: patch.laws(members[part], degree), len(members), LAWS)
     points = max(part[0].shape[3] for part in parts)
-    laws = np.concatenate([np.broadcast_to(part[0], (*part[0].shape[:3], points)) for part in parts])
     volumes, masses, stiffness = (np.concatenate(arrays) for arrays in list(zip(*parts, strict=True))[1:])
-    keys, size = patch.keys[members][:, *outside.T], laws.shape[1] // 3
+    keys, size = patch.keys[members][:, *outside.T], parts[0][0].shape[1] // 3
     scales = 1.0 / np.sqrt(masses * patch.inertia[members].reshape(masses.shape))
     start = np.ascontiguousarray(np.random.default_rng(2).standard_normal((scales.shape[1], size)).T)
     on_faces = np.ravel_multi_index(tuple(outside.T), (degree + 1,) * 3)
@@ -370,25 +369,26 @@ def _largest_eigenvalues(patch: Patch, near: list[np.ndarray], degree: int) -> l
 
     def bound(part: slice) -> float:
         some = elements[part.start]
-        change = _shared_stiffness(laws, volumes, stiffness, some, keys[some], outside, derivative)
+        first, laws = some[0], np.empty((len(some), 3 * size, 3 * size, points))
+        for row, element in enumerate(some.tolist()):
+            laws[row] = parts[element // LAWS][0][element % LAWS]
+        change = _shared_stiffness(laws, volumes[some], stiffness[some], keys[some], outside, derivative)
         diagonal, beside = np.empty(ITERATIONS), np.empty(ITERATIONS)
-        vector = start * (scales[some[0]] > 0)
-        _iterate(
-            laws[some[0]], volumes[some[0]], change, scales[some[0]], on_faces, derivative, vector, diagonal, beside
-        )
+        vector = start * (scales[first] > 0)
+        _iterate(laws[0], volumes[first], change, scales[first], on_faces, derivative, vector, diagonal, beside)
         return _largest_ritz_bound(diagonal, beside)
 
     return over_parts(bound, len(elements), 1)
 
 
 def _shared_stiffness(
-    laws: np.ndarray, volumes: np.ndarray, stiffness: np.ndarray, some: np.ndarray, keys: np.ndarray,
-    outside: np.ndarray, derivative: np.ndarray,
+    laws: np.ndarray, volumes: np.ndarray, stiffness: np.ndarray, keys: np.ndarray, outside: np.ndarray,
+    derivative: np.ndarray,
 ) -> np.ndarray:  # fmt: skip
     """Return K' - K of an element between components at points on its faces, (point and component, the same).
 
-    some : the element, followed by its neighbors; laws, volumes, stiffness : of all elements, see `Patch.laws`. keys :
-    of the points on the faces of `some`. outside : places of these points.
+    laws, volumes, stiffness : of the element, followed by its neighbors, see `Patch.laws`. keys : of the points on
+    their faces. outside : places of these points.
     """
     order = np.argsort(keys[0])
     place = order[np.minimum(np.searchsorted(keys[0], keys, sorter=order), len(order) - 1)]
@@ -396,27 +396,26 @@ def _shared_stiffness(
     count, size = len(outside), laws.shape[1] // 3
     own, found = np.zeros((count, size, count, size)), np.zeros((count, size, count, size))
     _add_shared(
-        laws, volumes, stiffness, some, place, outside, derivative, own, np.zeros((count, count)), found
+        laws, volumes, stiffness, place, outside, derivative, own, np.zeros((count, count)), found
     )
     return found.reshape(count * size, -1)
 
 
 @exact_part
 def _add_shared(
-    laws, volumes, stiffness, some, place, outside, derivative, own, shares, total
+    laws, volumes, stiffness, place, outside, derivative, own, shares, total
 ):  # pragma: no cover - compiled
     """Add K' - K to zeros (points, c, points, c); see `_shared_stiffness`. own, shares : zeros to be overwritten.
 
     place : (elements, points), of each point among those of the first element; -1 if it is not one of them.
     """
     count, size = len(outside), total.shape[1]
-    for number in range(len(some)):
-        e = some[number]
-        _add_stiffness(laws[e], volumes[e], place[number], outside, derivative, total if number else own)
+    for number in range(len(laws)):
+        _add_stiffness(laws[number], volumes[number], place[number], outside, derivative, total if number else own)
         for p in range(count):
             for q in range(count if place[number, p] >= 0 else 0):
                 if place[number, q] >= 0:
-                    shares[place[number, p], place[number, q]] += stiffness[e]
+                    shares[place[number, p], place[number, q]] += stiffness[number]
         if number == 0:
             for p in range(count):
                 for c in range(size):
@@ -425,7 +424,7 @@ def _add_shared(
                             total[p, c, q, g] = own[p, c, q, g]
     for p in range(count):
         for q in range(count):
-            share = stiffness[some[0]] / shares[p, q]
+            share = stiffness[0] / shares[p, q]
             for c in range(size):
                 for g in range(size):
                     total[p, c, q, g] = total[p, c, q, g] * share - own[p, c, q, g]
