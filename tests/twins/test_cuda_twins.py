@@ -229,7 +229,7 @@ def test_one_pass(kind: str, case: str, order: int, law: str) -> None:
 )
 def test_material_of_equal_columns(kind: str, passes: str, law: str, lossy: bool, order: int) -> None:
     """In a layered medium all tiles but those at the far ends read the material of one column of tiles, and those of
-    the pass and around it that of one column."""
+    the pass that of one column."""
     case = case_plan("surface", order, "single", PASS_CASES)
     the_plan = dataclasses.replace(attenuating(case, "coarse") if lossy else case, law=law)
     device = make_device(kind, "single")
@@ -253,8 +253,6 @@ def test_material_of_equal_columns(kind: str, passes: str, law: str, lossy: bool
         assert (table[:, 9:] == (32, order)).all(axis=1).sum() > len(table) // 2
     if passes == "one":
         assert cuda.kernels.one_pass.shape.equal
-        around = [(how, device.download(one["tiles"])) for how, one in cuda.kernels.update_stress._kept.values()]
-        assert any(how.equal and (tiles[:, 6] == 0).sum() > len(tiles) // 2 for how, tiles in around)
 
 
 @pytest.mark.parametrize("kind", DEVICES)

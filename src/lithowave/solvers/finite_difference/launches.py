@@ -12,7 +12,7 @@ import itertools
 import math
 import struct
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
@@ -210,12 +210,6 @@ def ring_boxes(kernel: str, law: LawFields) -> list[CopyBox]:
     return [*STATE_BOXES[kernel], *boxes]
 
 
-def material_box(more: bool, item: int) -> tuple[int, int]:
-    """Return the columns and rows of a box with one column of material, whose elements have `item` bytes; more : with
-    its neighbors."""
-    return 16 // item * (1 + more), 1 + more
-
-
 def box_size(box: CopyBox, tile: TileShape, order: int, item: int) -> tuple[int, int]:
     """Return the columns and rows of a box whose elements have `item` bytes."""
     columns = tile.columns + (0, 16 // item, 2 * ring_margin(order, item))[box.columns]
@@ -352,7 +346,6 @@ class GridUpdate:
             how = ring_layout(*traits)
             if not self._sections(how, lines, boxes, shift)[0]:
                 how = ring_layout(*traits, edges=True)
-                how = replace(how, equal=self.equal_columns and how.inside == how.edge)
         kept = {
             "layout": pack_layout(field, halo),
             "coefficients": pack_coefficients(named, field.dtype),
@@ -368,12 +361,8 @@ class GridUpdate:
             if ranges["x"].ends:
                 tiles = fill_sectors(tiles, shape[0], shift, SECTOR_BYTES // field.itemsize)
             if self.equal_columns:
-                place = self._place_of_material(how, field, shift)
-                tiles = share_material(tiles, place, *shape[:2])
-                if how.equal and place is not None:
-                    tiles[(tiles[:, 9:] == place).all(axis=1), 6] = 0  # as if they were inside
-            kept["maps"] = self._maps(how, how.inside, named, how.equal)
-            kept["edge_maps"] = self._maps(how, how.edge, named)
+                tiles = share_material(tiles, self._place_of_material(how, field, shift), *shape[:2])
+            kept |= {"maps": self._maps(how, how.inside, named), "edge_maps": self._maps(how, how.edge, named)}
         return how, kept | {"tiles": self.backend.upload(tiles, np.int32)}
 
     def _place_of_material(self, how: TileLayout, field: Array, shift: int) -> tuple[int, int] | None:
@@ -408,16 +397,12 @@ class GridUpdate:
         table = np.concatenate(tiles + [tile_box(one, how.inside, chunk, False, shift) for one in inside])
         return table[np.lexsort((table[:, 0], table[:, 1], table[:, 2]))]
 
-    def _maps(self, how: TileLayout, shape: TileShape, named: Arguments, equal: bool = False) -> np.ndarray:
-        """Return the tensor maps of the boxes of tiles of this shape. equal : with one column of material."""
+    def _maps(self, how: TileLayout, shape: TileShape, named: Arguments) -> np.ndarray:
         found = []
         arrays = named | moduli_of(named.get("law", ()), self.law)
-        state = len(STATE_BOXES[self.kernel])
-        for number, box in enumerate(self.boxes):
+        for box in self.boxes:
             array = arrays[box.field]
             size = box_size(box, shape, self.order, array.itemsize)
-            if equal and number >= state:
-                size = material_box(box.rows == "more", array.itemsize)
             found.append(
                 tensor_map(self.backend, array, self.order // 2, size, box.columns == 1, how.whole_lines)
             )
@@ -465,6 +450,7 @@ ATTENUATING_SHAPES = {
 }
 
 
+# If all columns are equal, with the material of one column.
 EQUAL_SHAPE, ATTENUATING_EQUAL_SHAPE = PassShape(32, 22, 2, 4, 4, True), PassShape(32, 22, 2, 3, 4, True)
 
 
@@ -473,6 +459,12 @@ def pass_shape(law: LawFields, equal: bool) -> PassShape:
     if equal:
         return ATTENUATING_EQUAL_SHAPE if law.mechanisms else EQUAL_SHAPE
     return (ATTENUATING_SHAPES if law.mechanisms else SHAPES)[law.name]
+
+
+def material_box(more: bool, item: int) -> tuple[int, int]:
+    """Return the columns and rows of a box with one column of material, whose elements have `item` bytes; more : with
+    its neighbors."""
+    return 16 // item * (1 + more), 1 + more
 
 
 class OnePass:
@@ -532,7 +524,7 @@ class OnePass:
         for field in self.law.material:
             more = int(field.neighbors)
             if self.shape.equal:
-                boxes[field.name] = material_box(field.neighbors or field.role == "density", 16 // self.material_unit)
+                boxes[field.name] = material_box(field.neighbors, 16 // self.material_unit)
             elif field.role == "density":  # for the tile with the velocities around it
                 boxes[field.name] = (self.shape.columns + 2 * self.material_unit, tall + 1)
             else:
@@ -639,9 +631,7 @@ def variants() -> Iterator[tuple[str, dict[str, str | int], tuple[int, int]]]:
         kernels = STATE_BOXES if law.mechanisms else ("update_stress",)
         cases = itertools.product(kernels, (False, True), (False, True))
         layouts = (ring_layout(kernel, precision, order, on, law, bool(compact), edges) for kernel, on, edges in cases)
-        found = [*dict.fromkeys(layouts)]
-        found += [replace(layout, equal=True) for layout in found if layout.inside == layout.edge]
-        for layout in found:
+        for layout in dict.fromkeys(layouts):
             yield RING_FILE, common | layout.defines(), (9, 0)
         if possible(precision, order, law):
             for equal in (False, True):

@@ -46,8 +46,7 @@ class TileShape:
 class TileLayout:
     """Tiles of an update: shapes of inner tiles and of tiles that touch a layer, with the same number of threads; the
     slots of the ring (0: no ring); the maximum planes of a tile; minimum blocks per multiprocessor; whether the
-    second-level cache loads whole lines, see `tensor_map`. equal : no tile is inside, and in their place are tiles that
-    copy the material of one column, because all columns are equal."""
+    second-level cache loads whole lines, see `tensor_map`."""
 
     inside: TileShape
     edge: TileShape
@@ -55,7 +54,6 @@ class TileLayout:
     chunk: int
     blocks: int = 1
     whole_lines: bool = True
-    equal: bool = False
 
     def defines(self) -> dict[str, int]:
         """Return the definitions for compiling the source."""
@@ -63,8 +61,7 @@ class TileLayout:
         if not self.slots:
             return tile | {"BLOCKS": self.blocks}
         edge = {"EDGE_X": self.edge.columns, "EDGE_Y": self.edge.rows, "EDGE_ROWS": self.edge.rows_of_thread}
-        more = {"STAGES": self.slots, "BLOCKS": self.blocks, "EQUAL": int(self.equal)}
-        return tile | edge | {"ROWS": self.inside.rows_of_thread} | more
+        return tile | edge | {"ROWS": self.inside.rows_of_thread, "STAGES": self.slots, "BLOCKS": self.blocks}
 
 
 # Measured on an H200; see docs/gpu.md. Neighbors that march through more planes drift apart and lose the cache. With

@@ -10,8 +10,7 @@
 // changes only at its own points.
 //
 // Inner tiles and tiles that touch an absorbing layer have different shapes and the same number of threads, so that one
-// launch updates both and no thread of an inner tile tests for layers. EQUAL: there are no inner tiles, and in their place
-// are tiles in a medium whose columns are all equal, which copy the material of one column only.
+// launch updates both and no thread of an inner tile tests for layers.
 
 #include "hopper.cuh"
 #include "law.cuh"
@@ -20,19 +19,17 @@
 constexpr int ALIGNED = 16 / sizeof(real);  // boxes begin and end at multiples of 16 bytes
 constexpr int MARGIN = (REACH + ALIGNED - 1) / ALIGNED * ALIGNED;
 
-// X x Y columns, R of them per thread; WIDE with both margins, TALL with the rows of the stencil. MATERIAL : columns of
-// the material, MORE with one more.
-template <int X_, int Y_, int R_, bool LAYERED_, bool SAME_>
+// X x Y columns, R of them per thread; WIDE with both margins, TALL with the rows of the stencil, MORE with one more.
+template <int X_, int Y_, int R_, bool LAYERED_>
 struct Shape {
     static constexpr int X = X_, Y = Y_, R = R_;
     static constexpr int WIDE = X + 2 * MARGIN, TALL = Y + WINDOW - 1;
-    static constexpr bool LAYERED = LAYERED_, SAME = SAME_;
-    static constexpr int MATERIAL_X = SAME ? 16 / sizeof(modulus_t) : X, MATERIAL_Y = SAME ? 1 : Y;
-    static constexpr int MORE_X = MATERIAL_X + 16 / sizeof(modulus_t), MORE_Y = MATERIAL_Y + 1;
+    static constexpr int MORE_X = X + 16 / sizeof(modulus_t), MORE_Y = Y + 1;
+    static constexpr bool LAYERED = LAYERED_;
 };
 
-using Inside = Shape<TILE_X, TILE_Y, ROWS, EQUAL, EQUAL>;
-using Edge = Shape<EDGE_X, EDGE_Y, EDGE_ROWS, true, false>;
+using Inside = Shape<TILE_X, TILE_Y, ROWS, false>;
+using Edge = Shape<EDGE_X, EDGE_Y, EDGE_ROWS, true>;
 
 constexpr int THREADS = TILE_X * TILE_Y / ROWS, WARPS = THREADS / 32;
 static_assert(THREADS == EDGE_X * EDGE_Y / EDGE_ROWS, "one launch has blocks of one size");
@@ -205,7 +202,7 @@ __device__ __forceinline__ void march_velocity(
                 a.z.absorb(z_xz, a.z_psi[1], layers.z.node, 1, a.z.slot);
                 a.z.absorb(z_yz, a.z_psi[2], layers.z.node, 2, a.z.slot);
             }
-            const modulus_t* up = &slot.density[S::SAME ? 0 : j][S::SAME ? 0 : column];
+            const modulus_t* up = &slot.density[j][column];
             const real above = density_value(*up, density_scale);
             const real twice = ratio + ratio;
             new_vx[r] = slot.vx[j][column] + twice / own.density_x * (x_xx + y_xy + z_xz);
@@ -265,7 +262,7 @@ struct StressSlot {
     alignas(128) real sxy[S::Y][S::X];
     alignas(128) real sxz[S::Y][S::X];
     alignas(128) real syz[S::Y][S::X];
-    LawSlot<S::MATERIAL_X, S::MATERIAL_Y> law;
+    LawSlot<S::X, S::Y> law;
 
     __device__ __forceinline__ void load(const StressMaps& maps, const Tile& tile, int k, Barrier& full) {
         const bool finishing = k >= tile.z + STRESS_LAG;
@@ -380,7 +377,7 @@ __device__ __forceinline__ void march_stress(
             const real shear_xy = own.shear_xy.exchange(y_vx + x_vy);
             const real shear_xz = z_vx + own.x_vz.exchange(x_vz), shear_yz = z_vy + own.y_vz.exchange(y_vz);
 
-            const Moduli moduli = own.law.climb(slot.law, S::SAME ? 0 : j, S::SAME ? 0 : column, law);
+            const Moduli moduli = own.law.climb(slot.law, j, column, law);
             new_xx[r] = slot.sxx[j][column], new_yy[r] = slot.syy[j][column], new_zz[r] = slot.szz[j][column];
             new_xy[r] = slot.sxy[j][column], new_xz[r] = slot.sxz[j][column], new_yz[r] = slot.syz[j][column];
             memory[r].advance_stress(moduli, law, ratio, exx, eyy, z_vz, shear_xy, shear_xz, shear_yz, new_xx[r],
