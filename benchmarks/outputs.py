@@ -20,13 +20,18 @@ import argparse
 import json
 import math
 import shutil
+import statistics
 import tempfile
+import time
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import date
 from pathlib import Path
 from typing import Any
 
 import lithowave as lw
+from lithowave.output import CheckpointWriter
 from lithowave.output import files as hdf5
 from lithowave.output.files import disk_rate, write_fully
 from lithowave.output.run_folder import package_versions, source_commit
@@ -91,6 +96,30 @@ def elements(method: str, cells: int, steps: int, backend: str) -> lw.Simulation
     return described.with_overrides({"duration": steps * plan["time_step_s"]})
 
 
+@contextmanager
+def checkpoint_times() -> Iterator[dict[str, list[float]]]:
+    """In this context, note the times in which checkpoints are arranged and written (``store``), and in which their
+    checksum is computed and the file reaches the disk (``sync``), s."""
+    found: dict[str, list[float]] = {"store": [], "sync": []}
+    before = {name: getattr(CheckpointWriter, name) for name in found}
+
+    def timed(name: str) -> Any:
+        def call(writer: CheckpointWriter) -> None:
+            begin = time.perf_counter()
+            before[name](writer)
+            found[name].append(time.perf_counter() - begin)
+
+        return call
+
+    for name in found:
+        setattr(CheckpointWriter, name, timed(name))
+    try:
+        yield found
+    finally:
+        for name, function in before.items():
+            setattr(CheckpointWriter, name, function)
+
+
 def compare_checkpoints(given: argparse.Namespace, folder: Path) -> dict[str, Any]:
     """Return the times of the loops without and with checkpoints, and their ratio."""
     if given.method == "finite_difference":
@@ -100,13 +129,16 @@ def compare_checkpoints(given: argparse.Namespace, folder: Path) -> dict[str, An
         bare = elements(given.method, given.cells, given.steps, given.backend)
     interval = bare.duration * given.every / given.steps
     stored = bare.with_overrides({"output.checkpoint": {"interval": interval}})
-    reports = [run(one, folder / "run") for one in (bare, bare, stored, stored)]
+    reports = [run(one, folder / "run") for one in (bare, bare, stored)]
+    with checkpoint_times() as times:
+        reports.append(run(stored, folder / "run"))
     loops = [report["loop_s"] for report in reports]
     names = ("outputs_s", "waiting_for_outputs_s")
     return {
         "device": reports[-1]["device"], "method": given.method, "steps": reports[-1]["plan"]["steps"],
         "loop_s_without": loops[1], "loop_s": loops[3], "ratio": loops[1] / loops[3],
         **{name: reports[-1][name] for name in names},
+        **{f"{name}_s": statistics.median(seconds) for name, seconds in times.items()},
     }  # fmt: skip
 
 

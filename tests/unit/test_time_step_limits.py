@@ -86,3 +86,11 @@ def test_motion_grows_beyond_the_exact_limit_alone(factor: float, stable: bool) 
     for step in range(1, 600):
         solver.advance(step)
     assert (solver.largest_velocity() < begin) == stable
+
+
+def test_a_bound_that_is_not_finite_is_no_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The largest of several bounds would ignore NaN, and the time step would be too large."""
+    module = "lithowave.solvers.spectral_element.stability"
+    monkeypatch.setattr(f"{module}._iterate", lambda *arguments: [array.fill(np.nan) for array in arguments[-2:]])
+    with pytest.raises(ValueError, match="must not contain infs or NaNs"):
+        CASES["absorbing"]()

@@ -569,9 +569,6 @@ class OnePass:
         tiles = self._tiles(box, shift)
         if self.shape.equal:
             tiles[:, 9:] = place
-        elif self.equal_columns:
-            place = place_of_material(field, self.reach, boxes["density"], shift)
-            tiles = share_material(tiles, place, columns, rows)
         planes = int((tiles[:, 5] - tiles[:, 2]).max()) + 4 * self.reach
         waves = -(-len(tiles) // self._processors)
         named = dict(zip(("cx", "cy", "cz"), coefficients, strict=True))

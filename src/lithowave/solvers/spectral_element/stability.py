@@ -541,7 +541,12 @@ def _iterate(law, volume, change, scale, outside, derivative, vector, diagonal, 
 
 
 def _largest_ritz_bound(diagonal: np.ndarray, beside: np.ndarray) -> float:
-    """Return an upper bound of the largest eigenvalue: the largest Ritz value and its residual."""
-    below = np.diag(beside[:-1], -1)
-    values, states = np.linalg.eigh(np.diag(diagonal) + below)  # reads the lower triangle
+    """Return an upper bound of the largest eigenvalue: the largest Ritz value and its residual.
+
+    Raises
+    ------
+    ValueError : a value is not finite; as the largest of several bounds, it would be ignored.
+    """
+    matrix = np.asarray_chkfinite(np.diag(diagonal) + np.diag(beside[:-1], -1))  # its upper triangle is not read
+    values, states = np.linalg.eigh(matrix)
     return float(values[-1] + beside[-1] * abs(states[-1, -1]))
