@@ -228,8 +228,8 @@ def test_one_pass(kind: str, case: str, order: int, law: str) -> None:
     ),
 )
 def test_material_of_equal_columns(kind: str, passes: str, law: str, lossy: bool, order: int) -> None:
-    """In a layered medium all tiles but those at the far ends read the material of one column of tiles, and those of
-    the pass that of one column."""
+    """In a layered medium all tiles but those at the far ends read the material of one column of tiles; those of the
+    pass and those around it that of one column."""
     case = case_plan("surface", order, "single", PASS_CASES)
     the_plan = dataclasses.replace(attenuating(case, "coarse") if lossy else case, law=law)
     device = make_device(kind, "single")
@@ -248,12 +248,20 @@ def test_material_of_equal_columns(kind: str, passes: str, law: str, lossy: bool
         cuda.advance(step)
         cpu.advance(step)
     assert_same_state(cuda, cpu, 1e-5)
-    kept = [kept for _, kept in cuda.kernels.update_stress._kept.values()]
-    kept += cuda.kernels.one_pass._kept.values() if passes == "one" else []
-    for table in (device.download(one["tiles"]) for one in kept):
-        assert (table[:, 9:] == (32, order)).all(axis=1).sum() > len(table) // 2
+    kept_of = [cuda.kernels.update_stress._kept, cuda.kernels.update_velocity._kept]
+    for how, kept in (one for each in kept_of for one in each.values()):
+        assert how.equal == (how.inside == how.edge)
+        assert most_at(device.download(kept["tiles"])[:, 9:], (0, 0) if how.equal else (32, order))
     if passes == "one":
         assert cuda.kernels.one_pass.shape.equal
+        assert all(any(how.equal for how, _ in each.values()) for each in kept_of)
+        for kept in cuda.kernels.one_pass._kept.values():
+            assert most_at(device.download(kept["tiles"])[:, 9:], (32, order))
+
+
+def most_at(places: np.ndarray, place: tuple[int, int]) -> bool:
+    """Return whether more than half of the places are this one."""
+    return (places == place).all(axis=1).mean() > 0.5
 
 
 @pytest.mark.parametrize("kind", DEVICES)

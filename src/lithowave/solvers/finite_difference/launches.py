@@ -12,7 +12,7 @@ import itertools
 import math
 import struct
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
@@ -186,6 +186,7 @@ class CopyBox:
     field: str
     columns: int = 0
     rows: str = ""
+    material: bool = False
 
 
 # Boxes of the state, in the order of the maps in update_ring.cu, and the role of the material whose boxes follow.
@@ -206,12 +207,20 @@ MATERIAL_ROLE = {"update_velocity": "density", "update_stress": "modulus"}
 def ring_boxes(kernel: str, law: LawFields) -> list[CopyBox]:
     """Return the boxes of a kernel in the order of the maps in update_ring.cu."""
     material = [field for field in law.material if field.role == MATERIAL_ROLE[kernel]]
-    boxes = (CopyBox(field.name, 1, "more") if field.neighbors else CopyBox(field.name) for field in material)
+    boxes = [CopyBox(field.name, *((1, "more") if field.neighbors else (0, "")), True) for field in material]
     return [*STATE_BOXES[kernel], *boxes]
 
 
-def box_size(box: CopyBox, tile: TileShape, order: int, item: int) -> tuple[int, int]:
-    """Return the columns and rows of a box whose elements have `item` bytes."""
+def material_box(more: bool, item: int, count: int = 1) -> tuple[int, int]:
+    """Return the columns and rows of a box with this number of columns and rows of material, or more, whose elements
+    have `item` bytes. more : with neighbors."""
+    return 16 // item * (count + more), count + more
+
+
+def box_size(box: CopyBox, tile: TileShape, order: int, item: int, equal: bool = False) -> tuple[int, int]:
+    """Return the columns and rows of a box whose elements have `item` bytes. equal : as in `TileLayout`."""
+    if equal and box.material:
+        return material_box(box.rows == "more", item, 2)
     columns = tile.columns + (0, 16 // item, 2 * ring_margin(order, item))[box.columns]
     return columns, tile.rows + {"": 0, "more": 1, "tall": order - 1}[box.rows]
 
@@ -227,11 +236,10 @@ def shared_bytes(kernel: str, law: LawFields, how: TileLayout, order: int, item:
 
     item, material_item : bytes of a value of a field and of the material.
     """
-    material = {field.name for field in law.material}
-    items = {box: material_item if box.field in material else item for box in ring_boxes(kernel, law)}
+    items = {box: material_item if box.material else item for box in ring_boxes(kernel, law)}
 
     def slot(shape: TileShape) -> int:
-        sizes = (math.prod(box_size(box, shape, order, size)) * size for box, size in items.items())
+        sizes = (math.prod(box_size(box, shape, order, size, how.equal)) * size for box, size in items.items())
         return sum(-(-size // 128) * 128 for size in sizes) + 16
 
     return how.slots * max(slot(how.inside), slot(how.edge))
@@ -246,9 +254,8 @@ def ring_layout(
     """
     item = 4 if precision == "single" else 8
     material_item = 2 if compact else item
-    # Memory variables need registers, as layers do.
     strained = law.mechanisms > 0 and kernel == "update_stress"
-    for layout in tile_layouts(precision, order, layered or strained, edges):
+    for layout in tile_layouts(precision, order, layered, edges, strained):
         kernels = (shared_bytes(kernel, law, layout, order, item, material_item) for kernel in STATE_BOXES)
         if max(kernels) <= room_for_block(layout):
             return layout
@@ -292,6 +299,14 @@ def place_of_material(field: Array, halo: int, size: tuple[int, int], shift: int
     """
     place, (_, rows, columns) = (UNIT - shift, 2 * halo), (count - 2 * halo for count in field.shape)
     return place if place[0] + size[0] <= columns and place[1] + size[1] <= rows else None
+
+
+def equal_places(tiles: np.ndarray, columns: int, rows: int, unit: int) -> np.ndarray:
+    """Return the column and the row at which each of these `Tile`s copies material in a grid whose columns of material
+    are all equal: the first ones, and for tiles at the far ends the last ones but one, since the last ones have
+    neighbors outside the grid. unit : columns in 16 bytes, at multiples of which a copy begins."""
+    last = (columns - 2) // unit * unit, rows - 2
+    return np.where(tiles[:, 3:5] == (columns, rows), last, 0)
 
 
 class GridUpdate:
@@ -346,6 +361,7 @@ class GridUpdate:
             how = ring_layout(*traits)
             if not self._sections(how, lines, boxes, shift)[0]:
                 how = ring_layout(*traits, edges=True)
+                how = replace(how, equal=self.equal_columns and how.inside == how.edge)
         kept = {
             "layout": pack_layout(field, halo),
             "coefficients": pack_coefficients(named, field.dtype),
@@ -360,7 +376,9 @@ class GridUpdate:
         if how.slots:
             if ranges["x"].ends:
                 tiles = fill_sectors(tiles, shape[0], shift, SECTOR_BYTES // field.itemsize)
-            if self.equal_columns:
+            if how.equal:
+                tiles[:, 9:] = equal_places(tiles, *shape[:2], 16 // self.material_item)
+            elif self.equal_columns:
                 tiles = share_material(tiles, self._place_of_material(how, field, shift), *shape[:2])
             kept |= {"maps": self._maps(how, how.inside, named), "edge_maps": self._maps(how, how.edge, named)}
         return how, kept | {"tiles": self.backend.upload(tiles, np.int32)}
@@ -402,7 +420,7 @@ class GridUpdate:
         arrays = named | moduli_of(named.get("law", ()), self.law)
         for box in self.boxes:
             array = arrays[box.field]
-            size = box_size(box, shape, self.order, array.itemsize)
+            size = box_size(box, shape, self.order, array.itemsize, how.equal)
             found.append(
                 tensor_map(self.backend, array, self.order // 2, size, box.columns == 1, how.whole_lines)
             )
@@ -451,7 +469,7 @@ ATTENUATING_SHAPES = {
 
 
 # If all columns are equal, with the material of one column.
-EQUAL_SHAPE, ATTENUATING_EQUAL_SHAPE = PassShape(32, 22, 2, 4, 4, True), PassShape(32, 22, 2, 3, 4, True)
+EQUAL_SHAPE, ATTENUATING_EQUAL_SHAPE = PassShape(32, 22, 2, 4, 3, True), PassShape(32, 22, 2, 3, 3, True)
 
 
 def pass_shape(law: LawFields, equal: bool) -> PassShape:
@@ -459,12 +477,6 @@ def pass_shape(law: LawFields, equal: bool) -> PassShape:
     if equal:
         return ATTENUATING_EQUAL_SHAPE if law.mechanisms else EQUAL_SHAPE
     return (ATTENUATING_SHAPES if law.mechanisms else SHAPES)[law.name]
-
-
-def material_box(more: bool, item: int) -> tuple[int, int]:
-    """Return the columns and rows of a box with one column of material, whose elements have `item` bytes; more : with
-    its neighbors."""
-    return 16 // item * (1 + more), 1 + more
 
 
 class OnePass:
@@ -628,7 +640,8 @@ def variants() -> Iterator[tuple[str, dict[str, str | int], tuple[int, int]]]:
         kernels = STATE_BOXES if law.mechanisms else ("update_stress",)
         cases = itertools.product(kernels, (False, True), (False, True))
         layouts = (ring_layout(kernel, precision, order, on, law, bool(compact), edges) for kernel, on, edges in cases)
-        for layout in dict.fromkeys(layouts):
+        found = [*dict.fromkeys(layouts)]
+        for layout in found + [replace(one, equal=True) for one in found if one.inside == one.edge]:
             yield RING_FILE, common | layout.defines(), (9, 0)
         if possible(precision, order, law):
             for equal in (False, True):

@@ -70,7 +70,7 @@ struct Tile {
     int layered;  // nonzero if it touches an absorbing layer
     int first;    // column of the box, at or after x: a tile begins at a memory line
     int filled;   // columns from x_end up to it are padding at the end of a row and set to zero: a whole sector of memory
-    int material_x, material_y;  // where its material is copied from: x and y, or one place if all columns are equal
+    int material_x, material_y;  // where its material is copied from: x and y, or elsewhere if all columns are equal
 };
 
 // Return h df/dn half a cell beyond f: sum over m of c_m (f[m + 1] - f[-m]).

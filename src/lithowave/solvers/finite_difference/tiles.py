@@ -46,7 +46,8 @@ class TileShape:
 class TileLayout:
     """Tiles of an update: shapes of inner tiles and of tiles that touch a layer, with the same number of threads; the
     slots of the ring (0: no ring); the maximum planes of a tile; minimum blocks per multiprocessor; whether the
-    second-level cache loads whole lines, see `tensor_map`."""
+    second-level cache loads whole lines, see `tensor_map`. equal : no tile is inside, all columns of material are
+    equal, and a block copies the material of a few of them."""
 
     inside: TileShape
     edge: TileShape
@@ -54,6 +55,7 @@ class TileLayout:
     chunk: int
     blocks: int = 1
     whole_lines: bool = True
+    equal: bool = False
 
     def defines(self) -> dict[str, int]:
         """Return the definitions for compiling the source."""
@@ -61,7 +63,8 @@ class TileLayout:
         if not self.slots:
             return tile | {"BLOCKS": self.blocks}
         edge = {"EDGE_X": self.edge.columns, "EDGE_Y": self.edge.rows, "EDGE_ROWS": self.edge.rows_of_thread}
-        return tile | edge | {"ROWS": self.inside.rows_of_thread, "STAGES": self.slots, "BLOCKS": self.blocks}
+        more = {"STAGES": self.slots, "BLOCKS": self.blocks, "EQUAL": int(self.equal)}
+        return tile | edge | {"ROWS": self.inside.rows_of_thread} | more
 
 
 # Measured on an H200; see docs/gpu.md. Neighbors that march through more planes drift apart and lose the cache. With
@@ -86,9 +89,10 @@ LAYERED_RING = {
     ("double", 6): TileLayout(TileShape(64, 8), TileShape(64, 8), 3, 32),
     ("double", 8): TileLayout(TileShape(64, 8), TileShape(64, 8), 3, 32),
 }
-# If no tile is inside, the kernels need fewer registers, and three blocks share a multiprocessor. The strips at both
-# ends of x are one tile wide, so that no other block needs the rest of the lines that contain their halo.
-EDGE_RING = {("single", order): TileLayout(TileShape(32, 8), TileShape(32, 8), 2, 16, 3, False) for order in (2, 4)}
+# If no tile is inside, the kernels need fewer registers, and four blocks share a multiprocessor, or three if there are
+# memory variables. The strips at both ends of x are one tile wide, so that no other block needs the rest of the lines
+# that contain their halo.
+EDGE_RING = {("single", order): TileLayout(TileShape(32, 8), TileShape(32, 8), 2, 28, 4, False) for order in (2, 4)}
 SHARED_MEMORY, RESERVED = 233_472, 1024  # bytes of a multiprocessor, and those that the system takes for each block
 FEWEST_PLANES = 16  # through which tiles march: filling their columns takes as many planes as the stencil has
 DIRECT = TileLayout(TileShape(32, 8), TileShape(32, 8), 0, 32, 4)
@@ -106,14 +110,18 @@ def chunk_planes(planes: int, columns_of_tiles: int, processors: int, largest: i
     return -(-planes // min(range(fewest, max(fewest, planes // 8) + 1), key=cost))
 
 
-def tile_layouts(precision: str, order: int, layered: bool, edges: bool = False) -> Iterator[TileLayout]:
+def tile_layouts(
+    precision: str, order: int, layered: bool, edges: bool = False, strained: bool = False
+) -> Iterator[TileLayout]:
     """Yield layouts for devices with a copy engine, the fastest first, each with less shared memory than the previous.
 
-    A law with many arrays leaves no room for the first. edges : True if no tile is inside.
+    A law with many arrays leaves no room for the first. edges : True if no tile is inside. strained : True if the
+    kernel updates memory variables, which need registers, as layers do.
     """
     if edges and (precision, order) in EDGE_RING:
-        yield EDGE_RING[precision, order]
-    best = (LAYERED_RING if layered else RING)[precision, order]
+        best = EDGE_RING[precision, order]
+        yield from (replace(best, slots=slots, blocks=3) for slots in (3, 2)) if strained else (best,)
+    best = (LAYERED_RING if layered or strained else RING)[precision, order]
     yield best
     if best.slots > 2:
         yield replace(best, slots=2)

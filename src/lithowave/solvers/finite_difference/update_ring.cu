@@ -11,6 +11,9 @@
 //
 // Inner tiles and tiles that touch an absorbing layer have different shapes and the same number of threads, so that one
 // launch updates both and no thread of an inner tile tests for layers.
+//
+// EQUAL: all columns of material are equal and no tile is inside. A block copies a few columns and two rows of material: a
+// thread computes with the first ones, but at the far ends of the grid, whose neighbors are outside, with the last ones.
 
 #include "hopper.cuh"
 #include "law.cuh"
@@ -19,12 +22,14 @@
 constexpr int ALIGNED = 16 / sizeof(real);  // boxes begin and end at multiples of 16 bytes
 constexpr int MARGIN = (REACH + ALIGNED - 1) / ALIGNED * ALIGNED;
 
-// X x Y columns, R of them per thread; WIDE with both margins, TALL with the rows of the stencil, MORE with one more.
+// X x Y columns, R of them per thread; WIDE with both margins, TALL with the rows of the stencil. MATERIAL : columns of
+// the material, MORE with one more.
 template <int X_, int Y_, int R_, bool LAYERED_>
 struct Shape {
     static constexpr int X = X_, Y = Y_, R = R_;
     static constexpr int WIDE = X + 2 * MARGIN, TALL = Y + WINDOW - 1;
-    static constexpr int MORE_X = X + 16 / sizeof(modulus_t), MORE_Y = Y + 1;
+    static constexpr int MATERIAL_X = EQUAL ? 32 / sizeof(modulus_t) : X, MATERIAL_Y = EQUAL ? 2 : Y;
+    static constexpr int MORE_X = MATERIAL_X + 16 / sizeof(modulus_t), MORE_Y = MATERIAL_Y + 1;
     static constexpr bool LAYERED = LAYERED_;
 };
 
@@ -33,6 +38,13 @@ using Edge = Shape<EDGE_X, EDGE_Y, EDGE_ROWS, true>;
 
 constexpr int THREADS = TILE_X * TILE_Y / ROWS, WARPS = THREADS / 32;
 static_assert(THREADS == EDGE_X * EDGE_Y / EDGE_ROWS, "one launch has blocks of one size");
+
+// Return the column (row) of the material of a tile in a slot. number : column (row) of the tile, which begins at `first`
+// and whose material begins at `begin`. count : columns (rows) of the grid.
+__device__ __forceinline__ int material_at(int number, int first, int begin, int count) {
+    if (!EQUAL) return number;
+    return first + number == count - 1 ? count - 1 - begin : 0;
+}
 
 // Slots of shared memory and the barriers that pass them between the copy engine and the warps.
 template <class Slot>
@@ -136,6 +148,7 @@ __device__ __forceinline__ void march_velocity(
         for (int n = 0; n < STAGES && tile.z + n < last; n++) ring.slots[n].load(maps, tile, tile.z + n, ring.full[n]);
 
     const int column = threadIdx.x % S::X, row = threadIdx.x / S::X * S::R, i = tile.x + column;
+    const int mx = material_at(column, tile.x, tile.material_x, layout.columns);
     VelocityColumn columns[S::R];
     Absorbers absorbers[S::R];
     bool active[S::R], stored[S::R];
@@ -173,7 +186,7 @@ __device__ __forceinline__ void march_velocity(
         for (int r = 0; r < S::R; r++) {
             VelocityColumn& own = columns[r];
             Absorbers& a = absorbers[r];
-            const int j = row + r;
+            const int j = row + r, my = material_at(j, tile.y, tile.material_y, layout.rows);
             const real* xz = &slot.sxz[j][column + MARGIN];
             const real* yz = &slot.syz[j + REACH][column];
             own.sxz.push(*xz), own.syz.push(*yz), own.szz.push(slot.szz[j][column]);
@@ -202,7 +215,7 @@ __device__ __forceinline__ void march_velocity(
                 a.z.absorb(z_xz, a.z_psi[1], layers.z.node, 1, a.z.slot);
                 a.z.absorb(z_yz, a.z_psi[2], layers.z.node, 2, a.z.slot);
             }
-            const modulus_t* up = &slot.density[j][column];
+            const modulus_t* up = &slot.density[my][mx];
             const real above = density_value(*up, density_scale);
             const real twice = ratio + ratio;
             new_vx[r] = slot.vx[j][column] + twice / own.density_x * (x_xx + y_xy + z_xz);
@@ -233,7 +246,7 @@ update_velocity(
     const __grid_constant__ Scale density_scale, real ratio)
 {
     const Tile tile = tiles[blockIdx.x];
-    if (tile.layered)
+    if (EQUAL || tile.layered)
         march_velocity<Edge>(
             edge_maps, tile, layout, coefficients, layers, vx, vy, vz, sxz, syz, szz, density, density_scale, ratio);
     else
@@ -262,7 +275,7 @@ struct StressSlot {
     alignas(128) real sxy[S::Y][S::X];
     alignas(128) real sxz[S::Y][S::X];
     alignas(128) real syz[S::Y][S::X];
-    LawSlot<S::X, S::Y> law;
+    LawSlot<S::MATERIAL_X, S::MATERIAL_Y> law;
 
     __device__ __forceinline__ void load(const StressMaps& maps, const Tile& tile, int k, Barrier& full) {
         const bool finishing = k >= tile.z + STRESS_LAG;
@@ -304,6 +317,7 @@ __device__ __forceinline__ void march_stress(
         for (int n = 0; n < STAGES && tile.z + n < last; n++) ring.slots[n].load(maps, tile, tile.z + n, ring.full[n]);
 
     const int column = threadIdx.x % S::X, row = threadIdx.x / S::X * S::R, i = tile.x + column;
+    const int mx = material_at(column, tile.x, tile.material_x, layout.columns);
     StressColumn columns[S::R];
     Absorbers absorbers[S::R];
     bool active[S::R], stored[S::R];
@@ -343,7 +357,7 @@ __device__ __forceinline__ void march_stress(
         for (int r = 0; r < S::R; r++) {
             StressColumn& own = columns[r];
             Absorbers& a = absorbers[r];
-            const int j = row + r;
+            const int j = row + r, my = material_at(j, tile.y, tile.material_y, layout.rows);
             const real* x = &slot.vx[j + REACH - 1][column + MARGIN];
             const real* y = &slot.vy[j + REACH][column + MARGIN];
             const real* z = &slot.vz[j + REACH - 1][column + MARGIN];
@@ -377,7 +391,7 @@ __device__ __forceinline__ void march_stress(
             const real shear_xy = own.shear_xy.exchange(y_vx + x_vy);
             const real shear_xz = z_vx + own.x_vz.exchange(x_vz), shear_yz = z_vy + own.y_vz.exchange(y_vz);
 
-            const Moduli moduli = own.law.climb(slot.law, j, column, law);
+            const Moduli moduli = own.law.climb(slot.law, my, mx, law);
             new_xx[r] = slot.sxx[j][column], new_yy[r] = slot.syy[j][column], new_zz[r] = slot.szz[j][column];
             new_xy[r] = slot.sxy[j][column], new_xz[r] = slot.sxz[j][column], new_yz[r] = slot.syz[j][column];
             memory[r].advance_stress(moduli, law, ratio, exx, eyy, z_vz, shear_xy, shear_xz, shear_yz, new_xx[r],
@@ -406,7 +420,7 @@ update_stress(
     const __grid_constant__ Law law, real ratio)
 {
     const Tile tile = tiles[blockIdx.x];
-    if (tile.layered)
+    if (EQUAL || tile.layered)
         march_stress<Edge>(
             edge_maps, tile, layout, coefficients, layers, vx, vy, vz, sxx, syy, szz, sxy, sxz, syz, law, ratio);
     else
