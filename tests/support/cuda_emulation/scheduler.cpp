@@ -7,11 +7,14 @@
 #include <cstdarg>
 #include <cstdint>
 #include <cstdio>
+#include <cstring>
 #include <ctime>
 #include <deque>
 #include <memory>
+#include <new>
 #include <vector>
 
+#include <sys/mman.h>
 #include <sys/syscall.h>
 
 #include "fibers.h"
@@ -27,7 +30,8 @@ dim3 block_size, grid_size;
 
 namespace {
 
-constexpr unsigned GUARD = 1024, MOST_IDLE_ROUNDS = 20000, MOST_TICKS = 10000;
+constexpr unsigned GUARD = 1024, ALIGNMENT = 1024, NO_ACCESS = 1 << 20;  // bytes
+constexpr unsigned MOST_IDLE_ROUNDS = 20000, MOST_TICKS = 10000;
 constexpr unsigned MOST_ARRIVALS = (1u << 20) - 1, MOST_BYTES = (1u << 20) - 1;
 constexpr unsigned long long MARK = 0xba221e5ull << 32;
 constexpr unsigned char POISON = 0xff;
@@ -91,6 +95,36 @@ struct Fiber {
     uint3 index;
 };
 
+// Dynamic shared memory of a block between pages without access, which begin less than ALIGNMENT bytes after its end.
+struct SharedArea {
+    char *first = nullptr, *end = nullptr;
+
+    SharedArea() = default;
+    SharedArea(const SharedArea&) = delete;
+    ~SharedArea() { release(); }
+
+    // Return its first byte. It is aligned, and filled with POISON, as are GUARD bytes before it and the rest after it.
+    char* reserve(std::size_t bytes) {
+        const std::size_t page = 4096, aligned = (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+        const std::size_t size = (aligned + GUARD + page - 1) / page * page;
+        if (size != static_cast<std::size_t>(end - first)) {
+            release();
+            void* all = mmap(nullptr, size + 2 * NO_ACCESS, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+            if (all == MAP_FAILED) throw std::bad_alloc();
+            first = static_cast<char*>(all) + NO_ACCESS, end = first + size;
+            if (mprotect(first, size, PROT_READ | PROT_WRITE)) throw std::bad_alloc();
+        }
+        std::memset(first, static_cast<char>(POISON), size);
+        return end - aligned;
+    }
+
+private:
+    void release() {
+        if (first) munmap(first - NO_ACCESS, end - first + 2 * NO_ACCESS);
+        first = end = nullptr;
+    }
+};
+
 struct Block {
     uint3 index;
     std::vector<Fiber> fibers;
@@ -100,7 +134,7 @@ struct Block {
     Votes votes[2];
     Place meeting;
     const char* meeting_what;
-    std::vector<char> memory;
+    SharedArea area;
     char* shared;
     std::deque<BarrierState> barriers;
     std::vector<Warp> warps;
@@ -315,8 +349,7 @@ void close(Block& block) {
     for (const char* c = block.shared - GUARD; c < block.shared; c++)
         if (static_cast<unsigned char>(*c) != POISON)
             return report({nullptr, 0}, "something wrote %td bytes before the dynamic shared memory", block.shared - c);
-    const char* end = block.shared + now.shared_bytes;
-    for (const char* c = end; c < end + GUARD; c++)
+    for (const char* c = block.shared + now.shared_bytes; c < block.area.end; c++)
         if (static_cast<unsigned char>(*c) != POISON)
             return report({nullptr, 0}, "something wrote beyond the %u bytes of dynamic shared memory, at byte %td",
                           now.shared_bytes, c - block.shared);
@@ -346,9 +379,7 @@ void open(Block& block, unsigned long long number) {
         block.order[n] = n;
     }
     block.alive = now.threads, block.arrived = block.yes = 0, block.generation = block.passes = 0;
-    block.memory.assign(now.shared_bytes + 2 * GUARD + 1024, static_cast<char>(POISON));
-    const std::uintptr_t begin = reinterpret_cast<std::uintptr_t>(block.memory.data()) + GUARD;
-    block.shared = reinterpret_cast<char*>((begin + 1023) / 1024 * 1024);
+    block.shared = block.area.reserve(now.shared_bytes);
     block.barriers.clear();
     block.warps.resize((now.threads + 31) / 32);
     for (std::size_t n = 0; n < block.warps.size(); n++) {

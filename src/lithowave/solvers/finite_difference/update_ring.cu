@@ -39,11 +39,11 @@ using Edge = Shape<EDGE_X, EDGE_Y, EDGE_ROWS, true>;
 constexpr int THREADS = TILE_X * TILE_Y / ROWS, WARPS = THREADS / 32;
 static_assert(THREADS == EDGE_X * EDGE_Y / EDGE_ROWS, "one launch has blocks of one size");
 
-// Return the column (row) of the material of a tile in a slot. number : column (row) of the tile, which begins at `first`
-// and whose material begins at `begin`. count : columns (rows) of the grid.
-__device__ __forceinline__ int material_at(int number, int first, int begin, int count) {
+// Return the column (row) of the material in a slot. number : column (row) of the tile, which covers first .. end - 1 and
+// whose material begins at `begin`. count : columns (rows) of the grid.
+__device__ __forceinline__ int material_at(int number, int first, int end, int begin, int count) {
     if (!EQUAL) return number;
-    return first + number == count - 1 ? count - 1 - begin : 0;
+    return end == count && first + number == count - 1 ? count - 1 - begin : 0;
 }
 
 // Slots of shared memory and the barriers that pass them between the copy engine and the warps.
@@ -148,7 +148,7 @@ __device__ __forceinline__ void march_velocity(
         for (int n = 0; n < STAGES && tile.z + n < last; n++) ring.slots[n].load(maps, tile, tile.z + n, ring.full[n]);
 
     const int column = threadIdx.x % S::X, row = threadIdx.x / S::X * S::R, i = tile.x + column;
-    const int mx = material_at(column, tile.x, tile.material_x, layout.columns);
+    const int mx = material_at(column, tile.x, tile.x_end, tile.material_x, layout.columns);
     VelocityColumn columns[S::R];
     Absorbers absorbers[S::R];
     bool active[S::R], stored[S::R];
@@ -186,7 +186,7 @@ __device__ __forceinline__ void march_velocity(
         for (int r = 0; r < S::R; r++) {
             VelocityColumn& own = columns[r];
             Absorbers& a = absorbers[r];
-            const int j = row + r, my = material_at(j, tile.y, tile.material_y, layout.rows);
+            const int j = row + r, my = material_at(j, tile.y, tile.y_end, tile.material_y, layout.rows);
             const real* xz = &slot.sxz[j][column + MARGIN];
             const real* yz = &slot.syz[j + REACH][column];
             own.sxz.push(*xz), own.syz.push(*yz), own.szz.push(slot.szz[j][column]);
@@ -317,7 +317,7 @@ __device__ __forceinline__ void march_stress(
         for (int n = 0; n < STAGES && tile.z + n < last; n++) ring.slots[n].load(maps, tile, tile.z + n, ring.full[n]);
 
     const int column = threadIdx.x % S::X, row = threadIdx.x / S::X * S::R, i = tile.x + column;
-    const int mx = material_at(column, tile.x, tile.material_x, layout.columns);
+    const int mx = material_at(column, tile.x, tile.x_end, tile.material_x, layout.columns);
     StressColumn columns[S::R];
     Absorbers absorbers[S::R];
     bool active[S::R], stored[S::R];
@@ -357,7 +357,7 @@ __device__ __forceinline__ void march_stress(
         for (int r = 0; r < S::R; r++) {
             StressColumn& own = columns[r];
             Absorbers& a = absorbers[r];
-            const int j = row + r, my = material_at(j, tile.y, tile.material_y, layout.rows);
+            const int j = row + r, my = material_at(j, tile.y, tile.y_end, tile.material_y, layout.rows);
             const real* x = &slot.vx[j + REACH - 1][column + MARGIN];
             const real* y = &slot.vy[j + REACH][column + MARGIN];
             const real* z = &slot.vz[j + REACH - 1][column + MARGIN];
