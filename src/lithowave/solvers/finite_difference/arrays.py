@@ -35,8 +35,7 @@ def grid_arrays(plan: GridPlan, backend: Backend | None = None) -> ArrayTable:
     stored = np.dtype(np.uint16) if codes else table.real
     fields = [(part, one) for part in STATE] + [(part, every) for part in (MEMORY if law.mechanisms else ())]
     entries = [field(part.name, part.role, shape, table.real, 1 + two_sets) for part, shape in fields]
-    material = one if backend is None else material_shape(plan, backend)
-    entries += [field(part.name, part.role, material, stored) for part in law.material]
+    entries += [field(part.name, part.role, one, stored) for part in law.material]
     if law.mechanisms:
         entries.append(field("fractions", "fraction", every, np.dtype(np.uint32)))
     table.entries.update((entry.name, entry) for entry in entries)
@@ -47,11 +46,3 @@ def grid_arrays(plan: GridPlan, backend: Backend | None = None) -> ArrayTable:
     if smoothed := smoothed_count(plan):
         table.add("differences", "work", smoothed)
     return table
-
-
-def material_shape(plan: GridPlan, backend: Backend) -> tuple[int, int, int]:
-    """Return the shape (z, y, x) of a material array. If all columns are equal, those for the CPU kernels have the last
-    rows only: one that equals all before it, the last one, whose half nodes are outside, and the halo."""
-    planes, rows, columns = plan.padded_shape()
-    shared = plan.equal_columns and backend.name == "cpu"
-    return planes, min(rows, plan.halo + 2) if shared else rows, columns

@@ -35,10 +35,7 @@ CASES = ("interior", "full", "run")
 USUAL_CASES = ("interior", "full")
 OPTIONS = ("orders", "passes", "moduli", "law", "attenuation", "layer_cells", "receivers", "steps")
 SMALLEST_SIZE = 40  # points
-# Values per layer point and step. CUDA kernels update the layers in the same sweep and read and write six memory
-# variables. A CPU also reads and writes again the fields that the layers change (3 + 5 of them), and reads the material
-# again (2 + 2).
-LAYER_WORDS = {"cuda": 12, "cpu": 12 + 2 * (3 + 5) + 4}
+LAYER_WORDS = 12  # values per layer point and step: six memory variables are read and written
 NOISY_PLANES = 8  # on a GPU only every n-th plane is initialized with noise, which spreads: filling all planes is slow
 
 Record = dict[str, object]
@@ -85,11 +82,11 @@ def make_tasks(
         yield FiniteDifferenceTask(case, tuple(shape), order, backend, passes, moduli, law, attenuation, settings)
 
 
-def step_bytes(plan: FiniteDifferencePlan, backend_name: str) -> float:
+def step_bytes(plan: FiniteDifferencePlan) -> float:
     """Return the bytes that one step must move, by the model in the module docstring."""
     grid = plan.grid
     layer_points = sum(sum(pair) * grid.point_count // n for pair, n in zip(grid.layers, grid.shape, strict=True))
-    words = plan.law_fields.step_words() * plan.point_count + LAYER_WORDS[backend_name] * layer_points
+    words = plan.law_fields.step_words() * plan.point_count + LAYER_WORDS * layer_points
     return plan.value_bytes * words
 
 
@@ -138,7 +135,7 @@ class FiniteDifferenceTask:
 
     def step_bytes(self) -> float:
         """Return the bytes that one step must move."""
-        return step_bytes(self.plan, self.backend.name)
+        return step_bytes(self.plan)
 
     def measure(self) -> tuple[float, Record]:
         """Return the seconds per step: only the two kernels (`interior`), or everything (`full`): layers, free surface,

@@ -219,41 +219,30 @@ def of_medium(elastic: Callable, attenuating: Callable) -> Callable:
 
 
 @exact_row
-def material_row(f, j, s):
-    """Return the row of the material f at row j of the state s. Of a medium whose columns are all equal f has the last
-    rows only, and the first of them stands for all rows before it (`arrays.material_shape`)."""
-    return j - min(j, U(s.shape[1]) - U(f.shape[1]))
-
-
-@exact_row
-def density_pair(density, k, j, i, axis, v):
+def density_pair(density, k, j, i, axis):
     """Return twice the density half a cell beyond (k, j, i)."""
-    near, far = material_row(density, j, v), material_row(density, j + axis[1], v)
-    return density[k, near, i] + density[k + axis[0], far, i + axis[2]]
+    return density[k, j, i] + density[k + axis[0], j + axis[1], i + axis[2]]
 
 
 @exact_row
-def square(f, k, j, i, a, b, s):
-    """Return the sum of the material f over the four nodes around (k, j, i) + (a + b) / 2."""
-    far = material_row(f, j + a[1] + b[1], s)
-    row_a, row_b, j = material_row(f, j + a[1], s), material_row(f, j + b[1], s), material_row(f, j, s)
-    near = f[k, j, i] + f[k + a[0], row_a, i + a[2]]
-    k, i = k + b[0], i + b[2]
-    return near + (f[k, row_b, i] + f[k + a[0], far, i + a[2]])
+def square(f, k, j, i, a, b):
+    """Return the sum of a field over the four nodes around (k, j, i) + (a + b) / 2."""
+    near = f[k, j, i] + f[k + a[0], j + a[1], i + a[2]]
+    k, j, i = k + b[0], j + b[1], i + b[2]
+    return near + (f[k, j, i] + f[k + a[0], j + a[1], i + a[2]])
 
 
 @exact_row
 def add_velocity(v, density, k, j, i, axis, ratio, force):
     """Add dt / rho times a force per volume, times h, to the velocity along an axis."""
-    v[k, j, i] = multiply_add((ratio + ratio) / density_pair(density, k, j, i, axis, v), force, v[k, j, i])
+    v[k, j, i] = multiply_add((ratio + ratio) / density_pair(density, k, j, i, axis), force, v[k, j, i])
 
 
 # ------------------------------------------------------------------------------------------------- elastic media
 
 
-def _isotropic_normal(law, k, j, i, ratio, exx, eyy, ezz, s):
+def _isotropic_normal(law, k, j, i, ratio, exx, eyy, ezz):
     lam, compliance = law
-    j = material_row(lam, j, s)
     pressure = ratio * lam[k, j, i] * (exx + eyy + ezz)
     twice_mu = (ratio + ratio) / compliance[k, j, i]
     return (
@@ -262,9 +251,8 @@ def _isotropic_normal(law, k, j, i, ratio, exx, eyy, ezz, s):
     )  # fmt: skip
 
 
-def _transverse_normal(law, k, j, i, ratio, exx, eyy, ezz, s):
+def _transverse_normal(law, k, j, i, ratio, exx, eyy, ezz):
     c11, c13, c33, _, compliance_xy = law
-    j = material_row(c11, j, s)
     twice_c66 = (ratio + ratio) / compliance_xy[k, j, i]
     flat = exx + eyy
     pressure = multiply_add(ratio * c11[k, j, i] - twice_c66, flat, ratio * c13[k, j, i] * ezz)
@@ -274,9 +262,8 @@ def _transverse_normal(law, k, j, i, ratio, exx, eyy, ezz, s):
     )  # fmt: skip
 
 
-def _orthorhombic_normal(law, k, j, i, ratio, exx, eyy, ezz, s):
+def _orthorhombic_normal(law, k, j, i, ratio, exx, eyy, ezz):
     c11, c22, c33, c12, c13, c23, _, _, _ = law
-    j = material_row(c11, j, s)
     c12, c13, c23 = c12[k, j, i], c13[k, j, i], c23[k, j, i]
     return (
         ratio * multiply_add(c11[k, j, i], exx, multiply_add(c12, eyy, c13 * ezz)),
@@ -285,27 +272,25 @@ def _orthorhombic_normal(law, k, j, i, ratio, exx, eyy, ezz, s):
     )
 
 
-# Return the increments of the normal stresses of normal strain rates at node (k, j, i). s : a stress.
+# Return the increments of the normal stresses of normal strain rates at node (k, j, i).
 normal_increments = of_law(_isotropic_normal, _transverse_normal, _orthorhombic_normal)
 
 
-def _isotropic_compliance(law, k, j, i, a, b, s):
+def _isotropic_compliance(law, k, j, i, a, b):
     _, compliance = law
-    return square(compliance, k, j, i, a, b, s)
+    return square(compliance, k, j, i, a, b)
 
 
-def _transverse_compliance(law, k, j, i, a, b, s):
+def _transverse_compliance(law, k, j, i, a, b):
     _, _, _, compliance, compliance_xy = law
     if a[0] + b[0] == U(0):
-        return square(compliance_xy, k, j, i, a, b, s)
-    near, far = material_row(compliance, j, s), material_row(compliance, j + a[1] + b[1], s)
-    pair = compliance[k, near, i] + compliance[k, far, i + a[2] + b[2]]
+        return square(compliance_xy, k, j, i, a, b)
+    pair = compliance[k, j, i] + compliance[k, j + a[1] + b[1], i + a[2] + b[2]]
     return pair + pair
 
 
-def _orthorhombic_compliance(law, k, j, i, a, b, s):
+def _orthorhombic_compliance(law, k, j, i, a, b):
     _, _, _, _, _, _, compliance_yz, compliance_xz, compliance_xy = law
-    j = material_row(compliance_yz, j, s)
     if a[0] + b[0] == U(0):
         one = compliance_xy[k, j, i]
     elif a[1] + b[1] == U(0):
@@ -316,29 +301,27 @@ def _orthorhombic_compliance(law, k, j, i, a, b, s):
     return pair + pair
 
 
-# Return four times the reciprocal of the shear modulus at (k, j, i) + (a + b) / 2, for the stress s between the axes a
-# and b.
+# Return four times the reciprocal of the shear modulus at (k, j, i) + (a + b) / 2, for the stress between axes a and b.
 compliance_between = of_law(_isotropic_compliance, _transverse_compliance, _orthorhombic_compliance)
 
 
 def _isotropic_release(szz, law, k, j, i, ratio):
     lam, compliance = law
-    row = material_row(lam, j, szz)
-    return -szz[k, j, i] / (ratio * (lam[k, row, i] + lam.dtype.type(2) / compliance[k, row, i]))
+    return -szz[k, j, i] / (ratio * (lam[k, j, i] + lam.dtype.type(2) / compliance[k, j, i]))
 
 
 def _transverse_release(szz, law, k, j, i, ratio):
     _, _, c33, _, _ = law
-    return -szz[k, j, i] / (ratio * c33[k, material_row(c33, j, szz), i])
+    return -szz[k, j, i] / (ratio * c33[k, j, i])
 
 
 def _orthorhombic_release(szz, law, k, j, i, ratio):
     _, _, c33, _, _, _, _, _, _ = law
-    return -szz[k, j, i] / (ratio * c33[k, material_row(c33, j, szz), i])
+    return -szz[k, j, i] / (ratio * c33[k, j, i])
 
 
 def _add_elastic_normal(sxx, syy, szz, law, k, j, i, ratio, exx, eyy, ezz):
-    txx, tyy, tzz = normal_increments(law, k, j, i, ratio, exx, eyy, ezz, sxx)
+    txx, tyy, tzz = normal_increments(law, k, j, i, ratio, exx, eyy, ezz)
     sxx[k, j, i] += txx
     syy[k, j, i] += tyy
     szz[k, j, i] += tzz
@@ -346,7 +329,7 @@ def _add_elastic_normal(sxx, syy, szz, law, k, j, i, ratio, exx, eyy, ezz):
 
 def _add_elastic_shear(s, law, k, j, i, a, b, ratio, rate):
     twice = ratio + ratio
-    s[k, j, i] = multiply_add((twice + twice) / compliance_between(law, k, j, i, a, b, s), rate, s[k, j, i])
+    s[k, j, i] = multiply_add((twice + twice) / compliance_between(law, k, j, i, a, b), rate, s[k, j, i])
 
 
 # ------------------------------------------------------------------------------------------------------ attenuation
@@ -414,7 +397,7 @@ def attenuating(lose: Callable) -> tuple[Callable, Callable]:
     def normal(sxx, syy, szz, law, k, j, i, ratio, exx, eyy, ezz):
         rxx, ryy, rzz, _, _, _, codes, table, unit = law[:9]
         moduli, grids = moduli_and_grids(law)
-        txx, tyy, tzz = normal_increments(moduli, k, j, i, ratio, exx, eyy, ezz, sxx)
+        txx, tyy, tzz = normal_increments(moduli, k, j, i, ratio, exx, eyy, ezz)
         mean = sxx.dtype.type(1.0 / 3.0) * (txx + tyy + tzz)
         xx, yy, zz = txx, tyy, tzz
         for number in range(U(len(grids))):
@@ -433,7 +416,7 @@ def attenuating(lose: Callable) -> tuple[Callable, Callable]:
         _, _, _, rxy, rxz, ryz, codes, table, unit = law[:9]
         moduli, grids = moduli_and_grids(law)
         twice = ratio + ratio
-        increment = (twice + twice) / compliance_between(moduli, k, j, i, a, b, s) * rate
+        increment = (twice + twice) / compliance_between(moduli, k, j, i, a, b) * rate
         change = increment
         for number in range(U(len(grids))):
             plane = k + grids[number]
@@ -454,7 +437,7 @@ def _attenuating_release(szz, law, k, j, i, ratio):
     codes, table, unit = law[6:9]
     moduli, grids = moduli_and_grids(law)
     zero = szz.dtype.type(0)
-    txx, tyy, tzz = normal_increments(moduli, k, j, i, ratio, zero, zero, szz.dtype.type(1), szz)
+    txx, tyy, tzz = normal_increments(moduli, k, j, i, ratio, zero, zero, szz.dtype.type(1))
     mean = szz.dtype.type(1.0 / 3.0) * (txx + tyy + tzz)
     response = tzz
     for number in range(U(len(grids))):

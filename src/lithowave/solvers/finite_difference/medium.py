@@ -242,8 +242,7 @@ def surface_ratios(experiment: Experiment, grid: Grid, law: LawFields) -> Callab
 class GridMaterial:
     """Arrays of the table of fields that contain material.
 
-    arrays : material arrays by name. missing_rows : rows before those of the arrays, which equal their first one
-    (`arrays.material_shape`). moduli : those of the law, in its order. fractions : codes of the fractions of
+    arrays : material arrays by name. moduli : those of the law, in its order. fractions : codes of the fractions of
     mechanisms; None without attenuation. relaxation : as in `attenuation`, for the argument `law` of kernels.
     quantizations : quantizations by name; empty unless the material is stored in codes.
 
@@ -266,14 +265,10 @@ class GridMaterial:
         self.stores_codes = bool(self.quantizations) and backend.stores_codes
         table = grid_arrays(plan, backend)
         self.arrays = table.allocate(backend, *MATERIAL_ROLES)
-        self.missing_rows = plan.padded_shape()[1] - self.arrays["density"].shape[1]
         before: Planes | None = None
         for k, values in enumerate(planes()):
             for name, array in self.arrays.items():  # most planes of a layered medium are the previous one
-                backend.assign(
-                    array[k],
-                    array[k - 1] if values is before else self._stored(name, values[name][-array.shape[1] :]),
-                )
+                backend.assign(array[k], array[k - 1] if values is before else self._stored(name, values[name]))
             before = values
         self.moduli = tuple(self.arrays[name] for name in self.fields.moduli)
         self.fractions: Array | None = None
@@ -340,14 +335,12 @@ class GridMaterial:
             k, j, i = position // plane, position % plane // pitch, position % pitch
             for number in np.unique(k):
                 here = k == number
-                rows = np.maximum(j[here] - self.missing_rows, 0)
-                pair[here] += self.values("density", self.arrays["density"][int(number)])[rows, i[here]]
+                pair[here] += self.values("density", self.arrays["density"][int(number)])[j[here], i[here]]
         return 2.0 / pair
 
     def describe(self, k: int, j: int, i: int) -> str:
         """Return the velocities and the density at a node as text."""
-        row = max(j - self.missing_rows, 0)
-        values = {name: float(self.values(name, array[k, row])[i]) for name, array in self.arrays.items()}
+        values = {name: float(self.values(name, array[k, j])[i]) for name, array in self.arrays.items()}
         vp, vs = speeds(values)
         return f"vp = {vp:.5g} m/s, vs = {vs:.5g} m/s, rho = {values['density']:.5g} kg/m^3"
 
