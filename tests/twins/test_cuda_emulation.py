@@ -208,6 +208,7 @@ def launch(build: Any, body: str, block: int = 64, shared: int = 0, **options: A
         ("a[t - 2] = 1;", "kernel f: wrote 8 bytes before"),
         ("dynamic_shared<real>()[t + 1] = 1;", "beyond the 256 bytes of dynamic shared memory"),
         ("dynamic_shared<real>()[t - 1] = 1;", "4 bytes before the dynamic shared memory"),
+        ("a[t] = dynamic_shared<real>()[t + 256];", "access to memory that is not there"),
         ("*reinterpret_cast<volatile int*>(static_cast<long long>(t)) = 1;", "thread 0: access to memory"),
         ("volatile int zero = 0; a[t] = t / zero;", "division by zero"),
         ("if (t == 9) while (1) *static_cast<volatile real*>(a) = 1;", "thread 9: more than 0.2 s"),

@@ -105,7 +105,8 @@ struct SharedArea {
 
     // Return its first byte. It is aligned, and filled with POISON, as are GUARD bytes before it and the rest after it.
     char* reserve(std::size_t bytes) {
-        const std::size_t page = 4096, aligned = (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+        static const std::size_t page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+        const std::size_t aligned = (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
         const std::size_t size = (aligned + GUARD + page - 1) / page * page;
         if (size != static_cast<std::size_t>(end - first)) {
             release();
