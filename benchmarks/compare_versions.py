@@ -5,8 +5,9 @@
     python benchmarks/compare_versions.py ../old/src src --cases cpu --run first.yaml --set duration=1 --rounds 5
 
 The measurements of `lithowave bench` run alternately with each version, in separate processes, `--rounds` times. The
-best rate of each version is reported, with their ratio. With `--run`, entire commands `lithowave run` are measured
-instead: the least time of the process, and of the run outside its time loop.
+best rate of each version is reported with their ratio, and the median and the range of the ratios of single rounds: on
+a machine whose speed changes within minutes, the best rates may be of different states. With `--run`, entire commands
+`lithowave run` are measured instead: the least time of the process, and of the run outside its time loop.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -93,6 +95,29 @@ def name_of(record: Record) -> str:
     return " ".join(str(record[key]) for key in keys if record.get(key) is not None)
 
 
+def compare_rates(arguments: argparse.Namespace, options: str) -> list[Record]:
+    """Return the best records of each version for these options of `lithowave bench`, and print them with the ratios of
+    the best rates and of the rates of each round."""
+    best: dict[tuple[str, str], Record] = {}
+    ratios: dict[str, list[float]] = {}
+    for turn in range(arguments.rounds):
+        rates: dict[tuple[str, str], float] = {}
+        for version in ("old", "new") if turn % 2 == 0 else ("new", "old"):
+            for record in measure(getattr(arguments, version), options, arguments.cases):
+                key = (name_of(record), version)
+                rates[key] = record["rate"]
+                if key not in best or record["rate"] > best[key]["rate"]:
+                    best[key] = record | {"version": version}
+        for case in {case for case, _ in rates if (case, "old") in rates and (case, "new") in rates}:
+            ratios.setdefault(case, []).append(rates[case, "new"] / rates[case, "old"])
+    for case in dict.fromkeys(case for case, _ in best):
+        old, new = (best.get((case, version), {}).get("rate", float("nan")) for version in ("old", "new"))
+        own = ratios.get(case, [float("nan")])
+        rounds = f"rounds {statistics.median(own):.4f} ({min(own):.4f} to {max(own):.4f})"
+        print(f"{case}: {old / 1e6:.6g} -> {new / 1e6:.6g} M/s, {new / old:.4f}; {rounds}", flush=True)
+    return list(best.values())
+
+
 def main(words: list[str] | None = None) -> list[Record]:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("old", type=Path, help="directory `src` of the version to compare with")
@@ -106,19 +131,10 @@ def main(words: list[str] | None = None) -> list[Record]:
     arguments = parser.parse_args(words)
     records: list[Record] = [] if arguments.run is None else compare_runs(arguments)
     listed = [name for name in arguments.only.split(",") if name] or list(CASES[arguments.cases])
-    chosen = [] if arguments.run else listed
-    for name in chosen:
-        options, best = CASES[arguments.cases][name], {}
-        for _ in range(arguments.rounds):
-            for version in ("old", "new"):
-                for record in measure(getattr(arguments, version), options, arguments.cases):
-                    key = (name_of(record), version)
-                    if key not in best or record["rate"] > best[key]["rate"]:
-                        best[key] = record | {"version": version}
-        records.extend(best.values())
-        for case in dict.fromkeys(case for case, _ in best):
-            old, new = (best.get((case, version), {}).get("rate", float("nan")) for version in ("old", "new"))
-            print(f"{case}: {old / 1e6:.6g} -> {new / 1e6:.6g} M/s, {new / old:.4f}", flush=True)
+    if unknown := [name for name in listed if name not in CASES[arguments.cases]]:
+        parser.error(f"--only: {', '.join(unknown)}: not among {', '.join(CASES[arguments.cases])}")
+    for name in [] if arguments.run else listed:
+        records.extend(compare_rates(arguments, CASES[arguments.cases][name]))
         if arguments.json:
             arguments.json.write_text(json.dumps(records, indent=2) + "\n", encoding="utf-8")
     if arguments.run and arguments.json:

@@ -255,6 +255,28 @@ def test_model_of_the_paper_is_timed(script: Any, tmp_path: Path, monkeypatch: p
     assert record["command_s"] > record["run_s"] > record["loop_s"] > 0 and record["steps"] == 10
 
 
+def test_the_ratio_of_two_versions_is_that_of_each_round(
+    script: Any, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    """The machine becomes slower after the first measurement, which is of the old version."""
+    compare = script("compare_versions")
+    rates = {"old": iter([400e6, 200e6, 200e6]), "new": iter([220e6, 220e6, 210e6])}
+    order = []
+
+    def measure(source: Path, options: str, backend: str) -> list[dict[str, Any]]:
+        order.append(source.name)
+        return [{"method": "finite_difference", "case": options.split()[-1], "rate": next(rates[source.name])}]
+
+    monkeypatch.setattr(compare, "measure", measure)
+    compare.main(["old", "new", "--cases", "cpu", "--only", "FD", "--rounds", "3"])
+    assert order == ["old", "new", "new", "old", "old", "new"]
+    text = "finite_difference interior,full: 400 -> 220 M/s, 0.5500; rounds 1.0500 (0.5500 to 1.1000)"
+    assert capsys.readouterr().out.strip() == text
+    with pytest.raises(SystemExit):
+        compare.main(["old", "new", "--only", "interior"])
+    assert "--only: interior: not among FD one pass" in capsys.readouterr().err
+
+
 def test_the_own_side_of_the_comparison_with_peers(script: Any) -> None:
     peers, backend = script("peers"), make_backend("cpu", "single", 1)
     layered = peers.Problem(24, 8, 5, "cpu", 1)
