@@ -1,12 +1,13 @@
 """Times of the parts of a finite-difference step in one pass on a GPU: around the box of the pass, and inside.
 
     python benchmarks/step_parts.py [--width 36] [--depth 12]
-    python benchmarks/step_parts.py --cube 512 --law transverse --attenuation coarse
+    python benchmarks/step_parts.py --cube 512 --law transverse --attenuation coarse --different-columns
     ncu -k "regex:one_pass|update_" -c 6 --set full python benchmarks/step_parts.py --cube 512
 
-The case is that of `lithowave bench --case default`, or with --cube that of `--case full`. Parts are timed as graphs of
-their own: all tiles around the box, each box of them with its points, closures with the surface and the sources, and
-the pass inside, also with the material of every column of a tile, as in a medium whose columns differ.
+The case is that of `lithowave bench --case default`, or with --cube that of `--case full --passes one`. In both, all
+columns of material are equal; --different-columns: with the kernels for other media. Parts are timed as graphs of their
+own: all tiles around the box, each box of them with its points, closures with the surface and the sources, and the pass
+inside.
 """
 
 from __future__ import annotations
@@ -25,8 +26,7 @@ from lithowave.backends import make_backend
 from lithowave.bench import default_simulation
 from lithowave.run.launch import run_simulation
 from lithowave.solvers.common.kernels import call_time
-from lithowave.solvers.finite_difference.bench import make_tasks
-from lithowave.solvers.finite_difference.launches import OnePass
+from lithowave.solvers.finite_difference.bench import NOISY_PLANES, fill_with_noise, make_tasks
 from lithowave.solvers.finite_difference.law import VELOCITIES
 from lithowave.solvers.finite_difference.solver import FiniteDifferenceSolver
 from lithowave.solvers.finite_difference.step import advance_around, advance_inside, box_table
@@ -57,12 +57,15 @@ def main() -> None:
     parser.add_argument("--cube", type=int, help="points along the sides of the case `full`, instead of the box")
     parser.add_argument("--law", default="isotropic", help="with --cube")
     parser.add_argument("--attenuation", default="none", help="with --cube")
+    parser.add_argument("--different-columns", action="store_true", help="with --cube")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     if options.cube:
-        more = {"law": options.law, "attenuation": options.attenuation}
+        more = {"law": options.law, "attenuation": options.attenuation, "passes": "one"}
         [task] = make_tasks(make_backend("cuda", "single"), ["full"], [(options.cube,) * 3], **more)
-        solver = task.solver(task.simulation)
+        plan = replace(task.plan, equal_columns=not options.different_columns)
+        solver = FiniteDifferenceSolver(plan, task.simulation, task.backend)
+        fill_with_noise(solver, NOISY_PLANES)
     else:
         solver = solver_of_run(options.width, options.depth)
     step, scheme, backend = solver.step, solver.scheme, solver.backend
@@ -89,11 +92,7 @@ def main() -> None:
     print(f"{backend.device}, copy {bandwidth:.2f} TB/s; box {box} of {solver.grid.shape}")
     print(f"step {1e3 * call_time(scheme.advance, backend):.3f} ms")
     print(f"around {measured(partial(advance_around, step, stress, velocity, old, new)):.3f} ms")
-    inside = partial(advance_inside, step, box, old, new)
-    print(f"inside {measured(inside):.3f} ms")
-    if step.kernels.one_pass.equal_columns:
-        step.kernels.one_pass = OnePass(backend, step.plan.order, step.material.scales, step.plan.law_fields)
-        print(f"inside, material of every column {measured(inside):.3f} ms")
+    print(f"inside {measured(partial(advance_inside, step, box, old, new)):.3f} ms")
     for name, boxes in [("all", outside), *((str(one), [one]) for one in outside)]:
         points = sum(math.prod(end - first for first, end in one) for one in boxes)
         times = "stresses {:.3f}, velocities {:.3f} ms".format(*updates(boxes))

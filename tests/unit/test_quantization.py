@@ -93,6 +93,31 @@ def test_both_devices_compute_with_the_same_numbers(kind: str, engine: str) -> N
     assert "vs = " in solver.diagnose()
 
 
+@pytest.mark.parametrize("kind", DEVICES)
+def test_codes_of_equal_columns(kind: str) -> None:
+    """Random fields everywhere, so that the last columns and rows of the codes act, too."""
+    simulation = experiment("compact", "one").with_overrides({"sources": []})
+    device, host = make_device(kind, "single"), make_backend("cpu", "single", 1)
+    device_plan = plan(simulation, device)
+    assert device_plan.equal_columns
+    cuda = FiniteDifferenceSolver(device_plan, simulation, device)
+    cpu = FiniteDifferenceSolver(plan(simulation.with_overrides({"solver.passes": "two"}), host), simulation, host)
+    random, inside = np.random.default_rng(1), (slice(cpu.plan.halo, -cpu.plan.halo),) * 3
+    for name, field in cpu.fields_by_name.items():
+        values = np.zeros(field.shape)
+        values[inside] = random.standard_normal(values[inside].shape) * (1.0 if name.startswith("v") else 1e7)
+        for solver in (cuda, cpu):
+            solver.backend.assign(solver.fields_by_name[name], values)
+    for step in range(3):
+        cuda.advance(step)
+        cpu.advance(step)
+    assert cuda.kernels.one_pass.shape.equal and cuda.material.scales
+    assert any(how.equal for how, _ in cuda.kernels.update_stress._kept.values())
+    expected = cpu.state()
+    for name, piece in cuda.state().items():
+        assert closeness(piece.values, expected[name].values) < 3e-6, name
+
+
 def test_compact_moduli_are_for_single_precision() -> None:
     with pytest.raises(InputError, match=r"compute.moduli: compact moduli are for single precision"):
         experiment("compact").with_overrides({"compute.precision": "double"})
