@@ -174,9 +174,11 @@ def shared_count(count: int, elements: int, degree: int) -> int:
     return count - elements * (degree - 1) ** 3
 
 
-def largest_numbers(numbers: np.ndarray, end: int, size: int) -> list[int]:
-    """Return for each section of `size` rows of an array the largest number below `end`; -1 if there is none."""
-    return over_parts(lambda part: largest_number(numbers[part].reshape(-1), end), len(numbers), size)
+def largest_numbers(numbers: np.ndarray, end: int) -> np.ndarray:
+    """Return for each row of an array (n, points) the largest number below `end`; -1 if there is none."""
+    largest = np.empty(len(numbers), numbers.dtype)
+    over_parts(lambda part: largest_below(numbers[part], end, largest[part]), len(numbers), CHUNK)
+    return largest
 
 
 def on_surface(degree: int) -> np.ndarray:
@@ -443,13 +445,14 @@ def lower_keys(numbers, elements, keys):  # pragma: no cover - compiled
 
 
 @exact_part
-def largest_number(numbers, end):  # pragma: no cover - compiled
-    """Return the largest of numbers (n,) that is below `end`; -1 if there is none."""
-    largest = -1
-    for place in range(len(numbers)):
-        number = numbers[place]
-        largest = max(largest, number if number < end else -1)
-    return largest
+def largest_below(numbers, end, largest):  # pragma: no cover - compiled
+    """Compute the largest number of each row of numbers (n, points) that is below `end`; -1 if there is none."""
+    for row in range(len(numbers)):
+        most = -1
+        for place in range(numbers.shape[1]):
+            number = numbers[row, place]
+            most = max(most, number if number < end else -1)
+        largest[row] = most
 
 
 @exact_part

@@ -444,9 +444,18 @@ void run_all(unsigned long long total) {
     for (Block& block : pool) unused.push_back(&block);
     unsigned long long next = 0;
     unsigned idle = 0;
+    const bool together = now.options.seed & 2;
+    const auto begin = [&] {
+        open(*unused.back(), now.options.seed & 1 ? total - 1 - next : next);
+        running.push_back(unused.back()), unused.pop_back();
+        next++, idle = 0;
+    };
     while (!now.failed) {
         bool progress = false, sleeping = false;
-        for (std::size_t n = 0; n < running.size() && !now.failed; n++) progress |= run_block(*running[n]);
+        while (together && next < total && running.size() < most) begin();
+        const std::size_t first = together && !running.empty() ? draw() % running.size() : 0;
+        for (std::size_t n = 0; n < running.size() && !now.failed; n++)
+            progress |= run_block(*running[(first + n) % running.size()]);
         if (now.failed) return;
         for (std::size_t n = running.size(); n-- > 0;)
             if (!running[n]->alive) unused.push_back(running[n]), running.erase(running.begin() + n);
@@ -455,9 +464,7 @@ void run_all(unsigned long long total) {
             continue;
         }
         if (next < total && running.size() < most) {
-            open(*unused.back(), now.options.seed & 1 ? total - 1 - next : next);
-            running.push_back(unused.back()), unused.pop_back();
-            next++, idle = 0;
+            begin();
             continue;
         }
         if (running.empty()) return;

@@ -1,4 +1,4 @@
-// Two or four numbers that are read and written together, and additions of four.
+// Two or four numbers that are read and written together, and additions and late reads of four.
 #pragma once
 
 template <class T>
@@ -27,4 +27,13 @@ __device__ __forceinline__ void add_atomically(Vector4<double>* target, double x
     atomicAdd(&target->x, x);
     atomicAdd(&target->y, y);
     atomicAdd(&target->z, z);
+}
+
+// The four values of a target that a thread of another block may have stored during this kernel, all of them by one
+// instruction: from the second-level cache, since the first level may hold older ones.
+__device__ __forceinline__ Vector4<float> load_latest(const Vector4<float>* source) {
+    Vector4<float> value;
+    asm volatile("ld.volatile.global.v4.f32 {%0, %1, %2, %3}, [%4];"
+                 : "=f"(value.x), "=f"(value.y), "=f"(value.z), "=f"(value.w) : "l"(source) : "memory");
+    return value;
 }

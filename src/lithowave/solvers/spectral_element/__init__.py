@@ -14,6 +14,7 @@ __getattr__, _others = public_names(__name__, {
     "bench": "fill_with_noise first_of_each_kind",
     "element_kinds": "ElementKind",
     "element_layout": "BLOCKS device_layout",
+    "elements": "block_moves",
     "element_lines": "ARGUMENTS",
     "element_statistics": "AFFINE CUBOID GENERAL UPRIGHT element_shapes is_affine map_coefficients",
     "estimate": "FILE_BYTES",

@@ -3,6 +3,7 @@ checkpoint."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -141,7 +142,7 @@ def role_bytes(plan: GroupedPlan, *roles: str) -> int:
 
 
 def lean_bytes(degree: int, value_bytes: int, kind: ElementKind) -> int:
-    """Return the bytes of the point indices, moduli, mapping, memory variables and filters of one element."""
+    """Return the bytes of the point indices, moduli, mapping, memory variables and filters of one element, at least."""
     return 4 * (degree + 1) ** 3 + value_bytes * element_values(degree, kind, "element", "layer", "relaxation")
 
 
@@ -158,7 +159,7 @@ def array_bytes(plan: GroupedPlan, backend: Backend | None) -> int:
     for own in groups:
         count = len(own.elements)
         table = group_arrays(plan.degree, real_type(plan), layout, backend.name, own.kind, count)
-        total += table.nbytes() + 4 * layout.block_count(count) * layout.block_size  # with the indices of the points
+        total += table.nbytes() + 4 * math.prod(layout.index_shape(count))  # with the indices of the points
     return total
 
 
@@ -241,11 +242,13 @@ def setup_bytes(plan: GroupedPlan) -> int:
 def sampling_bytes(plan: GroupedPlan, experiment: Experiment) -> int:
     """Return the bytes of the locations of receivers, of the points of snapshots, and of the surface with peaks.
 
-    A location has polynomials in double precision and on the device, and moduli if stress is read.
+    A location has polynomials in double precision and on the device, the points of its element, if no other location is
+    there, and moduli if stress is read.
     """
-    polynomials = 6 * (plan.degree + 1)
+    polynomials, points = 6 * (plan.degree + 1), (plan.degree + 1) ** 3
 
     def location_bytes(count: int, tensors: bool) -> int:
-        return count * (40 + 8 + polynomials * (8 + plan.value_bytes) + (8 * (9 + 36) if tensors else 0))
+        tables = polynomials * (8 + plan.value_bytes) + (8 * (9 + 36) if tensors else 0)
+        return count * (40 + 8 + tables) + 4 * points * min(count, plan.element_count)
 
     return elements.sampling_bytes(plan, experiment, location_bytes, 12)

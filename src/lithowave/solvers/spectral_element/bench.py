@@ -10,9 +10,10 @@ The lower bound of a step's time is the memory traffic divided by the memory ban
 or changes moves once, regardless of the number of elements that share it. With three components (a fluid has one), the
 values per point that elements share are: the displacement update reads u, p and the mass and writes u (3 + 3 + 1 + 3);
 the forces read u, and read and write p (3 + 3 + 3). Points inside an element are updated and receive forces in one
-pass, which reads u, p and the mass and writes u and p (3 + 3 + 1 + 3 + 3). A damped point reads p, p before the step
+pass, which reads u, p and the mass and writes u and p (3 + 3 + 1 + 3 + 3); on a GPU in single precision all points, since
+those that elements share move shortly before they are read. A damped point reads p, p before the step
 and a matrix, and writes p twice (3 + 3 + 6 + 3 + 3), in addition to its index of 8 bytes. An element has, in addition
-to the indices of its points, 4 bytes each, its moduli (2 or 21 values, or 1 of a fluid, per point if they vary) and its
+to the indices of its points (see `ElementLayout.of_indices`), its moduli (2 or 21 values, or 1 of a fluid, per point if they vary) and its
 map without the constant terms (3 values for a cuboid, 9 for a parallelepiped, 21 for a trilinear, 28 for an upright, 78
 for another triquadratic element). A point with memory variables of attenuation reads two moduli, and reads and writes
 six variables, of each mechanism. An element in an absorbing layer reads and writes its memory variables, and reads the
@@ -25,6 +26,7 @@ For `check`, the loop is predicted from some steps of the first elements of each
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -46,6 +48,7 @@ from lithowave.solvers.elements.plan import (
 )
 from lithowave.solvers.interface import LoopPrediction
 from lithowave.solvers.spectral_element.arrays import element_values, group_members
+from lithowave.solvers.spectral_element.element_layout import device_layout
 from lithowave.solvers.spectral_element.meshing import make_model
 from lithowave.solvers.spectral_element.plan import SpectralElementPlan, plan, plan_of
 from lithowave.solvers.spectral_element.relaxation import COMPONENTS, carrier_count
@@ -89,11 +92,12 @@ def usual_size(backend: Backend, degree: int, case: str) -> Shape:
     return affordable_size(backend, sample, SIZES[backend.name], SMALLEST_SIZE)
 
 
-def step_bytes(plan: SpectralElementPlan) -> float:
-    """Return the bytes that one step must move, by the model in the module docstring."""
-    own = plan.total_points - plan.shared
+def step_bytes(plan: SpectralElementPlan, device: str) -> float:
+    """Return the bytes that one step on a device must move, by the model in the module docstring."""
+    own, layout = plan.total_points - plan.shared, device_layout(device, plan.degree)
     components = plan.kinds[0][0].components
-    words = SHARED_WORDS[components] * plan.shared + OWN_WORDS[components] * own
+    one_pass = device == "cuda" and plan.value_bytes == 4 and not plan.deterministic
+    words = (OWN_WORDS if one_pass else SHARED_WORDS)[components] * plan.shared + OWN_WORDS[components] * own
     for axes, begins in enumerate(plan.layer_points, 1):
         words += len(begins.point) * (LAYER_POINT_WORDS + (2 * 3 + 3) * axes)
     words += DAMPED_WORDS * plan.damped_point_count
@@ -104,7 +108,8 @@ def step_bytes(plan: SpectralElementPlan) -> float:
         relaxation = RELAXATION_WORDS * kind.mechanisms * carrier_count(plan.degree, kind.carriers)
         layer = kind.memory_variables * points + element_values(plan.degree, kind, "layer")
         words += count * (moduli + relaxation + layer + MAP_WORDS[kind.map])
-    return plan.value_bytes * words + 4 * points * plan.element_count + DAMPED_BYTES * plan.damped_point_count
+    indices = 4 * math.prod(layout.index_shape(layout.elements)) / layout.elements * plan.element_count
+    return plan.value_bytes * words + indices + DAMPED_BYTES * plan.damped_point_count
 
 
 @dataclass(frozen=True)
@@ -138,14 +143,19 @@ class SpectralElementTask(ElementTask):
 
     def step_bytes(self) -> float:
         """Return the bytes that one step must move."""
-        return step_bytes(self.plan)
+        return step_bytes(self.plan, self.backend.name)
 
     def measure(self) -> tuple[float, Record]:
         """Return the seconds per step, the degrees of freedom per second, and the seconds of the sections of a step."""
         solver = SpectralElementSolver(self.plan, self.simulation, self.backend)
         fill_with_noise(solver)
         seconds = call_time(Steps(solver), self.backend, minimum=2.0)
-        parts = {"move": solver.update_displacement, "add_forces": solver.add_forces, "absorb": solver.absorb}
+
+        def add_forces() -> None:
+            solver.update_displacement()
+            solver.add_forces()
+
+        parts = {"add_forces": add_forces, "absorb": solver.absorb}
         kernels = {name: call_time(part, self.backend) for name, part in parts.items()}
         return seconds, {"dof_rate": 3 * self.plan.total_points / seconds, "kernels": kernels}
 

@@ -522,7 +522,7 @@ def make_add_forces(
 
     def add(
         displacement, momentum, points, moduli, geometry, memory, filters, relaxing, relaxation, recursion,
-        first_axis, first_block, shared, moved, order, begin,
+        first_axis, first_block, shared, moves, order, begin,
     ):  # fmt: skip
         """See `element_lines.py`. Blocks of one color share no point; order[begin[c]] ... are those of color c."""
         rooms = room(numba.get_num_threads(), n**3 * LANES, 9 * powers * LANES, dtype)
@@ -567,6 +567,6 @@ def make_kernels(degree: int, precision: str, deterministic: bool = False) -> di
         )  # fmt: skip
 
     return {
-        "arrangement": arrangement, "moved_by_block": 0, "pack_moduli": pack_moduli, "pack_maps": pack_maps,
+        "arrangement": arrangement, "moved_by_block": 0, "blocks_ahead": 0, "pack_moduli": pack_moduli, "pack_maps": pack_maps,
         "add_forces": add_forces,
     }  # fmt: skip

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lithowave.backends.loops import exact_part, over_parts
+from lithowave.errors import SelfCheckError
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 PART = 256  # blocks of points that are arranged at a time
 ELEMENTS = 4096  # elements whose values are arranged at a time
 LANES = 16  # elements of a block on a CPU
+ENTITIES = 27  # corners, edges, faces, and the inside of an element
 # On a GPU, by degree: threads of a block, which processes as many elements as fit, and the minimum number of blocks per
 # multiprocessor in single and in double precision, which bounds the registers of a thread.
 BLOCKS = {
@@ -87,16 +89,32 @@ class ElementLayout:
         blocks = self.block_count(slots)
         return (blocks * self.elements, values) if self.lanes else (blocks, values, self.elements)
 
-    @property
-    def strides(self) -> tuple[int, int, int]:
-        """Strides in a flattened array of points along k, j and i."""
-        n = self.points
-        return (self.lanes, n, 1) if self.lanes else (n * n * self.elements, n * self.elements, self.elements)
+    def index_shape(self, slots: int) -> tuple[int, ...]:
+        """Return the shape of the indices of points, see `of_indices`."""
+        if not self.lanes:
+            return self.point_shape(slots)
+        return self.block_count(slots) * self.elements, ENTITIES, 2 if self.points > 3 else 1
 
-    def base(self, place: np.ndarray) -> np.ndarray:
-        """Return the indices in a flattened array of points of the first point of elements in these slots."""
-        block, element = np.divmod(np.asarray(place, np.int64), self.elements)
-        return block * self.block_size + element * (self.points**2 if self.lanes else 1)
+    def of_indices(self, numbers: np.ndarray, slots: np.ndarray, fill: int) -> np.ndarray:
+        """Arrange indices of points, int32 (elements, k, j, i), as the element kernels read them, uint32.
+
+        On a CPU, as an array of points. On a GPU by entity, (slots, 27, 2): corners, edges, faces and the inside of an
+        element, [k][j][i], 0 at the low end, 1 between the ends, 2 at the high end; of each the index of the first
+        point, and what is added to it per step along i, j and k: 8 bits each, from the lowest ones on, of a signed
+        number. Of degree 2, where an entity has one point, only the index. fill : all indices of empty slots.
+        """
+        if not self.lanes:
+            return self.of_points(numbers, slots, fill).view(np.uint32)
+        arranged = np.empty(self.index_shape(len(slots)), np.uint32)
+        padded = np.full(len(arranged), -1, np.int64)
+        padded[: len(slots)] = slots
+
+        def arrange(part: slice) -> bool:
+            return arrange_entities(numbers, padded[part], np.uint32(fill), arranged[part])
+
+        if not all(over_parts(arrange, len(padded), ELEMENTS)):
+            raise SelfCheckError("the points of an edge, a face or the inside of an element are not numbered in steps.")
+        return arranged
 
     def of_points(self, values: np.ndarray, slots: np.ndarray, fill: float) -> np.ndarray:
         """Arrange values (elements, k, j, i) as an array of points; slots : element of each slot, -1 if empty."""
@@ -218,6 +236,40 @@ def arrange_points(values, slots, square, in_lanes, fill, arranged):  # pragma: 
                     arranged[block, point // square, place * square + point % square] = value
                 else:
                     arranged[block, point, place] = value
+
+
+@exact_part
+def arrange_entities(numbers, slots, fill, arranged):  # pragma: no cover - compiled
+    """Arrange indices of points (elements, k, j, i) by entity (slots, 27, columns), see `ElementLayout.of_indices`;
+    return False if the arranged values do not give all of them."""
+    n, right = numbers.shape[1], True
+    first, ahead = np.array([0, 1, n - 1]), np.array([0, min(2, n - 1), 0])
+    for slot in range(len(slots)):
+        element = slots[slot]
+        if element < 0:
+            arranged[slot] = 0
+            arranged[slot, :, 0] = fill
+            continue
+        own = numbers[element]
+        for c in range(3):
+            for b in range(3):
+                for a in range(3):
+                    k, j, i = first[c], first[b], first[a]
+                    begin = own[k, j, i]
+                    along_i = own[k, j, ahead[a]] - begin if a == 1 and n > 3 else 0
+                    along_j = own[k, ahead[b], i] - begin if b == 1 and n > 3 else 0
+                    along_k = own[ahead[c], j, i] - begin if c == 1 and n > 3 else 0
+                    right &= max(abs(along_i), abs(along_j), abs(along_k)) < 128
+                    arranged[slot, 9 * c + 3 * b + a, 0] = begin
+                    if n > 3:
+                        steps = (along_i & 255) | (along_j & 255) << 8 | (along_k & 255) << 16
+                        arranged[slot, 9 * c + 3 * b + a, 1] = steps
+                    for z in range(k, n - 1 if c == 1 else k + 1):
+                        for y in range(j, n - 1 if b == 1 else j + 1):
+                            for x in range(i, n - 1 if a == 1 else i + 1):
+                                moved = along_i * (x - i) + along_j * (y - j) + along_k * (z - k)
+                                right &= own[z, y, x] == begin + moved
+    return right
 
 
 def device_layout(device: str, degree: int) -> ElementLayout:

@@ -5,10 +5,11 @@ The argument lists of the kernels are shared by their CPU and CUDA versions.
 displacement : (points + 1, 4): u, m, and dt^2 over the mass of the point, s^2/kg; 0 there keeps a point at rest.
 momentum : (points + 1, 4): p, such that dt^2 / mass * p is the change of u in a step; the fourth entry is the factor
 from the rate of u to a velocity, 1 in a solid. The last point of both belongs to no element and serves the padding of
-blocks. points : indices of points (see `element_layout.py`). shared : index of the first point that belongs to only one
-element, whose kernel also updates its displacement; the points before it belong to several. moved : for each color, and
-after the last, the number of points whose displacements are up to date before its launch; the launch moves those from
-there to the next number, which its elements do not have.
+blocks. points : indices of points (see `ElementLayout.of_indices`); of other kernels, of the points of listed elements
+(elements, n^3). shared : index of the first point that belongs to only one element, whose kernel also updates its
+displacement; the points before it belong to several. moves : number of points whose displacements are up to date before
+a block of a GPU updates those of later blocks, and at the end (see `elements.block_moves`); empty if all are before the
+forces. A GPU changes the sign of dt^2 over the mass in every step (see `elements.cu`).
 
 A fluid has the potential phi, Pa s, instead of u in the first component of its own points, and zeros in the others. Its
 mass has 1 / kappa instead of rho, its rate is -P, the factor of velocities 1 / (rho c), and `moduli` 1 / rho. solid,
@@ -47,7 +48,7 @@ ARGUMENTS: dict[str, tuple[str, ...]] = {
     "update_displacement": ("displacement", "momentum", "count"),
     "add_forces": (
         "displacement", "momentum", "points", "moduli", "geometry", "memory", "filters", "relaxing", "relaxation",
-        "recursion", "first_axis", "first_block", "shared", "moved", "order", "begin",
+        "recursion", "first_axis", "first_block", "shared", "moves", "order", "begin",
     ),
     "damp": ("momentum", "history", "point", "matrix"),
     "uncouple": ("momentum", "coupled", "solid", "fluid"),
@@ -58,11 +59,11 @@ ARGUMENTS: dict[str, tuple[str, ...]] = {
     "unpack": ("momentum", "kept", "point", "begin", "entry", "incoming"),
     "inject": ("momentum", "target", "begin", "weight", "owner", "amplitude", "row"),
     "count_step": ("row",),
-    "sample": ("displacement", "momentum", "points", "base", "strides", "values", "slopes", "rate", "out", "slot"),
-    "keep_rates": ("momentum", "points", "base", "strides", "earlier"),
+    "sample": ("displacement", "momentum", "points", "element", "values", "slopes", "rate", "out", "slot"),
+    "keep_rates": ("momentum", "points", "earlier"),
     "sample_fluid": (
-        "displacement", "momentum", "points", "base", "strides", "values", "slopes", "mobility", "place", "element",
-        "earlier", "rate", "out", "slot",
+        "displacement", "momentum", "points", "element", "values", "slopes", "mobility", "place", "earlier", "rate",
+        "out", "slot",
     ),
     "rotate_velocity": ("out", "slot", "axes"),
     "surface_peaks": ("velocity", "time_step", "displacement", "peak_velocity", "peak_displacement"),

@@ -283,7 +283,8 @@ def compute_element_statistics(
     # The masses of a point are added in the order of its elements for any number of threads: each part of the elements
     # adds those of points that no earlier part has; the others follow when the earlier parts are complete.
     shared = shared_count(point_count, len(numbers), degree)
-    begin = np.maximum.accumulate([-1, *largest_numbers(numbers, shared, PART)]) + 1
+    largest = np.maximum.reduceat(largest_numbers(numbers, shared), np.arange(0, len(numbers), PART))
+    begin = np.maximum.accumulate(np.append(-1, largest)) + 1
 
     def measure(some: slice) -> tuple[int, ...]:
         coefficients[some] = map_coefficients(mesh.element_nodes(some))

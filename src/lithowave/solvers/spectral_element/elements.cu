@@ -10,25 +10,34 @@
 // With attenuation (MECHANISMS > 0), the stresses of some points relax. With GRAVITY, a body force is added.
 // In a fluid (COMPONENTS = 1), u is the potential, and the velocity takes the place of the stresses: see
 // fluid_kernels.py.
-// Each block also updates the displacements of some points that only later launches load: see `launches`.
+//
+// Each block also moves some points, that is, updates their displacements, for the elements of later blocks (`moves`):
+// these read them soon after, while the cache still holds them. A block that comes too early waits. The sign of dt^2 /
+// mass, the fourth value, tells: each step changes it, at the first point before this kernel, and a thread moves a point,
+// and its sign, by one instruction. A point's force is added by threads that have read its new displacement, so that the
+// momentum by which it moves has no forces of this step. Blocks start in the order of their numbers, and wait for lower
+// ones only. In double precision a point takes two instructions: there, blocks move points for later launches.
+//
 // Definitions: REAL, DEGREE, MAP, COMPONENTS, ANISOTROPIC, VARYING, GRAVITY, AXES, ALIGNED, DAMPED,
 // those of `relaxation.cuh`, ATOMIC, ELEMENTS,
-// THREADS, BLOCKS, POINT_STRIDE, ELEMENT_STRIDE, and ROUNDS, the number of tasks of a thread.
+// THREADS, BLOCKS, POINT_STRIDE, ELEMENT_STRIDE, ROUNDS, the number of tasks of a thread, MOVED, the number of points that
+// it moves, WAITS, whether blocks wait for moved points, and REREAD, which replaces atomic additions to points of one
+// element.
 
+#include "entities.cuh"
 #include "gll.cuh"
 #include "gravity.cuh"
 #include "hopper.cuh"
 #include "laws.cuh"
 #include "layer.cuh"
 #include "map.cuh"
+#include "motion.cuh"
 #include "relaxation.cuh"
 #include "vectors.cuh"
 
-typedef Vector4<real> Point;
-
 constexpr bool ROTATED = AXES > 0 && !ALIGNED;  // the coordinates begin with the active axes
 constexpr int LINES = N * N;  // along one direction in an element
-constexpr int MAP_VECTORS = (ELEMENTS * MAP_SIZE / 4 + THREADS - 1) / THREADS;  // loaded by a thread
+constexpr int ENTITIES = 27;
 
 // Values of a thread's line, [k][component], that are moved together.
 struct alignas(16) Pack {
@@ -146,33 +155,27 @@ struct PackedLine {
     }
 };
 
-// u + dt^2 / mass * p of a point.
-__device__ __forceinline__ Point advanced(const Point& u, const Point& p) {
-    return {u.x + u.w * p.x, u.y + u.w * p.y, u.z + u.w * p.z, u.w};
-}
-
-// The points of a thread among those that this launch moves for later ones.
+// The points that a thread moves for the elements of later blocks, if `moving`; moves : the first of each block.
 struct MovedPoints {
     Point u[MOVED], p[MOVED];
-    const unsigned first, end;
+    unsigned first = 0, end = 0;
 
     __device__ __forceinline__ MovedPoints(
-        const Point* displacement, const Point* momentum, unsigned begin, unsigned end, int thread)
-        : first(begin + blockIdx.x * (MOVED * THREADS) + thread), end(end)
+        const Point* displacement, const Point* momentum, const unsigned* moves, int moving, size_t block, int thread)
     {
+        if (moving) first = moves[block] + thread, end = moves[block + 1];
 #pragma unroll
         for (int n = 0; n < MOVED; n++)
             if (first + n * THREADS < end) u[n] = displacement[first + n * THREADS], p[n] = momentum[first + n * THREADS];
     }
-    __device__ __forceinline__ void store(Point* displacement) const {
+    __device__ __forceinline__ void store(Point* displacement, real sign) const {
 #pragma unroll
         for (int n = 0; n < MOVED; n++)
-            if (first + n * THREADS < end) displacement[first + n * THREADS] = advanced(u[n], p[n]);
+            if (first + n * THREADS < end) displacement[first + n * THREADS] = advanced(u[n], p[n], sign);
     }
 };
 
-// Add a force to a point; alone : no other element has this point. In double precision, an atomic addition of three
-// components takes three instructions, and reading and writing the point is faster.
+// Add a force to a point; alone : no other element has this point.
 __device__ __forceinline__ void add(Point* target, const real (&force)[COMPONENTS], bool alone) {
 #if COMPONENTS == 1
     if (ATOMIC)
@@ -180,7 +183,7 @@ __device__ __forceinline__ void add(Point* target, const real (&force)[COMPONENT
     else
         target->x += force[0];
 #else
-    if (ATOMIC && !(alone && sizeof(real) == 8)) {
+    if (ATOMIC && !(alone && REREAD)) {
         add_atomically(target, force[0], force[1], force[2]);
     } else {
         Point sum = *target;
@@ -190,22 +193,36 @@ __device__ __forceinline__ void add(Point* target, const real (&force)[COMPONENT
 #endif
 }
 
-// Load displacements on the line of a thread, and update those of points that no other element has.
+// Store the moved points, load displacements on the line of a thread, and update those of points that no other element
+// has. sign : of the points that have moved in this step.
 __device__ __forceinline__ void gather(
-    Point* displacement, const Point* momentum, const unsigned (&point)[N], unsigned shared, bool works, int first_axis,
-    real (&line)[COMPONENTS][N])
+    Point* displacement, const Point* momentum, const MovedPoints& moved, const Line& point, unsigned shared, bool works,
+    real sign, int first_axis, real (&line)[COMPONENTS][N])
 {
-    if (!works) return;
     Point here[N], gained[N];
+    if (works) {
 #pragma unroll
-    for (int k = 0; k < N; k++) here[k] = displacement[point[k]];
+        for (int k = 0; k < N; k++) here[k] = displacement[point[k]];
 #pragma unroll
-    for (int k = 1; k < DEGREE; k++)
-        if (point[k] >= shared) gained[k] = momentum[point[k]];
+        for (int k = 1; k < DEGREE; k++)
+            if (point[k] >= shared) gained[k] = momentum[point[k]];
+    }
+    moved.store(displacement, sign);
+    if (!works) return;
+#if WAITS
+    for (bool late = true; late;) {
+        late = false;
+#pragma unroll
+        for (int k = 0; k < N; k++) {
+            if (point[k] >= shared || signbit(here[k].w) == signbit(sign)) continue;
+            late = true, here[k] = load_latest(displacement + point[k]);
+        }
+    }
+#endif
 #pragma unroll
     for (int k = 1; k < DEGREE; k++) {
         if (point[k] < shared) continue;
-        here[k] = advanced(here[k], gained[k]);
+        here[k] = advanced(here[k], gained[k], here[k].w);
         displacement[point[k]] = here[k];
     }
 #pragma unroll
@@ -220,10 +237,10 @@ __device__ __forceinline__ void gather(
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) add_forces(
-    Point* displacement, Point* momentum, const unsigned* points, const real* moduli, const real* geometry,
+    Point* displacement, Point* momentum, const Entity* points, const real* moduli, const real* geometry,
     const unsigned short* tasks, real* memory, const real* filters, const real* relaxing, real* relaxation,
     const real* recursion, int first_axis,
-    unsigned first_block, unsigned own_block, unsigned shared, unsigned move_begin, unsigned move_end)
+    unsigned first_block, unsigned own_block, unsigned shared, const unsigned* moves, int moving)
 {
     Pack* const first = dynamic_shared<Pack>();  // u, then its derivatives along i, the products with those of the test
     Pack* const second = first + FIELD;          // functions, and the sums of the weak form; in `second` those for j
@@ -239,28 +256,19 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) add_forces(
 #pragma unroll
     for (int round = 0; round < ROUNDS; round++) task[round] = tasks[round * THREADS + thread];
 
-    const unsigned* const mine = points + (static_cast<size_t>(first_block) + own) * (N * THREADS) + thread;
-    unsigned point[N];
-#pragma unroll
-    for (int k = 0; k < N; k++) point[k] = mine[k * THREADS];
+    const Line point(points + (static_cast<size_t>(first_block) * ELEMENTS + own_element) * ENTITIES, i, j);
+    const real sign = displacement[0].w;
     const LineLaw law(moduli + (VARYING ? own * (N * THREADS * MODULI) : own_element * MODULI), thread);
-    Point terms[MAP_VECTORS];
-#pragma unroll
-    for (int n = 0; n < MAP_VECTORS; n++)
-        if (thread + n * THREADS < ELEMENTS * MAP_SIZE / 4)
-            terms[n] = reinterpret_cast<const Point*>(geometry + own * ELEMENTS * MAP_SIZE)[thread + n * THREADS];
-    const MovedPoints moved(displacement, momentum, move_begin, move_end, thread);
+    for (int n = thread; n < ELEMENTS * MAP_SIZE / Pack::WIDTH; n += THREADS)
+        copy_value(reinterpret_cast<Pack*>(maps) + n, reinterpret_cast<const Pack*>(geometry + own * ELEMENTS * MAP_SIZE) + n);
+    const MovedPoints moved(displacement, momentum, moves, moving, own, thread);
     const Relaxation mechanisms(relaxation, relaxing, recursion, own, relaxed);
     mechanisms.begin(thread);
     const Layer layer(memory, filters, own, own_element, thread, first_axis, i, j);
     layer.memory.load();
     LineGravity gravity(moduli + own * (N * THREADS * MODULI), thread);
     real line[COMPONENTS][N];
-    gather(displacement, momentum, point, shared, works, first_axis, line);
-    moved.store(displacement);
-#pragma unroll
-    for (int n = 0; n < MAP_VECTORS; n++)
-        if (thread + n * THREADS < ELEMENTS * MAP_SIZE / 4) reinterpret_cast<Point*>(maps)[thread + n * THREADS] = terms[n];
+    gather(displacement, momentum, moved, point, shared, works, sign, first_axis, line);
     if (works) {
         PackedLine packed(first + start);
 #pragma unroll
@@ -271,7 +279,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) add_forces(
         }
     }
     differentiate_line<false>(line);
-    mechanisms.wait();
+    wait_for_values();
     __syncthreads();
     mechanisms.prepare(thread);
 #pragma unroll

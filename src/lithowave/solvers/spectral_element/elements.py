@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
     from lithowave.backends.interface import Array, Backend
     from lithowave.solvers.spectral_element.element_kinds import GroupedPlan
 
-PART = 4096  # blocks whose points are compared at a time
 LAUNCHES, LEAST_BLOCKS, GROWTH = 3, 30_000, 1.4  # of a group on a GPU: see `division`
 
 
@@ -48,8 +46,8 @@ def rotated_moduli(moduli: np.ndarray, axis: int) -> np.ndarray:
 class ElementGroup:
     """Blocks of elements of one kind, and their order of execution.
 
-    order : block indices by color; begin : offset of each color or launch in `order`, and the end. moved : see
-    `arguments`. members : elements; places : their slots in the blocks of this group. memory, filters : arrays of an
+    order : block indices by color; begin : offset of each color or launch in `order`, and the end. moves : see
+    `element_lines`. members : elements; places : their slots in the blocks of this group. memory, filters : arrays of an
     absorbing layer (`arguments`), empty outside. relaxing, relaxation, recursion : arrays of attenuation, empty in
     elastic elements.
     """
@@ -58,7 +56,7 @@ class ElementGroup:
     first_block: int
     order: Array
     begin: np.ndarray
-    moved: np.ndarray
+    moves: Array
     moduli: Array
     geometry: Array
     memory: Array
@@ -73,7 +71,7 @@ class ElementGroup:
         """Return the arguments of `add_forces`."""
         return (
             displacement, momentum, points, self.moduli, self.geometry, self.memory, self.filters,
-            self.relaxing, self.relaxation, self.recursion, self.kind.first_axis, self.first_block, shared, self.moved,
+            self.relaxing, self.relaxation, self.recursion, self.kind.first_axis, self.first_block, shared, self.moves,
             self.order, self.begin,
         )  # fmt: skip
 
@@ -94,8 +92,8 @@ def place_elements(
 
     corners : vertices (elements, 8) of all elements. On a CPU elements retain their order, and blocks get colors, so
     that threads never update the same point. On a GPU blocks may share points, since additions are atomic, unless
-    conflict_free is set: then the elements of a block, and all blocks of a color, have one color. divided : see
-    `division`.
+    conflict_free is set: then the elements of a block, and all blocks of a color, have one color. divided : True
+    for several launches, see `division`.
     """
     size = arrangement.elements
     if arrangement.lanes and conflict_free:
@@ -119,25 +117,21 @@ def _filled(elements: np.ndarray, size: int) -> np.ndarray:
 
 
 def division(blocks: int) -> np.ndarray:
-    """Return the offsets of the launches of a group on a GPU: up to three of increasing size.
-
-    Each moves the points of the next one while it computes forces, so that only those of the first move before. At the
-    end of a launch the device is partly idle, so that small groups are not divided.
-    """
+    """Return the offsets of the launches of a group on a GPU that move points for later ones: up to three of
+    increasing size. At the end of a launch the device is partly idle, so that small groups are not divided."""
     launches = max(1, min(LAUNCHES, blocks // LEAST_BLOCKS))
     return np.rint(blocks * (GROWTH ** np.arange(launches + 1) - 1) / (GROWTH**launches - 1)).astype(np.int64)
 
 
-def moved_points(reach: np.ndarray, capacity: np.ndarray, shared: int) -> np.ndarray:
-    """Return the number of moved points before each launch and after the last, which is `shared`.
+def block_moves(reach: np.ndarray, horizon: np.ndarray, capacity: int, shared: int) -> np.ndarray:
+    """Return the number of points that have moved before each block moves its own, and at the end: (blocks + 1,).
 
-    reach : number of points up to the last one that a launch and those before it have. capacity : points that a launch
-    can move, none of which it may have itself.
+    reach : number of points up to the last one that a block and those before it have. horizon : last block whose points
+    must have moved then. capacity : largest number of points that a block moves. shared : points that move in all.
     """
-    moved = np.append(reach, shared)
-    for number in reversed(range(len(reach))):
-        moved[number] = max(reach[number], moved[number + 1] - capacity[number])
-    return moved
+    limit = capacity * np.arange(len(reach) + 1)
+    least = np.append(reach[horizon], shared) - limit
+    return np.maximum.accumulate(least[::-1])[::-1] + limit
 
 
 class ElementTables:
@@ -156,39 +150,35 @@ class ElementTables:
         self.arrangement: ElementLayout = kernels.arrangement
         self._slots: list[np.ndarray] = []
         self._blocks = 0
+        self.moved_first = plan.shared  # points that move before the forces
         every = [(members.outer, self._group(members)) for members in group_members(plan)]
         self.outer, self.inner = ([group for own, group in every if own == outer] for outer in (True, False))
-        order = np.concatenate(self._slots)
-        packed = self.arrangement.of_points(plan.numbers, order, plan.total_points)
-        self._divide_moves(packed)
-        self.points = backend.upload(packed.view(np.uint32), np.uint32)  # without a copy: indices are below 2^31
-        places = np.empty(plan.element_count, np.int64)
-        places[order[order >= 0]] = np.flatnonzero(order >= 0)
-        self._base = self.arrangement.base(places)
+        points = self.arrangement.of_indices(plan.numbers, np.concatenate(self._slots), plan.total_points)
+        self.points = backend.upload(points, np.uint32)
 
-    def _divide_moves(self, points: np.ndarray) -> None:
-        """Set `moved` of the launches: those of the first group, if it is divided, move points of later ones."""
-        shared = self.plan.shared
-        for group in self.groups:
-            group.moved[:] = shared
-        if self._divides and self.groups:
-            first = self.groups[0]
-            own = (points[begin:end] for begin, end in itertools.pairwise(first.begin))
-            last = [max(largest_numbers(blocks, shared, PART), default=-1) for blocks in own]
-            reach = np.maximum.accumulate(last) + 1
-            first.moved[:] = moved_points(reach, self.kernels.moved_by_block * np.diff(first.begin), shared)
+    def _moves(self, slots: Slots) -> np.ndarray:
+        """Return `moves` of the blocks of the first group, and set `moved_first`.
+
+        A block moves points of blocks as far ahead as the device needs (`kernels.blocks_ahead`), or of later launches.
+        """
+        shared, size = self.plan.shared, self.arrangement.elements
+        largest = largest_numbers(self.plan.numbers.reshape(self.plan.element_count, -1), shared)
+        own = np.where(slots.elements >= 0, largest[slots.elements], -1)
+        reach = np.maximum.accumulate(own.reshape(-1, size).max(axis=1)).astype(np.int64) + 1
+        if self.kernels.blocks_ahead:
+            horizon = np.minimum(np.arange(len(reach)) + self.kernels.blocks_ahead, len(reach) - 1)
+        else:
+            horizon = np.repeat(slots.begin[1:] - 1, np.diff(slots.begin))
+        moves = block_moves(reach, horizon, self.kernels.moved_by_block, shared)
+        self.moved_first = int(moves[0])
+        return moves
 
     @property
-    def _divides(self) -> bool:
-        """True if launches may move points of later ones: with other ranks, momenta of shared points are set to zero
+    def _moves_ahead(self) -> bool:
+        """True if blocks may move points of later ones: with other ranks, momenta of shared points are set to zero
         before the first launch (see `SharedMomenta`), and the elements of a color are everywhere in the mesh."""
         plan = self.plan
         return self.kernels.moved_by_block > 0 and not plan.deterministic and not plan.border.with_rank
-
-    @property
-    def moved_first(self) -> int:
-        """Number of points that move before the first launch."""
-        return int(self.groups[0].moved[0]) if self.groups else self.plan.shared
 
     @property
     def groups(self) -> list[ElementGroup]:
@@ -199,7 +189,8 @@ class ElementTables:
         """Return elements of one kind in blocks after those of the previous groups."""
         plan, backend, kernels = self.plan, self.backend, self.kernels
         kind, members = own_members.kind, own_members.elements
-        divided = self._divides and self._blocks == 0  # later groups have points of the first one
+        moving = self._moves_ahead and self._blocks == 0  # later groups have points of the first one
+        divided = moving and not kernels.blocks_ahead
         slots = place_elements(members, plan.mesh.elements, self.arrangement, plan.deterministic, divided)
         if kind.fluid:
             moduli, rows = plan.materials.mobility(members), np.arange(len(members))
@@ -231,11 +222,10 @@ class ElementTables:
         }  # fmt: skip
         arrays = {name: table.upload(backend, name, array) for name, array in values.items()}
         arrays |= {name: table.zeros(backend, name) for name in ("memory", "relaxation")}
-        begin = slots.begin
+        moves = backend.upload(self._moves(slots) if moving else np.zeros(0), np.uint32)
         return ElementGroup(
-            kind=kind, first_block=first, begin=begin, moved=np.zeros(len(begin), np.int64), members=members,
-            places=places, **arrays,
-        )  # fmt: skip
+            kind=kind, first_block=first, begin=slots.begin, moves=moves, members=members, places=places, **arrays
+        )
 
     def _filters(self, kind: ElementKind, members: np.ndarray, slots: np.ndarray) -> np.ndarray:
         """Return the filters of an absorbing layer in the elements of a group."""
@@ -337,7 +327,3 @@ class ElementTables:
             slots[group.places] = np.arange(count)
             self.backend.assign(group.memory, self.arrangement.of_components(own, slots, 0.0))
             first += count
-
-    def base(self, elements: np.ndarray) -> np.ndarray:
-        """Return the index in `points`, flattened, of the first point of elements."""
-        return self._base[elements]

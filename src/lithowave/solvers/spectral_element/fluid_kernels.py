@@ -323,7 +323,7 @@ def make_add_fluid_forces(
 
     def add(
         displacement, momentum, points, moduli, geometry, memory, filters, relaxing, relaxation, recursion,
-        first_axis, first_block, shared, moved, order, begin,
+        first_axis, first_block, shared, moves, order, begin,
     ):  # fmt: skip
         """See `element_lines.py`; moduli : 1 / rho. Blocks of one color share no point."""
         rooms = room(numba.get_num_threads(), n**3 * LANES, 9 * powers * LANES, dtype, 1)

@@ -37,7 +37,10 @@ VALUE_BYTES = {"single": 4, "double": 8}
 DEFAULT_DEGREE = 4
 ADAPTED_DEGREES = (3, DEFAULT_DEGREE)  # in single precision: see `blocks_per_multiprocessor`
 
-MOVED = 2  # points that a thread of the element kernel moves for later launches
+MOVED = 2  # points that a thread of the element kernel moves for later blocks
+# Blocks between one that moves points and the first that reads them, in single precision: more than a device executes at
+# the same time, and few enough that the cache still holds the points.
+BLOCKS_AHEAD = 1024
 PACK_BYTES, PACKS_AT_ONCE = 16, 8  # which shared memory moves at once, if they are in different banks
 NO_TASK = 0xFFFF
 # Preferred shared memory with attenuation, percent. Registers permit seven blocks of cuboids per multiprocessor, but
@@ -65,7 +68,8 @@ def defines(degree: int, precision: str, kind: ElementKind, atomic: bool) -> dic
         "ANISOTROPIC": int(kind.anisotropic),
         "VARYING": int(kind.varying), "GRAVITY": int(kind.gravity), "AXES": kind.axes, "DAMPED": int(kind.damped),
         "ALIGNED": int(kind.aligned),
-        "ATOMIC": int(atomic), "MOVED": MOVED, "ELEMENTS": own.elements, "THREADS": own.lanes,
+        "ATOMIC": int(atomic), "MOVED": MOVED, "WAITS": int(precision == "single"),
+        "REREAD": int(rereads(precision, kind)), "ELEMENTS": own.elements, "THREADS": own.lanes,
         "BLOCKS": blocks_per_multiprocessor(degree, precision, kind),
         "POINT_STRIDE": point_stride(degree, kind.components, VALUE_BYTES[precision]),
         "ELEMENT_STRIDE": element_stride(degree, kind.components, VALUE_BYTES[precision]),
@@ -76,20 +80,26 @@ def defines(degree: int, precision: str, kind: ElementKind, atomic: bool) -> dic
 def blocks_per_multiprocessor(degree: int, precision: str, kind: ElementKind) -> int:
     """Return the minimum number of blocks that a multiprocessor processes at a time, which bounds the registers.
 
-    Maps other than affine and upright ones, and attenuation, need more registers; these maps in an absorbing layer,
-    with memory variables at many points or with gravity need even more: variables in memory instead of registers cost
-    more time than fewer blocks.
+    Maps other than affine and upright ones, and memory variables of attenuation at many points, need more registers;
+    maps other than affine ones in an absorbing layer, with these variables or with gravity need even more: variables in
+    memory instead of registers cost more time than fewer blocks.
     """
     blocks = BLOCKS[degree][1 if precision == "single" else 2]
     if precision == "double" or degree not in ADAPTED_DEGREES:
         return blocks
     upright, curved = kind.map == "upright", kind.map in ("trilinear", "triquadratic")
-    relaxing = kind.mechanisms > 0
-    many = relaxing and not shared_carriers(degree, kind)
+    many = kind.mechanisms > 0 and not shared_carriers(degree, kind)
     more = kind.layer > 0 or many or kind.gravity
-    if upright and degree == DEFAULT_DEGREE and not (relaxing or more):
-        return blocks + 1
-    return blocks - (curved or relaxing or (upright and more)) - (curved and more)
+    return blocks - (curved or many or (upright and more)) - (curved and more)
+
+
+def rereads(precision: str, kind: ElementKind) -> bool:
+    """Return True if forces are added to points of one element by reading and writing them.
+
+    In double precision, an atomic addition of three components takes three instructions. In single precision it takes
+    one, but the cache must still add; where registers remain, this takes longer than another read.
+    """
+    return precision == "double" or (kind.map in ("affine", "cuboid") and not kind.mechanisms)
 
 
 def carrier_defines(degree: int, kind: ElementKind) -> dict[str, str | int]:
@@ -220,9 +230,9 @@ class ElementKernel:
     def __call__(self, *arguments: object) -> None:
         """See `element_kernels.make_add_forces`. The blocks of each color are a separate launch."""
         named = named_arguments(ARGUMENTS, "add_forces", arguments) | {"tasks": self.tasks}
-        begin, moved = named["begin"], named["moved"]
-        for number, (first, end) in enumerate(itertools.pairwise(begin)):
-            named |= {"own_block": int(first), "move_begin": int(moved[number]), "move_end": int(moved[number + 1])}
+        named |= {"moving": int(named["moves"].size > 0)}
+        for first, end in itertools.pairwise(named["begin"]):
+            named |= {"own_block": int(first)}
             grid, block = (int(end - first),), (self.threads,)
             self.program.launch("add_forces", grid, block, named, self.shared_bytes, self.carveout)
 
@@ -253,8 +263,8 @@ class HexahedralPointKernels(PointKernels):
     def keep_rates(self, *arguments: object) -> None:
         """See `point_kernels.keep_rates`."""
         named = self.named("keep_rates", arguments)
-        count, points = named["earlier"].size, named["earlier"].shape[1]
-        self.points("keep_rates", count, named | {"count": count, "n": round(points ** (1.0 / 3.0))})
+        count = named["earlier"].size
+        self.points("keep_rates", count, named | {"count": count})
 
     def sample_fluid(self, *arguments: object) -> None:
         """See `point_kernels.sample_fluid`; one warp per location."""
@@ -268,7 +278,7 @@ class HexahedralPointKernels(PointKernels):
         """See `point_kernels.sample`; one warp per location."""
         named = self.named("sample", arguments)
         _, rows, width = named["out"].shape
-        count = named["base"].size
+        count = named["element"].size
         named |= {"count": count, "width": width, "rows": rows, "n": named["values"].shape[2]}
         self.points("sample", count * WARP, named, (128,))
 
@@ -312,6 +322,7 @@ def make_kernels(backend: DeviceBackend, degree: int, precision: str, determinis
     listed |= {name: partial(points.paired, name) for name in PAIRED}
     return SimpleNamespace(
         **points.by_name(), **listed, arrangement=own, moved_by_block=MOVED * own.lanes,
+        blocks_ahead=BLOCKS_AHEAD if precision == "single" else 0,
         pack_moduli=pack_moduli, pack_maps=pack_maps, add_forces=add_forces,
     )  # fmt: skip
 

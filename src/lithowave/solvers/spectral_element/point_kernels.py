@@ -157,19 +157,19 @@ def inject(momentum, target, begin, weight, owner, amplitude, row):
 
 
 @parallel
-def sample(displacement, momentum, points, base, strides, values, slopes, rate, out, slot):
+def sample(displacement, momentum, points, element, values, slopes, rate, out, slot):
     """Sample the velocity in elements: out[slot[0], c, place]; with 12 rows also du_c / dxi_d in row 3 + 3 c + d.
 
     u at the time of the velocity is the mean of its values half a step before and after.
 
-    base : index in `points` of the first point of the location's element; strides : strides along k, j, i. values,
-    slopes : (locations, 3, n), Lagrange polynomials of degree n - 1 and their slopes along i, j and k. rate : 1 / dt.
+    points : indices of the points of the elements that have a location, (elements, n^3). element : row of each location
+    in it. values, slopes : (locations, 3, n), Lagrange polynomials of degree n - 1 and their slopes along i, j and k.
+    rate : 1 / dt.
     """
-    flat = points.reshape(-1)
     n = values.shape[2]
     with_gradient, half_step = out.shape[1] > 3, displacement.dtype.type(0.5)
-    for place in prange(base.size):
-        total = np.zeros(12)
+    for place in prange(element.size):
+        total, own = np.zeros(12), points[element[place]]
         for k in range(n):
             if values[place, 2, k] == 0 and slopes[place, 2, k] == 0:
                 continue
@@ -177,7 +177,7 @@ def sample(displacement, momentum, points, base, strides, values, slopes, rate, 
                 if values[place, 1, j] == 0 and slopes[place, 1, j] == 0:
                     continue
                 for i in range(n):
-                    point = flat[base[place] + k * strides[0] + j * strides[1] + i * strides[2]]
+                    point = own[(k * n + j) * n + i]
                     x, y, z = values[place, 0, i], values[place, 1, j], values[place, 2, k]
                     scale, half = x * y * z * displacement[point, 3], half_step * displacement[point, 3]
                     for c in range(3):
@@ -195,21 +195,16 @@ def sample(displacement, momentum, points, base, strides, values, slopes, rate, 
 
 
 @parallel
-def keep_rates(momentum, points, base, strides, earlier):
-    """Keep p of the points of fluid elements: earlier (elements, n^3). base, strides : as in `sample`, of elements."""
-    flat = points.reshape(-1)
-    n = round(earlier.shape[1] ** (1.0 / 3.0))
-    for element in prange(base.size):
-        for k in range(n):
-            for j in range(n):
-                for i in range(n):
-                    point = flat[base[element] + k * strides[0] + j * strides[1] + i * strides[2]]
-                    earlier[element, (k * n + j) * n + i] = momentum[point, 0]
+def keep_rates(momentum, points, earlier):
+    """Keep p of the points of fluid elements, points (elements, n^3), in earlier (elements, n^3)."""
+    for element in prange(points.shape[0]):
+        for number in range(points.shape[1]):
+            earlier[element, number] = momentum[points[element, number], 0]
 
 
 @parallel
 def sample_fluid(
-    displacement, momentum, points, base, strides, values, slopes, mobility, place, element, earlier, rate, out, slot
+    displacement, momentum, points, element, values, slopes, mobility, place, earlier, rate, out, slot
 ):
     r"""Sample fluids at some places of `out`: velocity in the first three rows; d phi / dt in the fourth, if any.
 
@@ -217,21 +212,22 @@ def sample_fluid(
 
     .. math:: \phi^n = \phi^{n-1/2} + \tfrac{\Delta t}{8} (3 \dot\phi^n + \dot\phi^{n-1}) .
 
-    base : as in `sample`, of all places. place : those in fluids (locations,). element : of each in `earlier`, which
-    has p of the step before (see `keep_rates`). mobility : (locations, 3, 3), dxi_d / dx_c over rho.
+    values, slopes : as in `sample`, of all places. place : those in fluids (locations,). element : row of each in
+    `points`, as in `sample`, and in `earlier`, which has p of the step before (see `keep_rates`). mobility :
+    (locations, 3, 3), dxi_d / dx_c over rho.
     """
-    flat = points.reshape(-1)
     n = values.shape[2]
     for location in prange(place.size):
-        at, own = place[location], earlier[element[location]]
+        at, own, before = place[location], points[element[location]], earlier[element[location]]
         first, second, third, change = 0.0, 0.0, 0.0, 0.0
         for k in range(n):
             for j in range(n):
                 for i in range(n):
-                    point = flat[base[at] + k * strides[0] + j * strides[1] + i * strides[2]]
+                    number = (k * n + j) * n + i
+                    point = own[number]
                     x, y, z = values[at, 0, i], values[at, 1, j], values[at, 2, k]
                     scale, p = displacement[point, 3], momentum[point, 0]
-                    phi = displacement[point, 0] + scale * (0.375 * p + 0.125 * own[(k * n + j) * n + i])
+                    phi = displacement[point, 0] + scale * (0.375 * p + 0.125 * before[number])
                     first += slopes[at, 0, i] * y * z * phi
                     second += x * slopes[at, 1, j] * z * phi
                     third += x * y * slopes[at, 2, k] * phi

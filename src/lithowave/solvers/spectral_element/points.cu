@@ -1,19 +1,16 @@
 // Kernels over points: see point_kernels.py.
 
+#include "motion.cuh"
 #include "points.cuh"
 #include "vectors.cuh"
 
-typedef REAL real;
-typedef Vector4<real> Point;
-
-// Add dt^2 / mass * p to u at the first points.
+// Add dt^2 / mass * p to u at the first points, and change the sign of dt^2 / mass: see `elements.cu`.
 extern "C" __global__ void update_displacement(Point* displacement, const Point* momentum, unsigned count) {
     const unsigned point = blockIdx.x * blockDim.x + threadIdx.x;
     if (point >= count) return;
     Point u = displacement[point];
     const Point p = momentum[point];
-    u.x += u.w * p.x, u.y += u.w * p.y, u.z += u.w * p.z;
-    displacement[point] = u;
+    displacement[point] = advanced(u, p, -u.w);
 }
 
 // p = B (p~ + p_before) - p_before; B: xx, yy, zz, xy, xz, yz.
@@ -157,23 +154,23 @@ extern "C" __global__ void count_step(long long* row) { row[0] += 1; }
 
 // Velocity at locations in elements, and with 12 rows du_c / dxi_d at the same time: out[slot][row][place]. One warp per location.
 extern "C" __global__ void sample(
-    const Point* displacement, const Point* momentum, const unsigned* points, const long long* base,
-    const long long* strides, const real* values, const real* slopes, real rate, real* out, const long long* slot,
-    int count, int width, int rows, int n)
+    const Point* displacement, const Point* momentum, const unsigned* points, const long long* element,
+    const real* values, const real* slopes, real rate, real* out, const long long* slot, int count, int width, int rows,
+    int n)
 {
     const int place = (blockIdx.x * blockDim.x + threadIdx.x) / 32, lane = threadIdx.x % 32;
     if (place >= count) return;
     const real* const value = values + 3ll * n * place;
     const real* const slope = slopes + 3ll * n * place;
+    const unsigned* const own = points + element[place] * (n * n * n);
     real total[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
     for (int number = lane; number < n * n * n; number += 32) {
         const int k = number / (n * n), j = number / n % n, i = number % n;
         const real x = value[i], y = value[n + j], z = value[2 * n + k];
         const bool seen = x * y * z != 0;
         if (!seen && rows == 3) continue;
-        const unsigned point = points[base[place] + k * strides[0] + j * strides[1] + i * strides[2]];
-        const Point u = displacement[point], p = momentum[point];
-        const real scale = x * y * z * u.w, half = real(0.5) * u.w;
+        const Point u = displacement[own[number]], p = momentum[own[number]];
+        const real w = fabs(u.w), scale = x * y * z * w, half = real(0.5) * w;
         total[0] += scale * p.x, total[1] += scale * p.y, total[2] += scale * p.z;
         if (rows > 3) {
             const real d[3] = {slope[i] * y * z, x * slope[n + j] * z, x * y * slope[2 * n + k]};
@@ -206,39 +203,34 @@ extern "C" __global__ void rotate_velocity(
 
 // Keep p of the points of fluid elements: one thread per point.
 extern "C" __global__ void keep_rates(
-    const Point* momentum, const unsigned* points, const long long* base, const long long* strides, real* earlier,
-    long long count, int n)
+    const Point* momentum, const unsigned* points, real* earlier, long long count)
 {
     const long long thread = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x;
-    if (thread >= count) return;
-    const long long element = thread / (n * n * n);
-    const int number = static_cast<int>(thread - element * (n * n * n)), k = number / (n * n), j = number / n % n;
-    earlier[thread] = momentum[points[base[element] + k * strides[0] + j * strides[1] + number % n * strides[2]]].x;
+    if (thread < count) earlier[thread] = momentum[points[thread]].x;
 }
 
 // Velocity of fluids at some places of `out`, and with more than 3 rows d phi / dt in the fourth. One warp per location.
 extern "C" __global__ void sample_fluid(
-    const Point* displacement, const Point* momentum, const unsigned* points, const long long* base,
-    const long long* strides, const real* values, const real* slopes, const real* mobility, const long long* place,
-    const long long* element, const real* earlier, real rate, real* out, const long long* slot, int count, int width,
-    int rows, int n)
+    const Point* displacement, const Point* momentum, const unsigned* points, const long long* element,
+    const real* values, const real* slopes, const real* mobility, const long long* place, const real* earlier,
+    real rate, real* out, const long long* slot, int count, int width, int rows, int n)
 {
     const int location = (blockIdx.x * blockDim.x + threadIdx.x) / 32, lane = threadIdx.x % 32;
     if (location >= count) return;
     const long long at = place[location];
     const real* const value = values + 3ll * n * at;
     const real* const slope = slopes + 3ll * n * at;
+    const unsigned* const own = points + element[location] * (n * n * n);
     const real* const before = earlier + element[location] * (n * n * n);
     real total[4] = {0, 0, 0, 0};
     for (int number = lane; number < n * n * n; number += 32) {
         const int k = number / (n * n), j = number / n % n, i = number % n;
         const real x = value[i], y = value[n + j], z = value[2 * n + k];
-        const unsigned point = points[base[at] + k * strides[0] + j * strides[1] + i * strides[2]];
-        const Point u = displacement[point];
-        const real p = momentum[point].x;
-        const real phi = u.x + u.w * (real(0.375) * p + real(0.125) * before[number]);
+        const Point u = displacement[own[number]];
+        const real p = momentum[own[number]].x, w = fabs(u.w);
+        const real phi = u.x + w * (real(0.375) * p + real(0.125) * before[number]);
         total[0] += slope[i] * y * z * phi, total[1] += x * slope[n + j] * z * phi;
-        total[2] += x * y * slope[2 * n + k] * phi, total[3] += x * y * z * u.w * p;
+        total[2] += x * y * slope[2 * n + k] * phi, total[3] += x * y * z * w * p;
     }
     for (int row = 0; row < 4; row++)
         for (int distance = 16; distance > 0; distance /= 2)
@@ -276,7 +268,7 @@ extern "C" __global__ void largest_velocity(
     unsigned long long most = 0;
     for (long long n = thread; n < count; n += threads) {
         const Point p = momentum[n];
-        const real scale = displacement[n].w * p.w;
+        const real scale = fabs(displacement[n].w) * p.w;
         most = max(most, max(magnitude(scale * p.x), max(magnitude(scale * p.y), magnitude(scale * p.z))));
     }
     most = largest_of_warp(most);

@@ -215,15 +215,11 @@ class SpectralSolver(Protocol):
     @property
     def kernels(self) -> SimpleNamespace: ...
     @property
-    def tables(self) -> ElementTables: ...
-    @property
-    def points(self) -> Array: ...
-    @property
     def displacement(self) -> Array: ...
     @property
     def momentum(self) -> Array: ...
     @property
-    def kept_rates(self) -> list[tuple[Array, Array, Array]]: ...
+    def kept_rates(self) -> list[tuple[Array, Array]]: ...
 
 
 class HexahedralSamples(Samples):
@@ -235,14 +231,12 @@ class HexahedralSamples(Samples):
 
     def prepare(self, solver: SpectralSolver) -> None:
         """See `Samples`."""
-        plan, backend, tables = solver.plan, solver.backend, solver.tables
+        plan, backend = solver.plan, solver.backend
         self._plan = plan
         self._values, slopes = interpolation_tables(plan.degree, self.locations.reference)
         self._lists = (
-            backend.upload(tables.base(self.locations.element), np.int64),
-            backend.upload(np.array(tables.arrangement.strides), np.int64),
-            backend.upload(self._values), backend.upload(slopes),
-            backend.scalar(1.0 / plan.schedule.time_step),
+            *self._uploaded_points(solver, self.locations.element), backend.upload(self._values),
+            backend.upload(slopes), backend.scalar(1.0 / plan.schedule.time_step),
         )  # fmt: skip
         self._turns = None if self.axes is None else backend.upload(self.axes.reshape(-1, 9))
         self._fluid, self._faces = np.flatnonzero(plan.materials.is_fluid[self.locations.element]), None
@@ -252,6 +246,12 @@ class HexahedralSamples(Samples):
             if len(found.row):
                 self._prepare_faces(solver, found)
 
+    def _uploaded_points(self, solver: SpectralSolver, elements: np.ndarray) -> tuple[Array, Array]:
+        """Upload the points of each of some elements, listed once, and the row of each element in this list."""
+        listed, row = np.unique(elements, return_inverse=True)
+        points = self._plan.numbers[listed].reshape(len(listed), (self._plan.degree + 1) ** 3)
+        return solver.backend.upload(points, np.uint32), solver.backend.upload(row, np.int64)
+
     def _prepare_fluid(
         self, solver: SpectralSolver, locations: PointLocations, columns: np.ndarray, lists: tuple[Array, ...]
     ) -> tuple[object, ...]:
@@ -260,16 +260,14 @@ class HexahedralSamples(Samples):
         locations : of all columns of the output. columns : those in fluids. lists : arguments of `sample`.
         """
         plan, backend, some = self._plan, solver.backend, locations.rows(columns)
-        known, number = np.unique(some.element, return_inverse=True)
+        points, element = self._uploaded_points(solver, some.element)
         mobility = inverse_jacobians(plan.mesh, some) / self._densities(some)[:, None, None]
-        earlier = backend.zeros((len(known), (plan.degree + 1) ** 3))
-        base, strides, values, slopes, rate = lists
-        kept = backend.upload(solver.tables.base(known), np.int64), strides, earlier
-        solver.kernels.keep_rates(solver.momentum, solver.points, *kept)
-        solver.kept_rates.append(kept)
+        earlier = backend.zeros(points.shape)
+        *_, values, slopes, rate = lists
+        solver.kernels.keep_rates(solver.momentum, points, earlier)
+        solver.kept_rates.append((points, earlier))
         return (
-            base, strides, values, slopes, backend.upload(mobility), backend.upload(columns, np.int64),
-            backend.upload(number, np.int64), earlier, rate,
+            points, element, values, slopes, backend.upload(mobility), backend.upload(columns, np.int64), earlier, rate
         )  # fmt: skip
 
     def _prepare_faces(self, solver: SpectralSolver, found: FaceReadings) -> None:
@@ -280,16 +278,11 @@ class HexahedralSamples(Samples):
         reference[self.count :] = np.tile(found.places.reference, (2, 1))
         every = replace(self.locations.rows(rows), reference=reference)
         values, slopes = map(backend.upload, interpolation_tables(plan.degree, reference))
-        _, strides, *_, rate = self._lists
-        lists = backend.upload(solver.tables.base(every.element), np.int64), strides, values, slopes, rate
-        columns = self.count + np.arange(size)
-        self._face_lists = self._prepare_fluid(solver, every, columns, lists)
-        n = plan.degree + 1
-        base = np.append(np.zeros(self.count + size, np.int64), n**3 * np.arange(size))
-        self._solid_points = backend.upload(found.solid, np.uint32)
-        self._solid_lists = (
-            backend.upload(base, np.int64), backend.upload(np.array([n * n, n, 1]), np.int64), values, slopes, rate
-        )  # fmt: skip
+        rest = values, slopes, self._lists[-1]
+        self._face_lists = self._prepare_fluid(solver, every, self.count + np.arange(size), rest)
+        row = np.append(np.zeros(self.count + size, np.int64), np.arange(size))
+        solid = backend.upload(found.solid.reshape(size, (plan.degree + 1) ** 3), np.uint32)
+        self._solid_lists = solid, backend.upload(row, np.int64), *rest
         density = self._densities(found.places) / self._densities(self.locations.rows(found.row))
         change, normal = found.change * density[:, None], found.normal
         if self.axes is not None:
@@ -322,12 +315,12 @@ class HexahedralSamples(Samples):
         kernels, state, found = solver.kernels, (solver.displacement, solver.momentum), []
         with_faces = self.count < self.columns == out.shape[2]
         if with_faces:  # all columns, of which the next kernels replace all but the last ones
-            found.append(partial(kernels.sample, *state, self._solid_points, *self._solid_lists, out, slot))
-        found.append(partial(kernels.sample, *state, solver.points, *self._lists, out, slot))
+            found.append(partial(kernels.sample, *state, *self._solid_lists, out, slot))
+        found.append(partial(kernels.sample, *state, *self._lists, out, slot))
         if len(self._fluid):
-            found.append(partial(kernels.sample_fluid, *state, solver.points, *self._fluid_lists, out, slot))
+            found.append(partial(kernels.sample_fluid, *state, *self._fluid_lists, out, slot))
         if with_faces:
-            found.append(partial(kernels.sample_fluid, *state, solver.points, *self._face_lists, out, slot))
+            found.append(partial(kernels.sample_fluid, *state, *self._face_lists, out, slot))
         if self._turns is not None:
             turns = self._face_turns if with_faces else self._turns
             found.append(partial(kernels.rotate_velocity, out, slot, turns))

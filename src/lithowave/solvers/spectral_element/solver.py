@@ -81,8 +81,7 @@ class SpectralElementSolver(ElementSolver):
             )
         with phase("tables of elements"):
             self.tables = ElementTables(backend, self.kernels, plan)
-        self.points = self.tables.points
-        self.kept_rates: list[tuple[Array, Array, Array]] = []  # of the samples in fluids, see `samples`
+        self.kept_rates: list[tuple[Array, Array]] = []  # of the samples in fluids: their points, and p of these
         self.arrays = point_arrays(plan, backend)
         self._allocate()
         with phase("absorbing faces"):
@@ -172,7 +171,7 @@ class SpectralElementSolver(ElementSolver):
         """Advance from `step` to `step` + 1."""
         self._row.begin(step)
         for rates in self.kept_rates:
-            self.kernels.keep_rates(self.momentum, self.points, *rates)
+            self.kernels.keep_rates(self.momentum, *rates)
         if self.plan.ranks.size == 1:
             self._step()
             return
@@ -184,13 +183,14 @@ class SpectralElementSolver(ElementSolver):
 
     def displacement_launches(self) -> list[Launch]:
         """Return launches of u += dt M^-1 p at points that the first elements share; points of one element are updated
-        with its forces, and on a GPU those of later elements with the forces of earlier ones."""
+        with its forces, and on a GPU those of later elements with the forces of earlier ones. Launches of the forces
+        must follow: see `elements.cu`."""
         first = self.tables.moved_first
         return [partial(self.kernels.update_displacement, self.displacement, self.momentum, first)]
 
     def force_launches(self, groups: Sequence[ElementGroup]) -> list[Launch]:
         """Return launches of p -= dt K u."""
-        fields = self.displacement, self.momentum, self.points, self.plan.shared
+        fields = self.displacement, self.momentum, self.tables.points, self.plan.shared
         with phase("kernels"):
             kernels = [self.kernels.add_forces(group.kind) for group in groups]
         return [partial(add, *group.arguments(*fields)) for add, group in zip(kernels, groups, strict=True)]
@@ -265,7 +265,7 @@ class SpectralElementSolver(ElementSolver):
     def velocity(self) -> np.ndarray:
         """Return the velocity at all points (points, 3), m/s, on the host; of a fluid P / (rho c) in the first column.
         """
-        scale = self.backend.download(self.displacement)[:-1, 3:] / self.plan.schedule.time_step
+        scale = np.abs(self.backend.download(self.displacement)[:-1, 3:]) / self.plan.schedule.time_step
         momentum = self.backend.download(self.momentum)[:-1]
         return scale * momentum[:, 3:] * momentum[:, :3]
 

@@ -12,6 +12,12 @@ struct alignas(2 * sizeof(T)) Vector2 {
 };
 
 template <class T>
+inline Vector4<T> load_latest(const Vector4<T>* source, EMULATION_HERE) {
+    emulation::sleep(place);  // other blocks may store it meanwhile
+    return *source;
+}
+
+template <class T>
 inline void add_atomically(Vector4<T>* target, T x, T y, T z) {
     atomicAdd(&target->x, x);
     atomicAdd(&target->y, y);
