@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from test_numbering import box, curved, doubled, shuffled
 
 from lithowave.errors import SelfCheckError
 from lithowave.mesh import number_points
 from lithowave.solvers.spectral_element import block_moves, device_layout
-from test_numbering import box, curved, doubled, shuffled
 
 
 def unpacked(arranged: np.ndarray, degree: int) -> np.ndarray:

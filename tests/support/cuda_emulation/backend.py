@@ -79,8 +79,9 @@ class EmulatedCudaBackend:
     seed : order of the threads. With 0 they take turns in ascending, then in descending order, and copies arrive as
     late as they may; any other number shuffles the threads from turn to turn, lets some copies arrive at once, and if
     odd begins with the last block. A block begins when those before it cannot go on; if the second bit of the seed is
-    set, as soon as it fits, and blocks take turns in any order. seconds : of processor time, after which a launch is stopped. graphs : whether
-    `capture_graph` behaves as a CUDA graph. padding_stays_zero : whether writes into the padding of fields are errors.
+    set, as soon as it fits, and blocks take turns in any order. seconds : of processor time, after which a launch is
+    stopped. graphs : whether `capture_graph` behaves as a CUDA graph. padding_stays_zero : whether writes into the
+    padding of fields are errors.
 
     All of these may be changed between launches.
     """

@@ -10,15 +10,15 @@ The lower bound of a step's time is the memory traffic divided by the memory ban
 or changes moves once, regardless of the number of elements that share it. With three components (a fluid has one), the
 values per point that elements share are: the displacement update reads u, p and the mass and writes u (3 + 3 + 1 + 3);
 the forces read u, and read and write p (3 + 3 + 3). Points inside an element are updated and receive forces in one
-pass, which reads u, p and the mass and writes u and p (3 + 3 + 1 + 3 + 3); on a GPU in single precision all points, since
-those that elements share move shortly before they are read. A damped point reads p, p before the step
-and a matrix, and writes p twice (3 + 3 + 6 + 3 + 3), in addition to its index of 8 bytes. An element has, in addition
-to the indices of its points (see `ElementLayout.of_indices`), its moduli (2 or 21 values, or 1 of a fluid, per point if they vary) and its
-map without the constant terms (3 values for a cuboid, 9 for a parallelepiped, 21 for a trilinear, 28 for an upright, 78
-for another triquadratic element). A point with memory variables of attenuation reads two moduli, and reads and writes
-six variables, of each mechanism. An element in an absorbing layer reads and writes its memory variables, and reads the
-coefficients of its filters; a point at which a layer along n axes begins reads and writes p, and p S - p, and n memory
-variables of each component, and reads 3 n coefficients, in addition to its index.
+pass, which reads u, p and the mass and writes u and p (3 + 3 + 1 + 3 + 3); on a GPU in single precision all points,
+since those that elements share move shortly before they are read. A damped point reads p, p before the step and a
+matrix, and writes p twice (3 + 3 + 6 + 3 + 3), in addition to its index of 8 bytes. An element has, in addition to the
+indices of its points (see `ElementLayout.of_indices`), its moduli (2 or 21 values, or 1 of a fluid, per point if they
+vary) and its map without the constant terms (3 values for a cuboid, 9 for a parallelepiped, 21 for a trilinear, 28 for
+an upright, 78 for another triquadratic element). A point with memory variables of attenuation reads two moduli, and
+reads and writes six variables, of each mechanism. An element in an absorbing layer reads and writes its memory
+variables, and reads the coefficients of its filters; a point at which a layer along n axes begins reads and writes p,
+and p S - p, and n memory variables of each component, and reads 3 n coefficients, in addition to its index.
 
 For `check`, the loop is predicted from some steps of the first elements of each kind of the run.
 """

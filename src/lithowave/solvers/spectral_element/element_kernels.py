@@ -567,6 +567,6 @@ def make_kernels(degree: int, precision: str, deterministic: bool = False) -> di
         )  # fmt: skip
 
     return {
-        "arrangement": arrangement, "moved_by_block": 0, "blocks_ahead": 0, "pack_moduli": pack_moduli, "pack_maps": pack_maps,
-        "add_forces": add_forces,
+        "arrangement": arrangement, "moved_by_block": 0, "blocks_ahead": 0, "pack_moduli": pack_moduli,
+        "pack_maps": pack_maps, "add_forces": add_forces,
     }  # fmt: skip

@@ -21,8 +21,7 @@
 // Definitions: REAL, DEGREE, MAP, COMPONENTS, ANISOTROPIC, VARYING, GRAVITY, AXES, ALIGNED, DAMPED,
 // those of `relaxation.cuh`, ATOMIC, ELEMENTS,
 // THREADS, BLOCKS, POINT_STRIDE, ELEMENT_STRIDE, ROUNDS, the number of tasks of a thread, MOVED, the number of points that
-// it moves, WAITS, whether blocks wait for moved points, and REREAD, which replaces atomic additions to points of one
-// element.
+// it moves, and WAITS, whether blocks wait for moved points.
 
 #include "entities.cuh"
 #include "gll.cuh"
@@ -175,7 +174,8 @@ struct MovedPoints {
     }
 };
 
-// Add a force to a point; alone : no other element has this point.
+// Add a force to a point; alone : no other element has this point. In double precision, an atomic addition of three
+// components takes three instructions, and reading and writing the point is faster.
 __device__ __forceinline__ void add(Point* target, const real (&force)[COMPONENTS], bool alone) {
 #if COMPONENTS == 1
     if (ATOMIC)
@@ -183,7 +183,7 @@ __device__ __forceinline__ void add(Point* target, const real (&force)[COMPONENT
     else
         target->x += force[0];
 #else
-    if (ATOMIC && !(alone && REREAD)) {
+    if (ATOMIC && !(alone && sizeof(real) == 8)) {
         add_atomically(target, force[0], force[1], force[2]);
     } else {
         Point sum = *target;

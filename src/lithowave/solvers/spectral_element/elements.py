@@ -47,8 +47,8 @@ class ElementGroup:
     """Blocks of elements of one kind, and their order of execution.
 
     order : block indices by color; begin : offset of each color or launch in `order`, and the end. moves : see
-    `element_lines`. members : elements; places : their slots in the blocks of this group. memory, filters : arrays of an
-    absorbing layer (`arguments`), empty outside. relaxing, relaxation, recursion : arrays of attenuation, empty in
+    `element_lines`. members : elements; places : their slots in the blocks of this group. memory, filters : arrays of
+    an absorbing layer (`arguments`), empty outside. relaxing, relaxation, recursion : arrays of attenuation, empty in
     elastic elements.
     """
 

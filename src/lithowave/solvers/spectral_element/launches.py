@@ -38,9 +38,9 @@ DEFAULT_DEGREE = 4
 ADAPTED_DEGREES = (3, DEFAULT_DEGREE)  # in single precision: see `blocks_per_multiprocessor`
 
 MOVED = 2  # points that a thread of the element kernel moves for later blocks
-# Blocks between one that moves points and the first that reads them, in single precision: more than a device executes at
-# the same time, and few enough that the cache still holds the points.
-BLOCKS_AHEAD = 1024
+# Blocks between one that moves points and the first that reads them, in single precision: about as many as a device
+# executes at the same time, so that few have to wait, and few enough that the cache still holds the points.
+BLOCKS_AHEAD = 800
 PACK_BYTES, PACKS_AT_ONCE = 16, 8  # which shared memory moves at once, if they are in different banks
 NO_TASK = 0xFFFF
 # Preferred shared memory with attenuation, percent. Registers permit seven blocks of cuboids per multiprocessor, but
@@ -67,9 +67,8 @@ def defines(degree: int, precision: str, kind: ElementKind, atomic: bool) -> dic
         "DEGREE": degree, "MAP": MAPS.index(kind.map), "COMPONENTS": kind.components,
         "ANISOTROPIC": int(kind.anisotropic),
         "VARYING": int(kind.varying), "GRAVITY": int(kind.gravity), "AXES": kind.axes, "DAMPED": int(kind.damped),
-        "ALIGNED": int(kind.aligned),
-        "ATOMIC": int(atomic), "MOVED": MOVED, "WAITS": int(precision == "single"),
-        "REREAD": int(rereads(precision, kind)), "ELEMENTS": own.elements, "THREADS": own.lanes,
+        "ALIGNED": int(kind.aligned), "ATOMIC": int(atomic), "MOVED": MOVED, "WAITS": int(precision == "single"),
+        "ELEMENTS": own.elements, "THREADS": own.lanes,
         "BLOCKS": blocks_per_multiprocessor(degree, precision, kind),
         "POINT_STRIDE": point_stride(degree, kind.components, VALUE_BYTES[precision]),
         "ELEMENT_STRIDE": element_stride(degree, kind.components, VALUE_BYTES[precision]),
@@ -91,15 +90,6 @@ def blocks_per_multiprocessor(degree: int, precision: str, kind: ElementKind) ->
     many = kind.mechanisms > 0 and not shared_carriers(degree, kind)
     more = kind.layer > 0 or many or kind.gravity
     return blocks - (curved or many or (upright and more)) - (curved and more)
-
-
-def rereads(precision: str, kind: ElementKind) -> bool:
-    """Return True if forces are added to points of one element by reading and writing them.
-
-    In double precision, an atomic addition of three components takes three instructions. In single precision it takes
-    one, but the cache must still add; where registers remain, this takes longer than another read.
-    """
-    return precision == "double" or (kind.map in ("affine", "cuboid") and not kind.mechanisms)
 
 
 def carrier_defines(degree: int, kind: ElementKind) -> dict[str, str | int]:

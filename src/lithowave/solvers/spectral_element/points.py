@@ -48,7 +48,6 @@ if TYPE_CHECKING:
     from types import SimpleNamespace
 
     from lithowave.backends.interface import Array, Backend
-    from lithowave.solvers.spectral_element.elements import ElementTables
     from lithowave.solvers.spectral_element.media import NumberedPlan
 
 TOLERANCE = 1e-6  # of reference coordinates: distance outside an element at which a point is still accepted
