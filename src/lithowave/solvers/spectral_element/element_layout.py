@@ -68,11 +68,6 @@ class ElementLayout:
         """Return the number of blocks for this many elements."""
         return -(-elements // self.elements)
 
-    @property
-    def block_size(self) -> int:
-        """Number of values in a block of an array of points."""
-        return self.points * (self.lanes or self.points**2 * self.elements)
-
     def point_shape(self, slots: int) -> tuple[int, ...]:
         """Return the shape of an array of points of this many slots."""
         n, blocks = self.points, self.block_count(slots)
