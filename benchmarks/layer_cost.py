@@ -75,7 +75,7 @@ def measure(case: str, counts: tuple[int, int, int], degree: int, backend: Any, 
         times.append(call_time(Steps(solver), backend, minimum=2.0))
         layers = int(np.count_nonzero(solver.plan.layer_masks))
         elements.append((solver.plan.element_count - layers, layers))
-        moved.append(step_bytes(solver.plan, solver.backend.name))
+        moved.append(step_bytes(solver.plan, solver.backend))
         kernels.append(kernel_times(solver) if each else {})
         del solver
     (interior, _), (domain, layers) = elements

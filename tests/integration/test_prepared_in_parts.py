@@ -22,7 +22,7 @@ SIZES = {  # smaller parts, so that a small mesh has several
     "mesh.numbering.VERTICES": 60, "solvers.elements.warnings.PART": 50,
     "solvers.elements.locations.PART": 50, "solvers.spectral_element.element_layout.PART": 2,
     "solvers.spectral_element.element_statistics.PART": 40,
-    "solvers.spectral_element.elements.PART": 45, "solvers.spectral_element.media.PART": 20,
+    "solvers.spectral_element.media.PART": 20,
     "solvers.spectral_element.gll.PART": 25, "solvers.spectral_element.materials.PART": 30,
     "solvers.spectral_element.plan.STATISTICS_PART": 60, "solvers.spectral_element.points.PART": 35,
     "solvers.spectral_element.element_layout.ELEMENTS": 30, "solvers.spectral_element.solver.PART": 999,
@@ -59,7 +59,7 @@ def prepared(simulation: lw.Simulation) -> dict[str, Any]:
     group = solver.tables.groups[0]
     return {
         "vertices": made.mesh.vertices, "nodes": made.mesh.nodes, "numbers": made.numbers, "maps": made.coefficients,
-        "values": made.materials.values, "mass": made.element_statistics.mass, "points": solver.points,
+        "values": made.materials.values, "mass": made.element_statistics.mass, "points": solver.tables.points,
         "bounds": made.element_statistics.frequency2, "moduli": group.moduli, "geometry": group.geometry,
         "damping": solver.damping[1], "receivers": solver.receivers.locations.reference, "momentum": solver.momentum,
         "peaks": solver.peaks()["velocity"], "limit": np.array(made.schedule.limit),

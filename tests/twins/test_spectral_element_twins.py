@@ -238,7 +238,7 @@ def test_records_and_the_watch(device: str, precision: str) -> None:
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("precision", ["single", "double"])
-@pytest.mark.parametrize("kind", [USUAL[1], FLUIDS[-1]], ids=str)
+@pytest.mark.parametrize("kind", slow_except([USUAL[1]], [USUAL[1], FLUIDS[-1]]), ids=str)
 def test_points_move_during_the_forces_on_earlier_elements(
     device: str, kind: ElementKind, precision: str, monkeypatch
 ) -> None:

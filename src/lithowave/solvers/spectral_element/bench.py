@@ -92,11 +92,11 @@ def usual_size(backend: Backend, degree: int, case: str) -> Shape:
     return affordable_size(backend, sample, SIZES[backend.name], SMALLEST_SIZE)
 
 
-def step_bytes(plan: SpectralElementPlan, device: str) -> float:
-    """Return the bytes that one step on a device must move, by the model in the module docstring."""
-    own, layout = plan.total_points - plan.shared, device_layout(device, plan.degree)
+def step_bytes(plan: SpectralElementPlan, backend: Backend) -> float:
+    """Return the bytes that one step must move, by the model in the module docstring."""
+    own, layout = plan.total_points - plan.shared, device_layout(backend.name, plan.degree)
     components = plan.kinds[0][0].components
-    one_pass = device == "cuda" and plan.value_bytes == 4 and not plan.deterministic
+    one_pass = backend.own_memory and plan.value_bytes == 4 and not plan.deterministic
     words = (OWN_WORDS if one_pass else SHARED_WORDS)[components] * plan.shared + OWN_WORDS[components] * own
     for axes, begins in enumerate(plan.layer_points, 1):
         words += len(begins.point) * (LAYER_POINT_WORDS + (2 * 3 + 3) * axes)
@@ -143,7 +143,7 @@ class SpectralElementTask(ElementTask):
 
     def step_bytes(self) -> float:
         """Return the bytes that one step must move."""
-        return step_bytes(self.plan, self.backend.name)
+        return step_bytes(self.plan, self.backend)
 
     def measure(self) -> tuple[float, Record]:
         """Return the seconds per step, the degrees of freedom per second, and the seconds of the sections of a step."""
