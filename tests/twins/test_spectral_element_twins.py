@@ -43,10 +43,24 @@ USUAL = (
 SINGLE, DOUBLE = 1e-5, 1e-13  # of the largest value
 
 
+@pytest.fixture(autouse=True)
+def _blocks_that_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A block reads points that the one before it moves."""
+    monkeypatch.setattr(launches, "BLOCKS_AHEAD", 1)
+
+
+def device_twin(device: str, precision: str) -> Backend:
+    """A device; if it is emulated, its blocks begin as soon as they fit, and take turns in any order."""
+    backend = make_device(device, precision)
+    if device == "emulated":
+        backend.seed = 2
+    return backend
+
+
 def solvers(device: str, kind: ElementKind, degree: int, precision: str, **more: Any) -> list[SpectralElementSolver]:
     plan = kind_plan((3, 4, 3), degree, precision, kind, **more)
     made = [quiet_solver(plan, backend) for backend in (
-        make_backend("cpu", precision, 2), make_device(device, precision))]  # fmt: skip
+        make_backend("cpu", precision, 2), device_twin(device, precision))]  # fmt: skip
     for solver in made:
         fill_with_noise(solver)
     return made
@@ -132,7 +146,7 @@ def test_a_fluid_and_a_solid(device: str, precision: str, layer: str) -> None:
     """Coupled points, on Stacey sides and in a layer; records of velocity and stress in both media."""
     plan = sea_plan(2, "affine", precision, layer)
     made = [quiet_solver(plan, backend) for backend in (
-        make_backend("cpu", precision, 2), make_device(device, precision))]  # fmt: skip
+        make_backend("cpu", precision, 2), device_twin(device, precision))]  # fmt: skip
     found = []
     for solver in made:
         fill_with_noise(solver)
@@ -246,7 +260,7 @@ def test_points_move_during_the_forces_on_earlier_elements(
     monkeypatch.setattr(launches, "BLOCKS_AHEAD", 4)
     plan = kind_plan((5, 6, 5), 4, precision, kind)
     made = [quiet_solver(plan, backend) for backend in (
-        make_backend("cpu", precision, 2), make_device(device, precision))]  # fmt: skip
+        make_backend("cpu", precision, 2), device_twin(device, precision))]  # fmt: skip
     cpu, gpu = (solver.tables for solver in made)
     assert cpu.moved_first == plan.shared
     (group,) = gpu.groups
@@ -271,8 +285,7 @@ def test_points_move_during_the_forces_on_earlier_elements(
 
 @pytest.mark.parametrize("device", DEVICES)
 def test_blocks_wait_for_the_points_that_others_move(device: str, monkeypatch) -> None:
-    """A block reads points that the one before it moves; without waiting, the results are wrong."""
-    monkeypatch.setattr(launches, "BLOCKS_AHEAD", 1)
+    """Without waiting, the results are wrong."""
     plan = kind_plan((5, 6, 5), 4, "single", USUAL[1])
 
     def moved(backend: Backend) -> np.ndarray:
@@ -285,7 +298,7 @@ def test_blocks_wait_for_the_points_that_others_move(device: str, monkeypatch) -
     def errors() -> list[float]:
         found = []
         for seed in (0, 2, 4, 6):  # with these, emulated blocks begin in ascending order, as those of a device
-            backend = make_device(device, "single")
+            backend = device_twin(device, "single")
             backend.seed = seed
             found.append(closeness(moved(backend)[:, :3], expected[:, :3]))
         return found
