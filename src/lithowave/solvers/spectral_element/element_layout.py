@@ -99,7 +99,9 @@ class ElementLayout:
         number. Of degree 2, where an entity has one point, only the index. fill : all indices of empty slots.
         """
         if not self.lanes:
-            return self.of_points(numbers, slots, fill).view(np.uint32)
+            points = np.empty(self.point_shape(len(slots)), numbers.dtype)
+            self._arrange([numbers], slots, fill, [points])
+            return points.view(np.uint32)
         arranged = np.empty(self.index_shape(len(slots)), np.uint32)
         padded = np.full(len(arranged), -1, np.int64)
         padded[: len(slots)] = slots
@@ -109,12 +111,6 @@ class ElementLayout:
 
         if not all(over_parts(arrange, len(padded), ELEMENTS)):
             raise SelfCheckError("the points of an edge, a face or the inside of an element are not numbered in steps.")
-        return arranged
-
-    def of_points(self, values: np.ndarray, slots: np.ndarray, fill: float) -> np.ndarray:
-        """Arrange values (elements, k, j, i) as an array of points; slots : element of each slot, -1 if empty."""
-        arranged = np.empty(self.point_shape(len(slots)), values.dtype)
-        self._arrange([values], slots, fill, [arranged])
         return arranged
 
     def _arrange(

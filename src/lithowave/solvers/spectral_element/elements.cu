@@ -12,9 +12,9 @@
 // fluid_kernels.py.
 //
 // Each block also moves some points, that is, updates their displacements, for the elements of later blocks (`moves`):
-// these read them soon after, while the cache still holds them. A block that comes too early waits. The sign of dt^2 /
-// mass, the fourth value, tells: each step changes it, at the first point before this kernel, and a thread moves a point,
-// and its sign, by one instruction. A point's force is added by threads that have read its new displacement, so that the
+// these read them soon after, while the cache still holds them. A block that comes too early waits: the sign of dt^2 /
+// mass, the fourth value, shows which points have moved. Each step changes it, at the first points before this kernel, and
+// a thread stores a moved point and its sign by one instruction. A point's force is added by threads that have read its new displacement, so that the
 // momentum by which it moves has no forces of this step. Blocks start in the order of their numbers, and wait for lower
 // ones only. In double precision a point takes two instructions: there, blocks move points for later launches.
 //
